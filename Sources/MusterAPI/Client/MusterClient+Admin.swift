@@ -1,0 +1,122 @@
+public import MusterCore
+
+/// A verb on a group or on some of its tasks.
+public enum GroupVerb: String, Sendable, CaseIterable {
+    /// No more tasks will be added.
+    case seal
+    /// Stop fetching and keep the bytes.
+    case pause
+    /// Go on.
+    case resume
+    /// End and drop what is unfinished.
+    case cancel
+    /// Put failed tasks back with what they had.
+    case retry
+}
+
+/// What becomes of the files of a removed group.
+public enum RemovedFiles: String, Sendable, CaseIterable {
+    /// Finished files stay.
+    case keep
+    /// Finished files are deleted.
+    case delete
+}
+
+extension MusterClient {
+    private static func path(_ group: String) -> String { "/v1/groups/" + PercentEncoding.encodeSegment(group) }
+
+    /// `POST /v1/groups`. The idempotency key makes a repetition harmless (I10).
+    public func createGroup(_ group: GroupRequest, idempotencyKey: String? = nil) async throws -> GroupDocument {
+        try await call(
+            "POST", "/v1/groups", body: Self.json(group),
+            headers: idempotencyKey.map { [("Idempotency-Key", $0)] } ?? [], as: GroupDocument.self)
+    }
+
+    /// `GET /v1/groups/{name}`.
+    public func group(_ name: String) async throws -> GroupDocument {
+        try await call("GET", Self.path(name), as: GroupDocument.self)
+    }
+
+    /// A page of `GET /v1/groups`.
+    public func groups(state: GroupState? = nil, after: String? = nil, limit: Int? = nil) async throws -> Page<GroupDocument> {
+        try await call(
+            "GET", "/v1/groups",
+            query: [("state", state?.rawValue), ("after", after), ("limit", limit.map(String.init))],
+            as: Page<GroupDocument>.self)
+    }
+
+    /// `DELETE /v1/groups/{name}`: forgets the group, and deletes its finished files if asked.
+    public func removeGroup(_ name: String, files: RemovedFiles = .keep) async throws {
+        try await exchange("DELETE", Self.path(name), query: [("files", files.rawValue)])
+    }
+
+    /// `DELETE /v1/groups/{name}/tasks/{key}`: forgets one task.
+    public func removeTask(_ key: String, of group: String, files: RemovedFiles = .keep) async throws {
+        try await exchange(
+            "DELETE", Self.path(group) + "/tasks/" + PercentEncoding.encodeSegment(key),
+            query: [("files", files.rawValue)])
+    }
+
+    /// `POST /v1/groups/{name}/tasks` as a JSON array.
+    public func addTasks(_ tasks: [TaskRequest], to group: String) async throws -> AddedDocument {
+        try await call("POST", Self.path(group) + "/tasks", body: Self.json(tasks), as: AddedDocument.self)
+    }
+
+    /// `POST /v1/groups/{name}/tasks` as NDJSON of any length.
+    public func addTasks(
+        streaming lines: AsyncThrowingStream<[UInt8], any Error>, to group: String
+    ) async throws -> AddedDocument {
+        try await call("POST", Self.path(group) + "/tasks", body: .stream(lines), timeout: nil, as: AddedDocument.self)
+    }
+
+    /// A page of `GET /v1/groups/{name}/tasks`.
+    public func tasks(
+        of group: String, state: TaskState? = nil, after: String? = nil, limit: Int? = nil
+    ) async throws -> Page<TaskDocument> {
+        try await call(
+            "GET", Self.path(group) + "/tasks",
+            query: [("state", state?.rawValue), ("after", after), ("limit", limit.map(String.init))],
+            as: Page<TaskDocument>.self)
+    }
+
+    /// `GET /v1/groups/{name}/tasks/{key}`.
+    public func task(_ key: String, of group: String) async throws -> TaskDocument {
+        try await call(
+            "GET", Self.path(group) + "/tasks/" + PercentEncoding.encodeSegment(key), as: TaskDocument.self)
+    }
+
+    /// `POST /v1/groups/{name}/{verb}`.
+    public func apply(_ verb: GroupVerb, to group: String, keys: [String]? = nil) async throws -> GroupDocument {
+        try await call(
+            "POST", Self.path(group) + "/" + verb.rawValue, body: Self.json(VerbRequest(keys: keys)),
+            as: GroupDocument.self)
+    }
+
+    /// `GET /v1/events`; waits up to `wait` for something to happen.
+    public func events(
+        after: Int64, limit: Int? = nil, group: String? = nil, wait: Duration? = nil
+    ) async throws -> EventsDocument {
+        try await call(
+            "GET", "/v1/events",
+            query: [
+                ("after", String(after)), ("limit", limit.map(String.init)), ("group", group),
+                ("wait", wait.map { "\($0.milliseconds)ms" }),
+            ],
+            timeout: .seconds(30) + (wait ?? .zero), as: EventsDocument.self)
+    }
+
+    /// `GET /v1/workers`.
+    public func workers() async throws -> Page<WorkerDocument> {
+        try await call("GET", "/v1/workers", as: Page<WorkerDocument>.self)
+    }
+
+    /// `POST /v1/workers/{name}/drain`.
+    public func drain(worker name: String) async throws {
+        try await exchange("POST", "/v1/workers/" + PercentEncoding.encodeSegment(name) + "/drain")
+    }
+
+    /// `GET /v1/origins`.
+    public func origins() async throws -> Page<OriginDocument> {
+        try await call("GET", "/v1/origins", as: Page<OriginDocument>.self)
+    }
+}

@@ -1,0 +1,20 @@
+public import MusterCore
+
+extension MusterClient {
+    /// `POST /v1/sessions`.
+    public func openSession(_ request: SessionRequest) async throws -> SessionDocument {
+        try await call("POST", "/v1/sessions", body: Self.json(request), timeout: .seconds(10), as: SessionDocument.self)
+    }
+
+    /// `POST /v1/sessions/{id}/sync`.
+    public func sync(_ session: SessionID, _ request: SyncRequest) async throws -> SyncResponse {
+        try await call(
+            "POST", "/v1/sessions/\(session)/sync", body: Self.json(request),
+            timeout: .seconds(10) + .milliseconds(request.waitMilliseconds), as: SyncResponse.self)
+    }
+
+    /// `DELETE /v1/sessions/{id}`: every write has stopped, what is still leased goes back.
+    public func closeSession(_ session: SessionID) async throws {
+        try await exchange("DELETE", "/v1/sessions/\(session)", timeout: .seconds(5))
+    }
+}

@@ -1,0 +1,85 @@
+import FoundationEssentials
+public import MusterCore
+
+/// Reads a manifest line by line: a URL per line, or NDJSON, one task per line. Blank lines and lines that begin with `#`
+/// are skipped. Sans-IO: bytes go in as they come, tasks come out; no more than one line is held.
+public struct ManifestParser {
+    /// One task of the manifest.
+    public struct Entry: Sendable {
+        /// The line it stands on, counted from 1.
+        public let line: Int
+        /// The task, checked.
+        public let task: TaskSpecification
+    }
+
+    /// Which lines are allowed.
+    public enum Form: Sendable {
+        /// URLs and tasks in JSON: what people write.
+        case urlsOrTasks
+        /// Tasks in JSON alone: `application/x-ndjson`.
+        case tasks
+    }
+
+    private let form: Form
+    private let decoder = JSONDecoder()
+    private var partial: [UInt8] = []
+    private var line = 0
+
+    /// A parser at the first line.
+    public init(form: Form) {
+        self.form = form
+    }
+
+    /// Takes the next bytes and returns the tasks whose lines are complete now.
+    ///
+    /// - Throws: `InputRefusal` with the line of the first bad task; the parser must not be used any more then.
+    public mutating func parse(_ bytes: some Sequence<UInt8>) throws(InputRefusal) -> [Entry] {
+        var entries: [Entry] = []
+        for byte in bytes {
+            guard byte != UInt8(ascii: "\n") else {
+                if let entry = try endLine() { entries.append(entry) }
+                continue
+            }
+            partial.append(byte)
+            guard partial.count <= Int(Limits.manifestLine.bytes) else {
+                throw InputRefusal(pointer: "", line: line + 1, reason: "the line is longer than \(Limits.manifestLine)")
+            }
+        }
+        return entries
+    }
+
+    /// Takes the end of the manifest; a last line needs no newline.
+    public mutating func finish() throws(InputRefusal) -> [Entry] {
+        partial.isEmpty ? [] : try endLine().map { [$0] } ?? []
+    }
+
+    private mutating func endLine() throws(InputRefusal) -> Entry? {
+        line += 1
+        if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
+        defer { partial.removeAll(keepingCapacity: true) }
+        guard let first = partial.first(where: { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }) else { return nil }
+        if form == .urlsOrTasks, first == UInt8(ascii: "#") { return nil }
+        do {
+            return Entry(line: line, task: try request(first: first).validated())
+        } catch {
+            throw error.onLine(line)
+        }
+    }
+
+    private func request(first: UInt8) throws(InputRefusal) -> TaskRequest {
+        guard first == UInt8(ascii: "{") else {
+            guard form == .urlsOrTasks else { throw InputRefusal(pointer: "", reason: "is not a JSON object") }
+            guard let text = String(validating: partial, as: UTF8.self) else {
+                throw InputRefusal(pointer: "", reason: "is not UTF-8")
+            }
+            return TaskRequest(urls: [String(text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))])
+        }
+        do {
+            return try decoder.decode(TaskRequest.self, from: Data(partial))
+        } catch let error as DecodingError {
+            throw InputRefusal(error)
+        } catch {
+            throw InputRefusal(pointer: "", reason: "can't be read")
+        }
+    }
+}

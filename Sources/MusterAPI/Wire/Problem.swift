@@ -1,0 +1,114 @@
+/// An RFC 9457 problem document with a stable `code`.
+public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertible {
+    /// The closed list of codes; each has one HTTP status.
+    public enum Code: String, Sendable, Codable, CaseIterable {
+        /// The document or a parameter is malformed or impossible.
+        case invalidRequest
+        /// The body is larger than allowed.
+        case tooLarge
+        /// No token, or a wrong one.
+        case unauthorized
+        /// The token doesn't allow this.
+        case forbidden
+        /// There is no such group.
+        case groupNotFound
+        /// There is no such task.
+        case taskNotFound
+        /// There is no such worker.
+        case workerNotFound
+        /// There is no such session, or it is over: the worker opens a new one.
+        case sessionNotFound
+        /// There is no such page.
+        case notFound
+        /// The method is not one of this resource's.
+        case methodNotAllowed
+        /// A group of this name is there already.
+        case groupExists
+        /// The group's tasks are final.
+        case groupSealed
+        /// The group has finished, and was not asked to open again.
+        case groupFinished
+        /// Another live task writes to this path.
+        case destinationTaken
+        /// The verb makes no sense in this state.
+        case conflict
+        /// The database can't be reached now; worth trying again.
+        case databaseUnavailable
+        /// The coordinator is stopping; another one, or a later try, will do.
+        case stopping
+        /// A defect of Muster.
+        case `internal`
+
+        /// The HTTP status that goes with the code.
+        public var status: Int {
+            switch self {
+            case .invalidRequest: 400
+            case .unauthorized: 401
+            case .forbidden: 403
+            case .groupNotFound, .taskNotFound, .workerNotFound, .notFound: 404
+            case .methodNotAllowed: 405
+            case .groupExists, .groupSealed, .groupFinished, .destinationTaken, .conflict: 409
+            case .sessionNotFound: 410
+            case .tooLarge: 413
+            case .internal: 500
+            case .databaseUnavailable, .stopping: 503
+            }
+        }
+
+        /// The constant title that goes with the code.
+        public var title: String {
+            switch self {
+            case .invalidRequest: "The request is not valid"
+            case .tooLarge: "The request is too large"
+            case .unauthorized: "A valid token is needed"
+            case .forbidden: "The token does not allow this"
+            case .groupNotFound: "There is no such group"
+            case .taskNotFound: "There is no such task"
+            case .workerNotFound: "There is no such worker"
+            case .sessionNotFound: "The session is over"
+            case .notFound: "There is nothing here"
+            case .methodNotAllowed: "The method is not allowed here"
+            case .groupExists: "A group of this name exists"
+            case .groupSealed: "The group is sealed"
+            case .groupFinished: "The group has finished"
+            case .destinationTaken: "The destination is taken"
+            case .conflict: "The state does not allow this"
+            case .databaseUnavailable: "The database is not available"
+            case .stopping: "The coordinator is stopping"
+            case .internal: "Something is wrong with Muster"
+            }
+        }
+    }
+
+    /// `urn:muster:problem:<code>`: names the kind, leads nowhere.
+    public var type: String
+    /// The constant title of the kind.
+    public var title: String
+    /// The HTTP status.
+    public var status: Int
+    /// The stable code.
+    public var code: Code
+    /// What is wrong with this very request.
+    public var detail: String
+    /// The JSON pointer of the place in the document.
+    public var pointer: String?
+    /// The line of the manifest, counted from 1.
+    public var line: Int?
+
+    /// A problem.
+    public init(_ code: Code, _ detail: String, pointer: String? = nil, line: Int? = nil) {
+        type = "urn:muster:problem:\(code.rawValue)"
+        title = code.title
+        status = code.status
+        self.code = code
+        self.detail = detail
+        self.pointer = pointer
+        self.line = line
+    }
+
+    /// One line for people.
+    public var description: String {
+        let place = [line.map { "line \($0)" }, pointer].compactMap { $0 }.joined(separator: " ")
+        return place.isEmpty ? "\(title): \(detail)" : "\(title): \(place): \(detail)"
+    }
+}

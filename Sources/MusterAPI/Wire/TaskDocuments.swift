@@ -1,0 +1,203 @@
+public import MusterCore
+
+/// A task as a caller submits it: the body of `POST /v1/groups/{name}/tasks`, and a line of a manifest.
+public struct TaskRequest: Hashable, Sendable, Codable {
+    /// The caller's idempotency key; the path when absent.
+    public var key: String?
+    /// Sources of the same content, preferred ones first.
+    public var urls: [String]
+    /// Where the file shall stand below the sink; the first URL's last segment when absent.
+    public var path: String?
+    /// The expected size in bytes.
+    public var size: Int64?
+    /// Expected digests by algorithm, in hexadecimal.
+    public var digests: [String: String]?
+    /// Headers for requests to the sources. Never read back.
+    public var headers: [String: String]?
+    /// Higher is served first within the group.
+    public var priority: Int32?
+    /// The caller's own data.
+    public var metadata: JSONValue?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case key, urls, path, size, digests, headers, priority, metadata
+    }
+
+    /// A task of one or more URLs.
+    public init(
+        urls: [String], key: String? = nil, path: String? = nil, size: Int64? = nil, digests: [String: String]? = nil,
+        headers: [String: String]? = nil, priority: Int32? = nil, metadata: JSONValue? = nil
+    ) {
+        self.urls = urls
+        self.key = key
+        self.path = path
+        self.size = size
+        self.digests = digests
+        self.headers = headers
+        self.priority = priority
+        self.metadata = metadata
+    }
+
+    /// Reads a task and refuses unknown fields.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        key = try container.decodeIfPresent(String.self, forKey: .key)
+        urls = try container.decode([String].self, forKey: .urls)
+        path = try container.decodeIfPresent(String.self, forKey: .path)
+        size = try container.decodeIfPresent(Int64.self, forKey: .size)
+        digests = try container.decodeIfPresent([String: String].self, forKey: .digests)
+        headers = try container.decodeIfPresent([String: String].self, forKey: .headers)
+        priority = try container.decodeIfPresent(Int32.self, forKey: .priority)
+        metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+    }
+
+    /// The task, checked; throws what is wrong with it and where.
+    public func validated() throws(InputRefusal) -> TaskSpecification {
+        if let metadata { try MetadataRule.check(metadata) }
+        return try TaskSpecification(
+            urls: urls, key: key, path: path, size: size, digests: digests ?? [:], headers: headers ?? [:],
+            priority: priority ?? 0, metadata: metadata)
+    }
+}
+
+/// Why a task failed, as the API shows it.
+public struct FailureDocument: Hashable, Sendable, Codable {
+    /// The closed kind, such as `notFound` or `httpStatus(503)`.
+    public var kind: FailureKind
+    /// What was seen, in words.
+    public var detail: String
+    /// When, by the database's clock.
+    public var at: Timestamp
+
+    /// A failure.
+    public init(kind: FailureKind, detail: String, at: Timestamp) {
+        self.kind = kind
+        self.detail = detail
+        self.at = at
+    }
+}
+
+/// A task as the API shows it. Headers are never part of it, since they may hold secrets.
+public struct TaskDocument: Hashable, Sendable, Codable {
+    /// How much of the file is there.
+    public struct Bytes: Hashable, Sendable, Codable {
+        /// Bytes that are durable.
+        public var done: Int64
+        /// The whole size; `null` while it is unknown.
+        public var total: Int64?
+
+        /// Progress of a task.
+        public init(done: Int64, total: Int64?) {
+            self.done = done
+            self.total = total
+        }
+
+        /// Writes an unknown total as an explicit `null`.
+        public func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(done, forKey: .done)
+            try container.encode(total, forKey: .total)
+        }
+    }
+
+    /// The task's key.
+    public var key: String
+    /// What is observed of it.
+    public var state: TaskState
+    /// Its sources, in the caller's order.
+    public var urls: [String]
+    /// Where the file stands, or will.
+    public var path: String
+    /// The expected size.
+    public var size: Int64?
+    /// Priority within the group.
+    public var priority: Int32
+    /// The caller's own data.
+    public var metadata: JSONValue?
+    /// Progress.
+    public var bytes: Bytes
+    /// Which content the bytes are of, counted from 1 (row 6 of the origins' table).
+    public var contentVersion: Int32
+    /// The entity tag that the origin stated.
+    public var etag: String?
+    /// The Last-Modified that the origin stated.
+    public var lastModified: String?
+    /// Where the content really came from, after redirects.
+    public var effectiveURL: String?
+    /// Digests as computed, once the task succeeded; before that, those expected.
+    public var digests: [String: String]
+    /// Failures so far.
+    public var attempts: Int32
+    /// Why it failed, or what went wrong last; `null` when nothing did.
+    public var failure: FailureDocument?
+    /// When it was added.
+    public var createdAt: Timestamp
+    /// When its first byte was asked for.
+    public var startedAt: Timestamp?
+    /// When it became terminal.
+    public var finishedAt: Timestamp?
+
+    /// A task's document.
+    public init(
+        key: String, state: TaskState, urls: [String], path: String, size: Int64?, priority: Int32, metadata: JSONValue?,
+        bytes: Bytes, contentVersion: Int32, etag: String?, lastModified: String?, effectiveURL: String?,
+        digests: [String: String], attempts: Int32, failure: FailureDocument?, createdAt: Timestamp,
+        startedAt: Timestamp?, finishedAt: Timestamp?
+    ) {
+        self.key = key
+        self.state = state
+        self.urls = urls
+        self.path = path
+        self.size = size
+        self.priority = priority
+        self.metadata = metadata
+        self.bytes = bytes
+        self.contentVersion = contentVersion
+        self.etag = etag
+        self.lastModified = lastModified
+        self.effectiveURL = effectiveURL
+        self.digests = digests
+        self.attempts = attempts
+        self.failure = failure
+        self.createdAt = createdAt
+        self.startedAt = startedAt
+        self.finishedAt = finishedAt
+    }
+
+    /// Writes every field of the contract, absent ones as `null`.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(key, forKey: .key)
+        try container.encode(state, forKey: .state)
+        try container.encode(urls, forKey: .urls)
+        try container.encode(path, forKey: .path)
+        try container.encodeIfPresent(size, forKey: .size)
+        try container.encode(priority, forKey: .priority)
+        try container.encodeIfPresent(metadata, forKey: .metadata)
+        try container.encode(bytes, forKey: .bytes)
+        try container.encode(contentVersion, forKey: .contentVersion)
+        try container.encode(etag, forKey: .etag)
+        try container.encode(lastModified, forKey: .lastModified)
+        try container.encode(effectiveURL, forKey: .effectiveURL)
+        try container.encode(digests, forKey: .digests)
+        try container.encode(attempts, forKey: .attempts)
+        try container.encode(failure, forKey: .failure)
+        try container.encode(createdAt, forKey: .createdAt)
+        try container.encode(startedAt, forKey: .startedAt)
+        try container.encode(finishedAt, forKey: .finishedAt)
+    }
+}
+
+/// The answer to an addition.
+public struct AddedDocument: Hashable, Sendable, Codable {
+    /// Tasks that are new.
+    public var added: Int64
+    /// Tasks whose key was there already, and for which nothing changed.
+    public var existing: Int64
+
+    /// An answer.
+    public init(added: Int64, existing: Int64) {
+        self.added = added
+        self.existing = existing
+    }
+}

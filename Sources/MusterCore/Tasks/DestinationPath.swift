@@ -1,0 +1,82 @@
+/// The path of a task's file below its sink: relative, with no way to leave the sink (I8, `http.md` row 34).
+///
+/// The worker confines it once more while opening, since only the file system knows about links.
+public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
+    /// The components, joined by `/`.
+    public let string: String
+
+    /// The directory below a sink that is Muster's own: parts live there, tasks may not.
+    public static let reservedComponent = ".muster"
+
+    /// Why a text is no destination.
+    public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
+        /// There is no text.
+        case empty
+        /// Longer than `Limits.pathBytes`, or a component longer than `Limits.pathComponentBytes`.
+        case tooLong
+        /// It starts with `/`.
+        case absolute
+        /// A component is empty, `.` or `..`.
+        case traversal
+        /// It contains NUL, a control character or a backslash.
+        case forbiddenCharacter
+        /// It points into `.muster`.
+        case reserved
+
+        /// The reason in words, fit for a problem document.
+        public var description: String {
+            switch self {
+            case .empty: "the path is empty"
+            case .tooLong: "the path is longer than \(Limits.pathBytes) bytes, or a part of it than \(Limits.pathComponentBytes)"
+            case .absolute: "the path must be relative to its sink"
+            case .traversal: "the path may not contain empty parts, \".\" or \"..\""
+            case .forbiddenCharacter: "the path may not contain control characters or backslashes"
+            case .reserved: "\".muster\" belongs to Muster itself"
+            }
+        }
+    }
+
+    /// Checks `text`; one trailing slash is not forgiven: it would name a directory.
+    public init(validating text: String) throws(Refusal) {
+        guard !text.isEmpty else { throw .empty }
+        guard text.utf8.count <= Limits.pathBytes else { throw .tooLong }
+        guard !text.hasPrefix("/") else { throw .absolute }
+        guard text.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 && $0 != "\\" }) else {
+            throw .forbiddenCharacter
+        }
+        let components = text.split(separator: "/", omittingEmptySubsequences: false)
+        for component in components {
+            guard !component.isEmpty, component != ".", component != ".." else { throw .traversal }
+            guard component.utf8.count <= Limits.pathComponentBytes else { throw .tooLong }
+        }
+        guard components[0] != Self.reservedComponent else { throw .reserved }
+        string = text
+    }
+
+    /// The name that a URL suggests: its last segment, decoded and made safe; `index.html` when it has none.
+    public static func suggested(byURLPath path: String) -> String {
+        let segment = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+        let decoded = PercentEncoding.decode(segment) ?? String(segment)
+        var name = ""
+        for scalar in decoded.unicodeScalars {
+            let isUnsafe = scalar.value < 32 || scalar.value == 127 || scalar == "/" || scalar == "\\"
+            name.unicodeScalars.append(isUnsafe ? "_" : scalar)
+        }
+        while name.utf8.count > Limits.pathComponentBytes { name.removeLast() }
+        switch name {
+        case "": return "index.html"
+        case ".", "..", reservedComponent: return name.replacing(".", with: "_")
+        default: return name
+        }
+    }
+
+    /// The path as it is stored.
+    public var description: String { string }
+}
+
+extension String {
+    /// `self` with every `character` replaced; all that is needed of Foundation's string replacement here.
+    fileprivate func replacing(_ character: Character, with other: Character) -> String {
+        String(map { $0 == character ? other : $0 })
+    }
+}

@@ -1,0 +1,48 @@
+/// A digest algorithm that the caller may expect of a file.
+public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable, Codable {
+    /// SHA-256, FIPS 180-4.
+    case sha256
+    /// SHA-512, FIPS 180-4.
+    case sha512
+    /// SHA-1; only as good as what the origin publishes.
+    case sha1
+    /// MD5; only as good as what the origin publishes.
+    case md5
+
+    /// Length of the value in hexadecimal digits.
+    public var hexadecimalDigits: Int {
+        switch self {
+        case .sha256: 64
+        case .sha512: 128
+        case .sha1: 40
+        case .md5: 32
+        }
+    }
+}
+
+/// A digest of a whole file, in lower-case hexadecimal.
+public struct ContentDigest: Hashable, Sendable {
+    /// How it is computed.
+    public let algorithm: DigestAlgorithm
+    /// Its value: lower-case hexadecimal digits, as many as the algorithm has.
+    public let hexadecimal: String
+
+    /// A digest; `nil` when the digits are not as many as the algorithm has, or no digits.
+    public init?(algorithm: DigestAlgorithm, hexadecimal: String) {
+        let digits = hexadecimal.lowercased()
+        guard digits.utf8.count == algorithm.hexadecimalDigits, digits.utf8.allSatisfy(Self.isDigit) else { return nil }
+        self.algorithm = algorithm
+        self.hexadecimal = digits
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+
+    /// A digest from raw bytes.
+    public init(algorithm: DigestAlgorithm, bytes: some Sequence<UInt8>) {
+        let digits = Array("0123456789abcdef".utf8)
+        self.algorithm = algorithm
+        hexadecimal = String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}

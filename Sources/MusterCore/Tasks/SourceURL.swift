@@ -1,0 +1,61 @@
+import FoundationEssentials
+
+/// One URL of a task, and the origin that its requests count against.
+public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
+    /// The URL as the caller gave it. Every resume resolves it afresh (`http.md` row 20).
+    public let string: String
+    /// Scheme, host and port in lower case, the port always written: `https://example.org:443`.
+    public let origin: String
+    /// The URL's path, still percent-encoded.
+    public let path: String
+
+    /// Why a text is no source.
+    public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
+        /// Longer than `Limits.urlBytes`.
+        case tooLong
+        /// Not a URL with a host, or it has control characters or spaces.
+        case malformed
+        /// A scheme that Muster does not fetch.
+        case unsupportedScheme(String)
+        /// User and password belong into headers, where they are kept secret.
+        case credentials
+
+        /// The reason in words, fit for a problem document.
+        public var description: String {
+            switch self {
+            case .tooLong: "the URL is longer than \(Limits.urlBytes) bytes"
+            case .malformed: "not a URL with a host"
+            case .unsupportedScheme(let scheme): "the scheme \"\(scheme)\" is not supported; use http or https"
+            case .credentials: "credentials in a URL would be shown; give an Authorization header instead"
+            }
+        }
+    }
+
+    /// Checks and takes apart a URL.
+    public init(validating text: String) throws(Refusal) {
+        guard text.utf8.count <= Limits.urlBytes else { throw .tooLong }
+        guard text.unicodeScalars.allSatisfy({ $0.value > 32 && $0.value != 127 }),
+            let components = URLComponents(string: text), let scheme = components.scheme?.lowercased()
+        else { throw .malformed }
+        guard let defaultPort = Self.defaultPort(scheme: scheme) else { throw .unsupportedScheme(scheme) }
+        guard let host = components.host?.lowercased(), !host.isEmpty else { throw .malformed }
+        guard components.user == nil, components.password == nil else { throw .credentials }
+        let port = components.port ?? defaultPort
+        guard (1...65_535).contains(port) else { throw .malformed }
+        let bracketed = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+        string = text
+        origin = "\(scheme)://\(bracketed):\(port)"
+        path = components.percentEncodedPath
+    }
+
+    private static func defaultPort(scheme: String) -> Int? {
+        switch scheme {
+        case "http": 80
+        case "https": 443
+        default: nil
+        }
+    }
+
+    /// The URL as the caller gave it.
+    public var description: String { string }
+}

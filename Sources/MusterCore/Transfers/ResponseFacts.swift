@@ -1,0 +1,77 @@
+/// What matters of a final response's head, taken out of the transport's own types.
+public struct ResponseFacts: Sendable, Hashable {
+    /// The status code of the final response, after redirects and 1xx.
+    public let status: Int
+    private let fields: [(name: String, value: String)]
+
+    /// Facts of a response; names in any case, values trimmed, in the order in which they came.
+    public init(status: Int, headers: [(name: String, value: String)]) {
+        self.status = status
+        fields = headers.map { ($0.name.lowercased(), $0.value) }
+    }
+
+    /// All values of a field, in order; `name` in lower case.
+    public func values(_ name: String) -> [String] {
+        fields.lazy.filter { $0.name == name }.map(\.value)
+    }
+
+    /// The last value of a field.
+    public func value(_ name: String) -> String? {
+        fields.last { $0.name == name }?.value
+    }
+
+    /// Whether a transfer coding delimits the body.
+    public var isChunked: Bool { value("transfer-encoding") != nil }
+
+    /// The Content-Encoding that is not `identity` (`http.md` row 13).
+    public var contentCoding: String? {
+        let codings = values("content-encoding").filter { $0.lowercased() != "identity" && !$0.isEmpty }
+        return codings.isEmpty ? nil : codings.joined(separator: ", ")
+    }
+
+    /// The one Content-Length, `nil` without one, or an error when it is negative, no number, or two differ (row 31;
+    /// RFC 9110 §8.6).
+    public func contentLength() throws(MalformedLength) -> Int64? {
+        let stated = values("content-length").flatMap { $0.split(separator: ",") }.map { $0.trimmed }
+        guard let first = stated.first else { return nil }
+        guard stated.allSatisfy({ $0 == first }), let length = ContentRange.number(first) else {
+            throw MalformedLength(stated: stated.joined(separator: ", "))
+        }
+        guard !isChunked else { throw MalformedLength(stated: "\(first) beside Transfer-Encoding") }
+        return length
+    }
+
+    /// A Content-Length that can't be believed.
+    public struct MalformedLength: Error, Hashable, Sendable {
+        /// What the origin stated.
+        public let stated: String
+    }
+
+    /// Retry-After in whole seconds (RFC 9110 §10.2.3). A date is not read: it would compare two clocks (I11).
+    public var retryAfterSeconds: Int64? { value("retry-after").flatMap { ContentRange.number($0) } }
+
+    /// The validators and the size that the response states for the whole representation.
+    public func representation(size: Int64?) -> Representation {
+        Representation(size: size, etag: value("etag"), lastModified: value("last-modified"))
+    }
+
+    /// Equal when status and all fields are.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.status == right.status && left.fields.elementsEqual(right.fields) { $0.name == $1.name && $0.value == $1.value }
+    }
+
+    /// Hashes the status; enough to tell most responses apart.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(status)
+    }
+}
+
+extension Substring {
+    /// Without the spaces and tabs around it (OWS of RFC 9110 §5.6.3).
+    var trimmed: Substring {
+        var text = self
+        while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
+        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+        return text
+    }
+}

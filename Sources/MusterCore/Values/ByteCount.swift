@@ -1,0 +1,71 @@
+/// A number of bytes with the notation of the command line: `64KiB`, `8MiB`, `1GiB`, or plain bytes.
+public struct ByteCount: Hashable, Sendable, Comparable, CustomStringConvertible {
+    /// The number of bytes; never negative.
+    public let bytes: Int64
+
+    /// A count of bytes; a negative number counts as zero.
+    public init(bytes: Int64) {
+        self.bytes = max(0, bytes)
+    }
+
+    /// `count` × 1,024 bytes.
+    public static func kibibytes(_ count: Int64) -> ByteCount { ByteCount(bytes: count << 10) }
+    /// `count` × 1,048,576 bytes.
+    public static func mebibytes(_ count: Int64) -> ByteCount { ByteCount(bytes: count << 20) }
+
+    private static let units: [(suffix: String, shift: Int64)] = [
+        ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0),
+    ]
+
+    /// Parses `64KiB`, `8MiB`, `1.5GiB`, `123B` or `123`; `nil` for anything else, for overflow and for negative numbers.
+    public init?(_ text: String) {
+        var number = Substring(text)
+        var shift: Int64 = 0
+        for unit in Self.units where text.hasSuffix(unit.suffix) {
+            number = number.dropLast(unit.suffix.count)
+            shift = unit.shift
+            break
+        }
+        guard let value = DecimalNotation.scaled(number, by: 1 << shift) else { return nil }
+        bytes = value
+    }
+
+    /// The largest unit that shows at most three digits before the point, with one decimal: `1.5 GiB`.
+    public var description: String {
+        var shift: Int64 = 0
+        var suffix = "B"
+        for unit in Self.units where unit.shift > shift && bytes >= 1 << unit.shift {
+            (suffix, shift) = (unit.suffix, unit.shift)
+        }
+        guard shift > 0 else { return "\(bytes) B" }
+        let tenths = (bytes >> (shift - 10)) * 10 / 1_024
+        return "\(tenths / 10).\(tenths % 10) \(suffix)"
+    }
+
+    /// Compares by the number of bytes.
+    public static func < (left: Self, right: Self) -> Bool { left.bytes < right.bytes }
+}
+
+/// Decimal numbers of people, read without floating point so that no size is off by one.
+enum DecimalNotation {
+    /// `text` (digits, at most one point, at most nine decimals) × `factor`, rounded down; `nil` when it is none or overflows.
+    static func scaled(_ text: Substring, by factor: Int64) -> Int64? {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count <= 2, let whole = digits(parts[0]) else { return nil }
+        var result = whole.multipliedReportingOverflow(by: factor)
+        guard !result.overflow else { return nil }
+        guard parts.count == 2 else { return result.partialValue }
+        guard parts[1].count <= 9, let fraction = digits(parts[1]) else { return nil }
+        var divisor: Int64 = 1
+        for _ in parts[1] { divisor *= 10 }
+        let (high, low) = fraction.multipliedFullWidth(by: factor)
+        let part = divisor.dividingFullWidth((high, low)).quotient
+        result = result.partialValue.addingReportingOverflow(part)
+        return result.overflow ? nil : result.partialValue
+    }
+
+    private static func digits(_ text: Substring) -> Int64? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+        return Int64(text)
+    }
+}

@@ -1,0 +1,55 @@
+/// Every bound on what comes from outside, in one place. Units are in the types or last in the names.
+public enum Limits {
+    /// Bytes of a request body, except the NDJSON stream of tasks, which has no length of its own.
+    public static let requestBody = ByteCount.mebibytes(8)
+    /// Bytes of one line of a manifest.
+    public static let manifestLine = ByteCount.kibibytes(64)
+    /// Bytes of a URL.
+    public static let urlBytes = 8_192
+    /// Bytes of a task's path below its sink.
+    public static let pathBytes = 1_024
+    /// Bytes of one component of a path: what file systems allow.
+    public static let pathComponentBytes = 255
+    /// Bytes of a task's key.
+    public static let keyBytes = 1_024
+    /// Sources of a task.
+    public static let sourcesPerTask = 20
+    /// Headers of a task.
+    public static let headersPerTask = 64
+    /// Bytes of a header's name and value together.
+    public static let headerBytes = 8_192
+    /// Bytes of the metadata of a group or a task, as JSON.
+    public static let metadataBytes = 16_384
+    /// Characters of a group's or a sink's or a worker's name.
+    public static let nameCharacters = 200
+    /// Keys that may narrow one verb.
+    public static let keysPerRequest = 10_000
+    /// Leases that one sync hands out.
+    public static let leasesPerSync = 256
+    /// Reports that one sync brings.
+    public static let reportsPerSync = 1_024
+    /// Leases that one sync may say it holds.
+    public static let heldPerSync = 4_096
+    /// Sinks of one worker.
+    public static let sinksPerWorker = 64
+    /// Items of one page of a listing.
+    public static let pageSize = 1_000
+    /// The slots of a worker.
+    public static let slots = 1...1_024
+    /// The session time to live that a coordinator may be given.
+    public static let sessionTimeToLive: ClosedRange<Duration> = .seconds(1)...Duration.seconds(600)
+    /// How long a sync or a reader of events may wait for something to happen.
+    public static let longPoll = Duration.seconds(20)
+    /// The size of a chunk, in bytes.
+    public static let chunk: ClosedRange<ByteCount> = .mebibytes(8)...ByteCount.mebibytes(256)
+    /// How often a task may start over because its content changed (`http.md` row 6).
+    public static let contentVersions: Int32 = 4
+    /// How often a chunk is tried without progress before its task fails (I12).
+    public static let attempts: Int32 = 8
+    /// How many sessions a chunk may see die without progress before it counts as poison (I12).
+    public static let deaths: Int32 = 5
+    /// Priority of a group or a task; higher is served first.
+    public static let priority: ClosedRange<Int32> = -1_000...1_000
+    /// Weight of a group within its priority.
+    public static let weight: ClosedRange<Int32> = 1...1_000
+}

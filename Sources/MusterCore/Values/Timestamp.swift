@@ -1,0 +1,45 @@
+import FoundationEssentials
+
+/// A moment on the **database's** clock, in microseconds since the Unix epoch.
+///
+/// Workers and coordinators never make one from a clock of their own (I11); they only carry and show it.
+public struct Timestamp: Hashable, Sendable, Comparable, Codable, CustomStringConvertible {
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    public let microseconds: Int64
+
+    /// A moment that the database told.
+    public init(microseconds: Int64) {
+        self.microseconds = microseconds
+    }
+
+    /// Reads an RFC 3339 text.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        let style = Date.ISO8601FormatStyle(includingFractionalSeconds: text.contains("."))
+        guard let date = try? style.parse(text) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not an RFC 3339 timestamp")
+        }
+        microseconds = Int64((date.timeIntervalSince1970 * 1_000).rounded()) * 1_000
+    }
+
+    /// Writes an RFC 3339 text in UTC with milliseconds.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+
+    /// RFC 3339 in UTC with milliseconds: `2026-03-01T12:00:00.000Z`.
+    public var description: String {
+        let date = Date(timeIntervalSince1970: Double(microseconds / 1_000) / 1_000)
+        return date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+    }
+
+    /// The time that passed from `earlier` to this moment.
+    public func since(_ earlier: Timestamp) -> Duration {
+        .microseconds(microseconds - earlier.microseconds)
+    }
+
+    /// Earlier moments come first.
+    public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
+}

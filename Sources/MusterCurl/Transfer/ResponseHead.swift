@@ -1,0 +1,77 @@
+/// How the end of a response body can be known (RFC 9112 §6.3, RFC 9113 §8.1).
+public enum BodyFraming: Sendable, Hashable {
+    /// The response has no body by definition: an answer to HEAD, or status 204 or 304.
+    case none
+    /// So many bytes were announced by Content-Length; a body that ends sooner is reported as truncated.
+    case contentLength(Int64)
+    /// The body says itself where it ends: chunked coding, or an HTTP/2 stream without Content-Length.
+    case chunked
+    /// Only the end of the connection ends the body, so that a cut one looks whole: believe it only if the size or a
+    /// digest is known otherwise.
+    case untilClose
+}
+
+/// The status line and header fields of the final response: after redirects, after every 1xx, without trailers.
+public struct ResponseHead: Sendable, Hashable {
+    /// The HTTP version that the response was sent in.
+    public enum Version: Sendable, Hashable {
+        /// HTTP/1.0
+        case http10
+        /// HTTP/1.1
+        case http11
+        /// HTTP/2
+        case http2
+        /// HTTP/3
+        case http3
+    }
+
+    /// The status code, 200...599 (or whatever three digits the peer sent).
+    public var status: Int
+    /// The version of the response.
+    public var version: Version
+    /// The URL that gave this response, after redirects.
+    public var effectiveURL: String
+    /// All header fields in order, duplicates kept.
+    public var headers: HeaderList
+    /// The numeric address of the peer (of the proxy, if there is one), without port; empty if unknown.
+    public var remoteAddress: String
+    /// The peer's port, 0 if unknown.
+    public var remotePort: Int
+    /// How many redirects were followed before this response.
+    public var redirectCount: Int
+    /// How the body's end can be known.
+    public var bodyFraming: BodyFraming
+
+    /// Whether what the peer said about the body's length contradicts itself: Content-Length malformed, negative or
+    /// given twice with different values, or together with Transfer-Encoding. RFC 9112 §6.3 wants this refused.
+    public var hasConflictingFraming: Bool {
+        let lengths = headers.all("Content-Length").flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
+            .map { decimal(trimmed($0.utf8)) }
+        if lengths.contains(nil) { return true }
+        if Set(lengths).count > 1 { return true }
+        return !lengths.isEmpty && headers.contains("Transfer-Encoding")
+    }
+}
+
+/// Reads a number made of ASCII digits only; nil for an empty text, a sign, another character or an overflow.
+func decimal(_ text: some Collection<UInt8>) -> Int64? {
+    guard !text.isEmpty else { return nil }
+    var value: Int64 = 0
+    for byte in text {
+        guard byte >= 0x30, byte <= 0x39 else { return nil }
+        let (scaled, overflowed) = value.multipliedReportingOverflow(by: 10)
+        let (sum, overflowedToo) = scaled.addingReportingOverflow(Int64(byte - 0x30))
+        guard !overflowed, !overflowedToo else { return nil }
+        value = sum
+    }
+    return value
+}
+
+/// The text without leading and trailing space, tab, CR and LF.
+func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ text: Bytes) -> Bytes.SubSequence {
+    let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A }
+    guard let first = text.firstIndex(where: { !isSpace($0) }), let last = text.lastIndex(where: { !isSpace($0) }) else {
+        return text[text.endIndex...]
+    }
+    return text[first...last]
+}

@@ -1,0 +1,126 @@
+internal import CLibcurl
+
+/// Why a transfer failed. Each case keeps the CURLcode and the message beneath.
+public enum TransferError: Error, Sendable, Hashable {
+    /// What libcurl said, or what the loop itself found (then the code is 0).
+    public struct Detail: Sendable, Hashable {
+        /// The CURLcode, 0 if the loop itself ended the transfer.
+        public var code: Int32
+        /// A sentence for people; it may name the host, never a header's value.
+        public var message: String
+
+        /// Makes a detail.
+        public init(code: Int32, message: String) {
+            self.code = code
+            self.message = message
+        }
+    }
+
+    /// The host's (or proxy's) name has no address, or the name service failed.
+    case dns(Detail)
+    /// The connection was refused, or no address could be reached.
+    case connect(Detail)
+    /// The TLS handshake or the check of the certificate failed.
+    case tls(Detail)
+    /// No connection (name, TCP and TLS together) within ``TransferRequest/connectTimeout``.
+    case connectTimeout(Detail)
+    /// Connected, but no header line within ``TransferRequest/firstByteTimeout``.
+    case firstByteTimeout(Detail)
+    /// The peer sent less than ``TransferRequest/lowSpeed`` allows.
+    case tooSlow(Detail)
+    /// Not over within ``TransferRequest/deadline``.
+    case deadline(Detail)
+    /// The connection ended before the body did, as its framing tells.
+    case truncated(Detail)
+    /// The connection (or HTTP/2 stream) was reset, or closed without an answer.
+    case reset(Detail)
+    /// More redirects than ``TransferRequest/maxRedirects``.
+    case tooManyRedirects(Detail)
+    /// The URL's or a redirect's scheme is not in ``TransferRequest/allowedSchemes``.
+    case unsupportedScheme(Detail)
+    /// The URL, or a redirect's Location, cannot be parsed.
+    case malformedURL(Detail)
+    /// The method, a header, or another part of the request cannot be sent safely (for example a line break in a value).
+    case invalidRequest(Detail)
+    /// ``TransferRequest/addressAllowed`` said no to every address of the host; nothing was sent to it.
+    case refusedAddress(Detail)
+    /// The peer does not speak proper HTTP, or its head is over ``TransferRequest/maxHeadBytes``.
+    case protocolViolation(Detail)
+    /// The request (its body) could not be sent, or could not be sent again where that was needed.
+    case sendFailed(Detail)
+    /// Anything else; see the code.
+    case other(Detail)
+
+    /// The code and message beneath.
+    public var detail: Detail {
+        switch self {
+        case .dns(let detail), .connect(let detail), .tls(let detail), .connectTimeout(let detail),
+            .firstByteTimeout(let detail), .tooSlow(let detail), .deadline(let detail), .truncated(let detail),
+            .reset(let detail), .tooManyRedirects(let detail), .unsupportedScheme(let detail),
+            .malformedURL(let detail), .invalidRequest(let detail), .refusedAddress(let detail),
+            .protocolViolation(let detail), .sendFailed(let detail), .other(let detail):
+            detail
+        }
+    }
+}
+
+extension TransferError: CustomStringConvertible {
+    /// The kind, the message and the CURLcode.
+    public var description: String {
+        let kind =
+            switch self {
+            case .dns: "name not resolved"
+            case .connect: "not connected"
+            case .tls: "TLS failed"
+            case .connectTimeout: "connect timeout"
+            case .firstByteTimeout: "first-byte timeout"
+            case .tooSlow: "too slow"
+            case .deadline: "deadline passed"
+            case .truncated: "truncated"
+            case .reset: "connection reset"
+            case .tooManyRedirects: "too many redirects"
+            case .unsupportedScheme: "unsupported scheme"
+            case .malformedURL: "malformed URL"
+            case .invalidRequest: "invalid request"
+            case .refusedAddress: "refused address"
+            case .protocolViolation: "protocol violation"
+            case .sendFailed: "send failed"
+            case .other: "transfer failed"
+            }
+        return detail.message.isEmpty ? "\(kind) (\(detail.code))" : "\(kind): \(detail.message) (\(detail.code))"
+    }
+}
+
+extension TransferError {
+    /// Sorts a CURLcode into its kind. The loop keeps deadlines, first-byte and speed limits itself, so that libcurl's
+    /// own timeout can only mean the connect timeout.
+    init(curl code: CURLcode, message: String) {
+        let detail = Detail(code: Int32(bitPattern: code.rawValue), message: message)
+        self =
+            switch code {
+            case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .dns(detail)
+            case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY: .connect(detail)
+            case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
+                CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+                CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR,
+                CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT,
+                CURLE_USE_SSL_FAILED:
+                .tls(detail)
+            case CURLE_OPERATION_TIMEDOUT: .connectTimeout(detail)
+            case CURLE_PARTIAL_FILE: .truncated(detail)
+            // libcurl reports a malformed chunk header as a receive error, although the connection is well.
+            case CURLE_RECV_ERROR where message.contains("chunk") || message.contains("header"):
+                .protocolViolation(detail)
+            case CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM: .reset(detail)
+            case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(detail)
+            // The same code tells of an answer without a status line, which is not about the scheme at all.
+            case CURLE_UNSUPPORTED_PROTOCOL where message.contains("HTTP/0.9"): .protocolViolation(detail)
+            case CURLE_UNSUPPORTED_PROTOCOL: .unsupportedScheme(detail)
+            case CURLE_URL_MALFORMAT: .malformedURL(detail)
+            case CURLE_WEIRD_SERVER_REPLY, CURLE_FILESIZE_EXCEEDED, CURLE_BAD_CONTENT_ENCODING, CURLE_TOO_LARGE:
+                .protocolViolation(detail)
+            case CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_READ_ERROR, CURLE_ABORTED_BY_CALLBACK: .sendFailed(detail)
+            default: .other(detail)
+            }
+    }
+}

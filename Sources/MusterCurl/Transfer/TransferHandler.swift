@@ -1,0 +1,37 @@
+/// What to do with a response, decided from its head before any byte of its body.
+public enum HeadVerdict: Sendable, Hashable {
+    /// Deliver the body, at most `limit` bytes of it if a limit is given. If the peer sends (or announces) more, the
+    /// first `limit` bytes are delivered, the connection is dropped, and the outcome is `completed` with
+    /// ``BodyEnd/surplus``.
+    case accept(limit: Int64?)
+    /// Deliver nothing; the outcome is ``TransferOutcome/refused(_:)``.
+    case refuse
+}
+
+/// What to do after a piece of the body.
+public enum BodyVerdict: Sendable, Hashable {
+    /// Go on.
+    case proceed
+    /// The bytes are taken, but no more are wanted before ``CurlLoop/resume(_:)``. No further `body` call comes until
+    /// then; `finished` can come, if this was the last piece, or the transfer fails or is cancelled.
+    case pause
+    /// End the transfer now; the outcome is ``TransferOutcome/stopped(_:)`` and the connection is dropped.
+    case stop
+}
+
+/// Receives what happens to one transfer.
+///
+/// All calls are made on the loop's own thread, never two at once, in the order `head`, `body`…, `finished`. They must
+/// not block for long, since every transfer of the loop waits meanwhile. They may call ``CurlLoop/start(_:handler:)``,
+/// ``CurlLoop/cancel(_:)`` and ``CurlLoop/resume(_:)``. The loop keeps the handler alive until `finished` returned.
+public protocol TransferHandler: AnyObject, Sendable {
+    /// The final response's head has come. Called exactly once before the first body byte, also if there is no body;
+    /// not called if the transfer ends sooner.
+    func head(_ head: ResponseHead) -> HeadVerdict
+
+    /// The next piece of the body, 1 byte to 16 KiB, valid only during the call.
+    func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict
+
+    /// The transfer is over. Called exactly once for every started transfer; nothing is called for it afterwards.
+    func finished(_ outcome: TransferOutcome)
+}

@@ -1,0 +1,138 @@
+import SystemPackage
+
+/// Where the files of a cluster are.
+///
+/// `root` belongs to the user of the process and holds `data`, `log` and `run`, which belong to the server's account,
+/// and besides them only the lock files and the log of the start.
+struct ClusterLocation: Sendable, Hashable {
+    /// The directory of everything: `<state>/pg`, or a directory elsewhere that `pointer` names.
+    let root: FilePath
+    /// The file in the state directory that has to name `root`, where that is outside of the state directory.
+    let pointer: FilePath?
+
+    /// The data directory. It exists only when it is whole.
+    var dataDirectory: FilePath { root.appending("data") }
+    /// The directory of the server's rotated logs.
+    var logDirectory: FilePath { root.appending("log") }
+    /// What the server prints before its log collector runs, and whatever the supervisor prints; one start's worth.
+    var startLog: FilePath { root.appending("start.log") }
+    /// Locked by the process that uses the cluster, for as long as it does.
+    var ownerLock: FilePath { root.appending("owner.lock") }
+    /// Locked by the supervisor of the server, for as long as it lives.
+    var supervisionLock: FilePath { root.appending("supervision.lock") }
+
+    /// The longest path of a socket: 107 bytes and the final zero fill `sun_path` (unix(7)).
+    static let socketPathLimitBytes = 107
+    /// What the server calls its socket in the socket directory.
+    static let socketName = ".s.PGSQL.5432"
+
+    /// Decides where the cluster of a state directory is.
+    ///
+    /// That is inside of it, unless the server's account differs from ours and cannot reach the place, as below a
+    /// directory of mode 0700: then the files go to `fallback/pg-<hash of the state directory>`, and a pointer file in
+    /// the state directory names that place from then on.
+    static func resolve(
+        stateDirectory: FilePath,
+        account: ServerAccount,
+        fallback: FilePath
+    ) async throws -> ClusterLocation {
+        let inside = stateDirectory.appending("pg")
+        _ = try PrivateFiles.makeDirectoryIfMissing(inside, permissions: 0o755)
+        let pointer = inside.appending("location")
+        if let text = try PrivateFiles.tail(pointer, limitBytes: 8 * 1024) {
+            let location = ClusterLocation(root: FilePath(String(text.prefix { $0 != "\n" })), pointer: pointer)
+            guard try PrivateFiles.status(location.dataDirectory) != nil else {
+                throw EmbeddedPostgresError.dataMissing(dataDirectory: location.dataDirectory, pointer: pointer)
+            }
+            return location
+        }
+        let local = ClusterLocation(root: inside, pointer: nil)
+        if try PrivateFiles.status(local.dataDirectory) != nil { return local }
+        if try await canReach(inside, account: account) { return local }
+
+        let outside = fallback.appending("pg-\(hash(of: stateDirectory))")
+        try PrivateFiles.makeDirectories(outside)
+        return ClusterLocation(root: outside, pointer: pointer)
+    }
+
+    /// Chooses the socket directory, and makes it: `run` in the cluster's root if the socket's path is short enough
+    /// there, else `/tmp/muster-<hash of the root>`.
+    func makeSocketDirectory(account: ServerAccount) throws -> FilePath {
+        var directory = root.appending("run")
+        if !Self.canHoldSocket(directory) {
+            directory = FilePath("/tmp/muster-\(Self.hash(of: root))")
+        }
+        try PrivateFiles.makePrivateDirectory(directory, account: account)
+        return directory
+    }
+
+    /// Whether a socket fits, and the path means nothing else to `unix_socket_directories` and to libpq's `host`, both
+    /// of which take lists separated by commas.
+    private static func canHoldSocket(_ directory: FilePath) -> Bool {
+        let path = directory.appending(socketName).string
+        let isPlain = path.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default:
+                "/._-+@:=~".utf8.contains(byte) || byte >= 0x80
+            }
+        }
+        return isPlain && path.utf8.count <= socketPathLimitBytes
+    }
+
+    /// Asks the kernel, by a process of that account, so that every kind of permission counts.
+    private static func canReach(_ directory: FilePath, account: ServerAccount) async throws -> Bool {
+        guard account.needsSwitch else { return true }
+        let check = PostgresTool(
+            path: "/bin/sh",
+            arguments: ["-c", "cd -- \"$1\"", "sh", directory.string],
+            account: account
+        )
+        return try await check.run().succeeded
+    }
+
+    /// FNV-1a, 64 bits: it names directories, and protects nothing.
+    static func hash(of path: FilePath) -> String {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in path.string.utf8 {
+            hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+        }
+        let digits = String(hash, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}
+
+extension PrivateFiles {
+    /// Makes a directory unless it exists; one that exists is left as it is.
+    static func makeDirectoryIfMissing(_ path: FilePath, permissions: CInterop.Mode) throws -> Bool {
+        guard try status(path) == nil else { return false }
+        return try makeDirectory(path, permissions: permissions)
+    }
+
+    /// Makes a directory of mode 0700 that belongs to an account, or makes sure that the one that exists is such.
+    ///
+    /// In a place that everybody writes to, somebody else may have made it first, to read what goes through it.
+    static func makePrivateDirectory(_ path: FilePath, account: ServerAccount) throws {
+        let isNew = try makeDirectory(path, permissions: 0o700)
+        guard let found = try status(path) else {
+            throw EmbeddedPostgresError.fileOperation("stat", path: path, errno: .noSuchFileOrDirectory)
+        }
+        guard found.type == .directory else {
+            throw EmbeddedPostgresError.socketDirectoryRefused(path: path, reason: "it is not a directory")
+        }
+        // One that root made may have been left by a crash before it was given away.
+        if account.needsSwitch, isNew || found.userID.rawValue == 0 {
+            try give(path, to: account)
+        } else if found.userID.rawValue != account.userID {
+            throw EmbeddedPostgresError.socketDirectoryRefused(
+                path: path,
+                reason: "it belongs to the user with id \(found.userID.rawValue)"
+            )
+        }
+        guard found.permissions.rawValue & 0o077 == 0 else {
+            throw EmbeddedPostgresError.socketDirectoryRefused(path: path, reason: "others have access to it")
+        }
+    }
+}

@@ -1,0 +1,197 @@
+public import Logging
+public import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A private PostgreSQL: a cluster in a state directory, and a server that lives as long as this process.
+///
+/// - The server listens on a Unix socket only, in a directory of mode 0700, and trusts whoever can reach that: the
+///   server's account and root.
+/// - Root runs it as `postgres`, or else as `nobody`, since PostgreSQL refuses to run as root. That account then owns
+///   the data, log and socket directories, and nothing else. Where it cannot reach the state directory, the cluster is
+///   kept below ``Configuration/fallbackDirectory``, and the file `pg/location` in the state directory names it.
+/// - However this process ends, its supervisor shuts the server down. If that was killed as well, the server is left
+///   over; the next `start()` finds and adopts it.
+/// - One process at a time uses a state directory; a second one gets ``EmbeddedPostgresError/inUse(stateDirectory:processID:)``.
+public actor EmbeddedPostgres {
+    /// How to shut down.
+    public enum StopMode: Sendable, Hashable {
+        /// Connections are ended, and everything is flushed (PostgreSQL's "fast shutdown").
+        case fast
+        /// All processes are ended at once; the next start recovers from the log ("immediate shutdown", F5).
+        case immediate
+    }
+
+    private enum State {
+        /// No server. `start()` leads to `starting`.
+        case stopped
+        /// `start()` is at work; leads to `running`, or back to `stopped` by an error.
+        case starting
+        /// The server accepted connections; leads to `stopping`, and to `starting` if it died of itself.
+        case running(RunningServer)
+        /// `stop()` waits for the end; leads to `stopped`.
+        case stopping(RunningServer)
+    }
+
+    private let stateDirectory: FilePath
+    private let environment: [String: String]
+    private let configuration: Configuration
+    private let logger: Logger
+    private var state = State.stopped
+
+    /// Prepares a server; nothing is touched before `start()`.
+    ///
+    /// - Parameters:
+    ///   - stateDirectory: Where the cluster is kept, in `pg`. Made, with its parents, if it is missing.
+    ///   - environment: The process's environment: `MUSTER_PG_BINDIR` and `PATH` are read from it.
+    ///   - configuration: Tuning and limits.
+    ///   - logger: Gets what happens, without any secret.
+    public init(
+        stateDirectory: FilePath,
+        environment: [String: String],
+        configuration: Configuration = Configuration(),
+        logger: Logger
+    ) {
+        self.stateDirectory = stateDirectory
+        self.environment = environment
+        self.configuration = configuration
+        self.logger = logger
+    }
+
+    /// Makes the cluster if there is none, starts the server or adopts one that was left over, and waits until it
+    /// accepts connections. While it runs, a further call only returns its endpoint.
+    ///
+    /// - Throws: ``EmbeddedPostgresError``, or `CancellationError` when the task is cancelled; nothing is left running
+    ///   then.
+    public func start() async throws -> Endpoint {
+        switch state {
+        case .running(let server):
+            if server.supervisor.ended == nil { return server.endpoint }
+        case .starting, .stopping:
+            throw EmbeddedPostgresError.busy
+        case .stopped:
+            break
+        }
+        state = .starting
+        do {
+            let launch = Launch(
+                stateDirectory: stateDirectory,
+                environment: environment,
+                configuration: configuration,
+                logger: logger
+            )
+            let server = try await launch.run()
+            state = .running(server)
+            logger.info(
+                "postgres.ready",
+                metadata: [
+                    "postgres.pid": "\(server.processID)",
+                    "postgres.socket": "\(server.endpoint.socketDirectory)",
+                    "postgres.provenance": "\(server.endpoint.provenance)",
+                ]
+            )
+            return server.endpoint
+        } catch {
+            state = .stopped
+            throw error
+        }
+    }
+
+    /// Stops the server, whether it was started or adopted, and waits for its end. Without a server it does nothing.
+    ///
+    /// It takes no longer than ``Configuration/stopLimit`` and a few seconds: a fast shutdown that takes longer is
+    /// followed by an immediate one. To stop during `start()`, cancel the task that called it.
+    public func stop(_ mode: StopMode = .fast) async {
+        switch state {
+        case .stopped, .starting:
+            return
+        case .stopping(let server):
+            await server.supervisor.waitUntilEnded()
+        case .running(let server):
+            state = .stopping(server)
+            switch mode {
+            case .fast:
+                break
+            case .immediate:
+                // The supervisor's SIGINT would overtake this signal, so it is told only if this one did not do.
+                server.signal(SIGQUIT, logger: logger)
+                await server.supervisor.waitUntilEnded(limit: .seconds(10))
+            }
+            server.supervisor.hangUp()
+            await server.supervisor.waitUntilEnded()
+            state = .stopped
+            logger.info(
+                "postgres.stopped",
+                metadata: [
+                    "postgres.pid": "\(server.processID)",
+                    "postgres.status": "\(server.supervisor.ended ?? "unknown")",
+                ]
+            )
+        }
+    }
+
+    /// Waits until the server that runs now has ended, by `stop()` or of itself; returns at once if there is none.
+    public func waitUntilExit() async {
+        switch state {
+        case .running(let server), .stopping(let server):
+            await server.supervisor.waitUntilEnded()
+        case .stopped, .starting:
+            return
+        }
+    }
+
+    /// The process id of the server (its postmaster) while it runs.
+    public var processID: Int32? {
+        switch state {
+        case .running(let server), .stopping(let server):
+            server.supervisor.ended == nil ? server.processID : nil
+        case .stopped, .starting:
+            nil
+        }
+    }
+
+    /// The data directory of the server while it runs.
+    public var dataDirectory: FilePath? {
+        switch state {
+        case .running(let server), .stopping(let server): server.location.dataDirectory
+        case .stopped, .starting: nil
+        }
+    }
+
+    /// The end of the server's logs, for an error report.
+    public var logTail: String {
+        switch state {
+        case .running(let server), .stopping(let server): server.location.logTail()
+        case .stopped, .starting: ""
+        }
+    }
+}
+
+/// A server that accepts connections, and what keeps it ours.
+struct RunningServer: Sendable {
+    let endpoint: EmbeddedPostgres.Endpoint
+    let processID: Int32
+    let location: ClusterLocation
+    let supervisor: Supervisor
+    /// Held for as long as the server is used.
+    let ownerLock: FileLock
+
+    /// Signals the server, unless its data directory names another process by now.
+    func signal(_ number: Int32, logger: Logger) {
+        do {
+            guard try PostmasterFile.read(dataDirectory: location.dataDirectory)?.processID == processID else { return }
+            guard kill(processID, number) == 0 else { throw Errno(rawValue: errno) }
+        } catch {
+            logger.warning(
+                "postgres.signal.failed",
+                metadata: ["postgres.pid": "\(processID)", "error": "\(error)"]
+            )
+        }
+    }
+}

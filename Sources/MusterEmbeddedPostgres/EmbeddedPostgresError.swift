@@ -1,0 +1,88 @@
+public import SystemPackage
+
+/// Why a private PostgreSQL could not be started.
+///
+/// Every case carries what somebody needs to put it right: the path, the account, the output of the tool or the end
+/// of the server's log.
+public enum EmbeddedPostgresError: Error, Sendable, Hashable {
+    /// No directory with both `initdb` and `postgres` was found. `searched` lists the places, in order.
+    case serverBinariesNotFound(searched: [String])
+    /// The directory that `MUSTER_PG_BINDIR` names lacks `missing`, or does not exist.
+    case binaryDirectoryUnusable(path: FilePath, missing: String)
+    /// The data directory was made by the major version `dataVersion`, for which no binaries were found. PostgreSQL
+    /// cannot read another major version's files.
+    case versionMismatch(dataDirectory: FilePath, dataVersion: String, found: [String])
+    /// The process is root, PostgreSQL refuses to run as root, and there is neither an account `postgres` nor `nobody`.
+    case noServerAccount
+    /// Another live process uses this state directory; `processID` is what its lock file says.
+    case inUse(stateDirectory: FilePath, processID: Int32?)
+    /// `start()` was called while the same object was starting or stopping.
+    case busy
+    /// A file or directory belongs to another user, under whom this process cannot run the server.
+    case foreignOwner(path: FilePath, userID: UInt32)
+    /// The state directory points to a data directory outside of it that does not exist any more. Removing the
+    /// pointer file starts with an empty database.
+    case dataMissing(dataDirectory: FilePath, pointer: FilePath)
+    /// The socket directory exists, but is not a private directory of the server's account.
+    case socketDirectoryRefused(path: FilePath, reason: String)
+    /// A program of PostgreSQL's failed; `output` is the end of what it printed.
+    case toolFailed(tool: String, status: String, output: String)
+    /// The server ended before it was ready; `log` is the end of its log.
+    case serverExited(status: String, log: String)
+    /// The server was not ready within the limit; `log` is the end of its log.
+    case notReady(limit: Duration, log: String)
+    /// The server of an earlier process is still shutting down after the limit.
+    case predecessorRunning(limit: Duration, log: String)
+    /// A program could not be started at all.
+    case launchFailed(program: String, reason: String)
+    /// A file operation failed.
+    case fileOperation(String, path: FilePath, errno: Errno)
+}
+
+extension EmbeddedPostgresError: CustomStringConvertible {
+    /// One paragraph for a person, which says what to do where something can be done.
+    public var description: String {
+        switch self {
+        case .serverBinariesNotFound(let searched):
+            """
+            no PostgreSQL server was found (looked in: \(searched.joined(separator: ", "))). Install one, for example \
+            with "apt-get install postgresql", or name the directory of its initdb and postgres in MUSTER_PG_BINDIR
+            """
+        case .binaryDirectoryUnusable(let path, let missing):
+            "MUSTER_PG_BINDIR names \(path), where \(missing) is not an executable file"
+        case .versionMismatch(let dataDirectory, let dataVersion, let found):
+            """
+            \(dataDirectory) was made by PostgreSQL \(dataVersion), but only these versions were found: \
+            \(found.joined(separator: ", ")). Install PostgreSQL \(dataVersion) ("apt-get install \
+            postgresql-\(dataVersion)") or name its directory in MUSTER_PG_BINDIR
+            """
+        case .noServerAccount:
+            "PostgreSQL does not run as root, and there is neither an account named postgres nor one named nobody"
+        case .inUse(let stateDirectory, let processID):
+            "\(stateDirectory) is in use by another process (\(processID.map { "process \($0)" } ?? "unknown process"))"
+        case .busy:
+            "the server is being started or stopped at this moment"
+        case .foreignOwner(let path, let userID):
+            "\(path) belongs to the user with id \(userID), as whom this process cannot run a server"
+        case .dataMissing(let dataDirectory, let pointer):
+            """
+            the data directory \(dataDirectory) does not exist any more. Restore it, or remove \(pointer) to start with \
+            an empty database
+            """
+        case .socketDirectoryRefused(let path, let reason):
+            "the socket directory \(path) is refused: \(reason)"
+        case .toolFailed(let tool, let status, let output):
+            "\(tool) failed (\(status)): \(output)"
+        case .serverExited(let status, let log):
+            "PostgreSQL ended before it was ready (\(status)). The end of its log:\n\(log)"
+        case .notReady(let limit, let log):
+            "PostgreSQL was not ready within \(limit). The end of its log:\n\(log)"
+        case .predecessorRunning(let limit, let log):
+            "the server of an earlier process was still stopping after \(limit). The end of its log:\n\(log)"
+        case .launchFailed(let program, let reason):
+            "\(program) could not be started: \(reason)"
+        case .fileOperation(let operation, let path, let errno):
+            "\(operation) \(path): \(errno)"
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// An advisory lock on a file, held until the object is freed or the process ends, in whatever way.
+///
+/// It is `flock`'s, which belongs to the open file, not to the process: a child that is given the descriptor holds the
+/// lock with us, and goes on holding it without us.
+final class FileLock: Sendable {
+    /// The locked file.
+    let descriptor: FileDescriptor
+
+    /// Locks the file, which is made if it is missing; nil if somebody else has locked it.
+    static func acquire(_ path: FilePath) throws -> FileLock? {
+        try PrivateFiles.perform("lock", path) {
+            let descriptor = try FileDescriptor.open(
+                path,
+                .readWrite,
+                options: [.create, .noFollow, .closeOnExec],
+                permissions: [.ownerReadWrite, .groupRead, .otherRead]
+            )
+            guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+                let reason = Errno(rawValue: errno)
+                try descriptor.close()
+                if reason == .wouldBlock { return nil }
+                throw reason
+            }
+            return FileLock(descriptor: descriptor)
+        }
+    }
+
+    /// Writes this process's id into the file, for whoever finds it locked.
+    func sign(_ path: FilePath) throws {
+        try PrivateFiles.perform("write", path) {
+            guard ftruncate(descriptor.rawValue, 0) == 0 else { throw Errno(rawValue: errno) }
+            try descriptor.writeAll(toAbsoluteOffset: 0, "\(getpid())\n".utf8)
+        }
+    }
+
+    /// The process id in a lock file.
+    static func signature(_ path: FilePath) throws -> Int32? {
+        guard let text = try PrivateFiles.tail(path, limitBytes: 64) else { return nil }
+        return Int32(text.prefix(while: \.isNumber))
+    }
+
+    private init(descriptor: FileDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        // Nothing can be done about a failing close, and the kernel has released the descriptor all the same.
+        try? descriptor.close()
+    }
+}

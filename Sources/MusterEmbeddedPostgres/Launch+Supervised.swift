@@ -1,0 +1,132 @@
+import Logging
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A cluster that is ready for its server, under the locks.
+struct Supervised: Sendable {
+    let launch: Launch
+    let location: ClusterLocation
+    let binaries: ServerBinaries
+    let account: ServerAccount
+    let ownerLock: FileLock
+    let deadline: ContinuousClock.Instant
+
+    /// Takes a server over: from now on it ends with this process.
+    func adopt(_ file: PostmasterFile, lock: consuming FileLock) throws -> RunningServer {
+        let supervisor = try supervise(.adopt(processID: file.processID), lock: lock)
+        return running(file, supervisor: supervisor, provenance: .adopted)
+    }
+
+    /// Starts the server, and waits until it accepts connections.
+    func start(lock: consuming FileLock, isNew: Bool) async throws -> RunningServer {
+        let socketDirectory = try location.makeSocketDirectory(account: account)
+        // No server of this cluster is alive, so that a socket's lock file there is of the past, whatever its process
+        // id means by now.
+        for name in [ClusterLocation.socketName, "\(ClusterLocation.socketName).lock"] {
+            try PrivateFiles.removeFile(socketDirectory.appending(name))
+        }
+        let arguments = launch.configuration.serverArguments(
+            dataDirectory: location.dataDirectory,
+            socketDirectory: socketDirectory,
+            logDirectory: location.logDirectory
+        )
+        var lock = lock
+        while true {
+            let charge = Supervisor.Charge.start(program: binaries.program("postgres"), arguments: arguments)
+            let supervisor = try supervise(charge, lock: lock)
+            do {
+                if let file = try await ready(supervisor) {
+                    return running(file, supervisor: supervisor, provenance: isNew ? .created : .started)
+                }
+            } catch {
+                supervisor.hangUp()
+                await supervisor.waitUntilEnded()
+                throw error
+            }
+            // Backends that outlived a killed server end by themselves as soon as they notice.
+            try await Task.sleep(for: .milliseconds(200))
+            lock = try await launch.superviseNext(location, deadline: deadline)
+        }
+    }
+
+    private func supervise(_ charge: Supervisor.Charge, lock: consuming FileLock) throws -> Supervisor {
+        try Supervisor(
+            charge: charge,
+            location: location,
+            account: account,
+            stopLimit: launch.configuration.stopLimit,
+            lock: lock
+        )
+    }
+
+    /// Waits for the server to be ready; nil if it ended in a way that is worth another try.
+    private func ready(_ supervisor: Supervisor) async throws -> PostmasterFile? {
+        while true {
+            // Read in this order: what ended after its file said "ready" is noticed in the next round.
+            let ended = supervisor.ended
+            if let ended {
+                let log = location.logTail()
+                guard log.contains("pre-existing shared memory block"), ContinuousClock.now < deadline else {
+                    throw EmbeddedPostgresError.serverExited(status: ended, log: log)
+                }
+                return nil
+            }
+            if let file = try PostmasterFile.read(dataDirectory: location.dataDirectory),
+                file.status == .ready, file.socketDirectory != nil,
+                try await file.isServer(of: location.dataDirectory)
+            {
+                return file
+            }
+            guard ContinuousClock.now < deadline else {
+                throw EmbeddedPostgresError.notReady(limit: launch.configuration.startLimit, log: location.logTail())
+            }
+            try await Task.sleep(for: Launch.pollInterval)
+        }
+    }
+
+    private func running(
+        _ file: PostmasterFile,
+        supervisor: Supervisor,
+        provenance: EmbeddedPostgres.Endpoint.Provenance
+    ) -> RunningServer {
+        RunningServer(
+            endpoint: EmbeddedPostgres.Endpoint(
+                socketDirectory: file.socketDirectory ?? location.root.appending("run"),
+                database: ClusterCreation.database,
+                user: ClusterCreation.user,
+                provenance: provenance
+            ),
+            processID: file.processID,
+            location: location,
+            supervisor: supervisor,
+            ownerLock: ownerLock
+        )
+    }
+}
+
+extension ClusterLocation {
+    /// The end of what the server printed at its start and of the newest of its logs, for an error message.
+    func logTail() -> String {
+        let limit = 4 * 1024
+        do {
+            var parts: [String] = []
+            if let text = try PrivateFiles.tail(startLog, limitBytes: limit), !text.isEmpty { parts.append(text) }
+            let logs = try PrivateFiles.status(logDirectory) == nil ? [] : try PrivateFiles.names(in: logDirectory)
+            let newest = try logs.map { name in
+                let path = logDirectory.appending(name)
+                return (path: path, time: try PrivateFiles.status(path)?.st_mtim.tv_sec ?? 0)
+            }.max { $0.time < $1.time }
+            if let newest, let text = try PrivateFiles.tail(newest.path, limitBytes: limit) { parts.append(text) }
+            return parts.joined(separator: "\n")
+        } catch {
+            return "(the log cannot be read: \(error))"
+        }
+    }
+}

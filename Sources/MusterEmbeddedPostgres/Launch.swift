@@ -1,0 +1,147 @@
+import Logging
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// One attempt to get a running server for a state directory.
+struct Launch: Sendable {
+    let stateDirectory: FilePath
+    let environment: [String: String]
+    let configuration: EmbeddedPostgres.Configuration
+    let logger: Logger
+
+    /// How often files and processes are looked at while something is waited for.
+    static let pollInterval: Duration = .milliseconds(20)
+
+    /// From the state directory to a server that accepts connections.
+    func run() async throws -> RunningServer {
+        try PrivateFiles.makeDirectories(absolute(stateDirectory))
+        let state = try PrivateFiles.realPath(stateDirectory)
+        var account = try ServerAccount.forNewCluster()
+        let location = try await ClusterLocation.resolve(
+            stateDirectory: state,
+            account: account,
+            fallback: configuration.fallbackDirectory
+        )
+        if let status = try PrivateFiles.status(location.dataDirectory) {
+            account = try ServerAccount.owning(location.dataDirectory, status: status)
+        }
+        guard let ownerLock = try FileLock.acquire(location.ownerLock) else {
+            let holder = try FileLock.signature(location.ownerLock)
+            throw EmbeddedPostgresError.inUse(stateDirectory: state, processID: holder)
+        }
+        try ownerLock.sign(location.ownerLock)
+
+        let deadline = ContinuousClock.now + configuration.startLimit
+        let supervision = try await superviseNext(location, deadline: deadline)
+        let (binaries, isNew) = try await cluster(at: location, account: account)
+        try prepareLogDirectory(location, account: account)
+        let predecessor = isNew ? nil : try await predecessor(location, binaries: binaries, deadline: deadline)
+        let supervised = Supervised(
+            launch: self,
+            location: location,
+            binaries: binaries,
+            account: account,
+            ownerLock: ownerLock,
+            deadline: deadline
+        )
+        if let predecessor {
+            return try supervised.adopt(predecessor, lock: supervision)
+        }
+        return try await supervised.start(lock: supervision, isNew: isNew)
+    }
+
+    /// The supervision lock. While an earlier supervisor holds it, its parent is dead (we hold the owner's lock), so
+    /// that it is about to stop its server: adopting that would mean to lose it a moment later.
+    func superviseNext(_ location: ClusterLocation, deadline: ContinuousClock.Instant) async throws -> FileLock {
+        while true {
+            if let lock = try FileLock.acquire(location.supervisionLock) { return lock }
+            guard ContinuousClock.now < deadline else {
+                throw EmbeddedPostgresError.predecessorRunning(limit: configuration.startLimit, log: location.logTail())
+            }
+            try await Task.sleep(for: Self.pollInterval)
+        }
+    }
+
+    /// The binaries for the cluster, which is made if there is none.
+    private func cluster(
+        at location: ClusterLocation,
+        account: ServerAccount
+    ) async throws -> (binaries: ServerBinaries, isNew: Bool) {
+        let dataDirectory = location.dataDirectory
+        let version = try PrivateFiles.tail(dataDirectory.appending("PG_VERSION"), limitBytes: 64)
+            .map { String($0.prefix { !$0.isWhitespace }) }
+        let binaries = try await ServerBinaries.find(
+            environment: environment,
+            dataDirectory: dataDirectory,
+            dataVersion: version
+        )
+        guard version == nil else { return (binaries, false) }
+        logger.info(
+            "postgres.cluster.create",
+            metadata: ["postgres.data": "\(dataDirectory)", "postgres.version": "\(binaries.version)"]
+        )
+        try await ClusterCreation(location: location, binaries: binaries, account: account).run()
+        return (binaries, true)
+    }
+
+    private func prepareLogDirectory(_ location: ClusterLocation, account: ServerAccount) throws {
+        let isNew = try PrivateFiles.makeDirectoryIfMissing(location.logDirectory, permissions: 0o700)
+        if isNew, account.needsSwitch { try PrivateFiles.give(location.logDirectory, to: account) }
+    }
+
+    /// The server that an earlier process left over, if there is one that can be used.
+    private func predecessor(
+        _ location: ClusterLocation,
+        binaries: ServerBinaries,
+        deadline: ContinuousClock.Instant
+    ) async throws -> PostmasterFile? {
+        var silences = 0
+        while let file = try PostmasterFile.read(dataDirectory: location.dataDirectory) {
+            guard try await file.isServer(of: location.dataDirectory) else {
+                // A process that died is left to PostgreSQL, which also looks for backends that outlived it.
+                if kill(file.processID, 0) == 0 || errno == EPERM {
+                    try file.disown(dataDirectory: location.dataDirectory)
+                }
+                return nil
+            }
+            switch file.status {
+            case .ready:
+                if try await answers(file, binaries: binaries) { return file }
+                silences += 1
+                // Its socket may have been cleaned away; a server that nobody can reach is of no use.
+                if silences == 10, kill(file.processID, SIGINT) != 0 {
+                    let path = location.dataDirectory.appending(PostmasterFile.name)
+                    throw EmbeddedPostgresError.fileOperation("signal", path: path, errno: Errno(rawValue: errno))
+                }
+            case .starting, .stopping:
+                break
+            }
+            guard ContinuousClock.now < deadline else {
+                throw EmbeddedPostgresError.predecessorRunning(limit: configuration.startLimit, log: location.logTail())
+            }
+            try await Task.sleep(for: Self.pollInterval)
+        }
+        return nil
+    }
+
+    /// Whether a server answers on its socket. Without `pg_isready`, which distributions pack with the client, what the
+    /// server wrote into its file has to do.
+    private func answers(_ file: PostmasterFile, binaries: ServerBinaries) async throws -> Bool {
+        guard let socketDirectory = file.socketDirectory else { return false }
+        let program = binaries.program("pg_isready")
+        guard PrivateFiles.isExecutable(program) else { return true }
+        let arguments = ["-h", socketDirectory.string, "-p", "5432", "-t", "5", "-q"]
+        return try await PostgresTool(path: program, arguments: arguments).run().succeeded
+    }
+
+    private func absolute(_ path: FilePath) throws -> FilePath {
+        path.isAbsolute ? path : try PrivateFiles.realPath(".").pushing(path)
+    }
+}

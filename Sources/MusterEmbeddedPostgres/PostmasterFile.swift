@@ -1,0 +1,98 @@
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// What `postmaster.pid` says: the lock file that a server keeps in its data directory while it runs.
+///
+/// Its lines are: process id, data directory, start time, port, socket directory, listen address, shared memory key,
+/// status (PostgreSQL's `miscadmin.h`, `LOCK_FILE_LINE_…`). The later ones appear as the server comes up.
+struct PostmasterFile: Sendable, Hashable {
+    /// What the server says about itself.
+    enum Status: Sendable, Hashable {
+        /// Being started, or recovering.
+        case starting
+        /// Accepts connections.
+        case ready
+        /// Being stopped.
+        case stopping
+    }
+
+    let processID: Int32
+    let socketDirectory: FilePath?
+    let status: Status
+
+    /// The name of the file in the data directory.
+    static let name: FilePath.Component = "postmaster.pid"
+
+    /// Reads the file; nil when there is none, or none that was written to its end.
+    static func read(dataDirectory: FilePath) throws -> PostmasterFile? {
+        guard let text = try PrivateFiles.tail(dataDirectory.appending(name), limitBytes: 8 * 1024) else { return nil }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        guard let first = lines.first, let processID = Int32(first), processID > 1 else { return nil }
+        let socketDirectory = lines.count > 4 && !lines[4].isEmpty ? FilePath(String(lines[4])) : nil
+        let word = lines.count > 7 ? lines[7].prefix { !$0.isWhitespace } : ""
+        let status: Status =
+            switch word {
+            case "ready", "standby": .ready
+            case "stopping": .stopping
+            default: .starting
+            }
+        return PostmasterFile(processID: processID, socketDirectory: socketDirectory, status: status)
+    }
+
+    /// Whether the process is alive and truly a server of this data directory: process ids are used again, in
+    /// containers after every restart.
+    func isServer(of dataDirectory: FilePath) async throws -> Bool {
+        guard kill(processID, 0) == 0 || errno == EPERM else { return false }
+        let words = try await commandLine()
+        guard let program = words.first, FilePath(program).lastComponent == "postgres" else { return false }
+        guard let flag = words.firstIndex(of: "-D"), words.indices.contains(flag + 1) else { return false }
+        return words[flag + 1] == dataDirectory.string
+    }
+
+    /// Gives the file a process id that no process has, and leaves the rest as it is.
+    ///
+    /// A server refuses to start while the process of the file is alive, even if that is somebody else's by now. The
+    /// file must not be removed either: by its shared memory key a new server finds backends that outlived theirs.
+    func disown(dataDirectory: FilePath) throws {
+        let path = dataDirectory.appending(Self.name)
+        guard let text = try PrivateFiles.tail(path, limitBytes: 8 * 1024) else { return }
+        let rest = text.drop { $0 != "\n" }
+        try PrivateFiles.perform("write", path) {
+            let descriptor = try FileDescriptor.open(path, .writeOnly, options: [.noFollow, .truncate, .closeOnExec])
+            try descriptor.closeAfter { _ = try descriptor.writeAll("\(Int32.max)\(rest)".utf8) }
+        }
+    }
+
+    private func commandLine() async throws -> [String] {
+        #if os(Linux)
+        let path = FilePath("/proc/\(processID)/cmdline")
+        let text: String
+        do {
+            // A file of /proc has no size, so it is read from its start, not by its tail.
+            let descriptor = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+            text = try descriptor.closeAfter {
+                var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+                let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
+                return String(decoding: buffer[..<count], as: UTF8.self)
+            }
+        } catch let error as Errno where [.noSuchFileOrDirectory, .noSuchProcess].contains(error) {
+            return []
+        } catch let error as Errno {
+            throw EmbeddedPostgresError.fileOperation("read", path: path, errno: error)
+        }
+        return text.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
+        #else
+        let outcome = try await PostgresTool(path: "/bin/ps", arguments: ["-ww", "-o", "command=", "-p", "\(processID)"])
+            .run()
+        // `ps` shows words separated by blanks, so a data directory with blanks is not recognized here.
+        return outcome.output.split(whereSeparator: \.isWhitespace).map(String.init)
+        #endif
+    }
+}

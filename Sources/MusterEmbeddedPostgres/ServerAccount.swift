@@ -1,0 +1,47 @@
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The user that the server runs as.
+struct ServerAccount: Sendable, Hashable {
+    let userID: uid_t
+    let groupID: gid_t
+
+    /// Whether a program has to change its user to run as this account.
+    var needsSwitch: Bool { userID != geteuid() }
+
+    /// The account for a new data directory: PostgreSQL refuses to run as root, so for root it is `postgres`, or else
+    /// `nobody`; everybody else runs the server as themselves.
+    static func forNewCluster() throws -> ServerAccount {
+        guard geteuid() == 0 else { return ServerAccount(userID: geteuid(), groupID: getegid()) }
+        for name in ["postgres", "nobody"] {
+            if let account = named(name), account.userID != 0 { return account }
+        }
+        throw EmbeddedPostgresError.noServerAccount
+    }
+
+    /// The account for a data directory that exists: its owner, as PostgreSQL demands.
+    static func owning(_ dataDirectory: FilePath, status: Stat) throws -> ServerAccount {
+        let account = ServerAccount(userID: status.userID.rawValue, groupID: status.groupID.rawValue)
+        let canRunAs = account.userID != 0 && (geteuid() == 0 || !account.needsSwitch)
+        guard canRunAs else {
+            throw EmbeddedPostgresError.foreignOwner(path: dataDirectory, userID: account.userID)
+        }
+        return account
+    }
+
+    private static func named(_ name: String) -> ServerAccount? {
+        var record = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        // Large enough for any entry of a local or directory service; a longer one counts as not found.
+        var strings = [CChar](repeating: 0, count: 64 * 1024)
+        guard getpwnam_r(name, &record, &strings, strings.count, &found) == 0, found != nil else { return nil }
+        return ServerAccount(userID: record.pw_uid, groupID: record.pw_gid)
+    }
+}

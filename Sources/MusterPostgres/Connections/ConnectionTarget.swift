@@ -1,0 +1,77 @@
+import CLibpq
+
+/// One server to try: the settings for libpq, and the secrets that no message may show.
+struct ConnectionTarget: Sendable {
+    var settings: [(keyword: String, value: String)]
+    var secrets: [String]
+
+    /// Replaces every secret in libpq's words.
+    func redacting(_ message: String) -> String {
+        var message = message
+        for secret in secrets where !secret.isEmpty {
+            message = message.split(separator: secret, omittingEmptySubsequences: false).joined(separator: "***")
+        }
+        while message.last?.isWhitespace == true {
+            message.removeLast()
+        }
+        return message
+    }
+
+    /// The servers of a configuration, in the order in which they are to be tried.
+    ///
+    /// Several hosts are taken apart here, since libpq's asynchronous connecting has no time limit for each of them: one
+    /// that accepts and then says nothing would use up the time of all.
+    static func all(of configuration: PostgresConfiguration) throws(PostgresError) -> [ConnectionTarget] {
+        guard let given = parse(configuration.connectionString) else {
+            // libpq's words are left out: they can quote the piece that it could not read, which may be a password.
+            throw .connection(.init(kind: .badConfiguration, message: "the connection string cannot be read"))
+        }
+        var settings = given
+        func setDefault(_ keyword: String, _ value: String) {
+            if settings[keyword] == nil { settings[keyword] = value }
+        }
+        setDefault("keepalives_idle", "\(max(1, configuration.keepaliveIdle.components.seconds))")
+        setDefault("keepalives_interval", "5")
+        setDefault("keepalives_count", "3")
+        setDefault("tcp_user_timeout", "\(configuration.tcpUserTimeout.wholeMilliseconds)")
+        setDefault("application_name", configuration.applicationName)
+        settings["client_encoding"] = "UTF8"
+        settings["options"] = [settings["options"], configuration.startupOptions]
+            .compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " ")
+
+        let secrets = ["password", "sslpassword"].compactMap { given[$0] }
+        let hosts = list(settings["host"])
+        let addresses = list(settings["hostaddr"])
+        let ports = list(settings["port"])
+        let count = max(hosts.count, addresses.count, 1)
+        return (0..<count).map { index in
+            var one = settings
+            if index < hosts.count { one["host"] = hosts[index] }
+            if index < addresses.count { one["hostaddr"] = addresses[index] }
+            if ports.count > 1, index < ports.count { one["port"] = ports[index] }
+            return ConnectionTarget(settings: one.map { ($0.key, $0.value) }, secrets: secrets)
+        }
+    }
+
+    private static func list(_ text: String?) -> [String] {
+        text?.split(separator: ",", omittingEmptySubsequences: false).map(String.init) ?? []
+    }
+
+    private static func parse(_ text: String) -> [String: String]? {
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(text, &message) else {
+            PQfreemem(message)
+            return nil
+        }
+        defer { PQconninfoFree(options) }
+        var settings: [String: String] = [:]
+        var next = options
+        while let keyword = next.pointee.keyword {
+            if let value = next.pointee.val {
+                settings[String(cString: keyword)] = String(cString: value)
+            }
+            next += 1
+        }
+        return settings
+    }
+}

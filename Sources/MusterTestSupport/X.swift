@@ -1,0 +1,3 @@
+import Crypto
+import NIOCore
+import NIOPosix
