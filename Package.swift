@@ -11,11 +11,37 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("InternalImportsByDefault"),
     ]
 
+/// A target of our own: all of them are compiled by the same rules.
+func library(
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource] = []
+) -> Target {
+    .target(
+        name: name, dependencies: dependencies, exclude: exclude, resources: resources.isEmpty ? nil : resources,
+        swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: settings)
+}
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+
 let package = Package(
     name: "muster",
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "muster", targets: ["muster"]),
+        .library(name: "MusterAPI", targets: ["MusterAPI"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -30,21 +56,59 @@ let package = Package(
         .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
     ],
     targets: [
-        .executableTarget(
-            name: "muster",
-            dependencies: [
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Configuration", package: "swift-configuration"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "Subprocess", package: "swift-subprocess"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: settings
-        )
+        // The C libraries: module maps and typed wrappers of variadic calls, nothing else.
+        .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CLibisal", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
+        .systemLibrary(name: "CLibpq", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+
+        // What the domain is made of, and what its parts say to each other.
+        library("MusterCore", []),
+        library("MusterAPI", ["MusterCore"]),
+
+        // The outside world, one target each.
+        library("MusterCurl", ["CLibcurl", logging]),
+        library("MusterPostgres", ["CLibpq", logging, serviceLifecycle]),
+        library("MusterEmbeddedPostgres", [logging, subprocess, system]),
+
+        // The coordinator never imports curl, the worker never imports the store.
+        library(
+            "MusterStore", ["MusterCore", "MusterPostgres", logging],
+            resources: [
+                .embedInCode("Migrations/0001_tables.sql"), .embedInCode("Migrations/0002_completion.sql"),
+                .embedInCode("Migrations/0003_claim.sql"), .embedInCode("Migrations/0004_returns.sql"),
+                .embedInCode("Migrations/0005_reports.sql"), .embedInCode("Migrations/0006_verbs.sql"),
+            ]),
+        library(
+            "MusterCoordinator",
+            ["MusterCore", "MusterAPI", "MusterStore", "MusterPostgres", crypto, hummingbird, logging, nio, serviceLifecycle],
+            resources: [.embedInCode("HTTP/openapi.yaml")]),
+        library("MusterWorker", ["MusterCore", "MusterAPI", "MusterCurl", "CLibisal", crypto, deque, logging, serviceLifecycle]),
+
+        // What people start.
+        library(
+            "MusterCommandLine",
+            [
+                "MusterAPI", "MusterCoordinator", "MusterCore", "MusterEmbeddedPostgres", "MusterWorker", argumentParser,
+                configuration, crypto, logging, serviceLifecycle, subprocess, system,
+            ]),
+        .executableTarget(name: "muster", dependencies: ["MusterCommandLine"], swiftSettings: settings),
+
+        library(
+            "MusterTestSupport", ["MusterEmbeddedPostgres", crypto, logging, nio, nioPosix, subprocess, system]),
+
+        tests("MusterCore", ["MusterCore"]),
+        tests("MusterAPI", ["MusterAPI", "MusterCore"]),
+        tests("MusterCurl", ["MusterCurl", "CLibcurl", logging]),
+        tests("MusterPostgres", ["MusterPostgres", logging]),
+        tests("MusterEmbeddedPostgres", ["MusterEmbeddedPostgres", "MusterTestSupport", logging, subprocess, system]),
+        tests("MusterTestSupport", ["MusterTestSupport", nio, nioPosix, subprocess, system]),
+        tests("MusterStore", ["MusterStore", "MusterCore", "MusterPostgres", "MusterTestSupport", logging]),
+        tests(
+            "MusterCoordinator",
+            ["MusterCoordinator", "MusterAPI", "MusterCore", "MusterStore", "MusterPostgres", "MusterTestSupport", logging]),
+        tests("MusterWorker", ["MusterWorker", "MusterAPI", "MusterCore", "MusterCurl", "MusterTestSupport", crypto, logging, system]),
+        tests("MusterCommandLine", ["MusterCommandLine", "MusterAPI", "MusterCore"]),
+        tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),
     ],
     swiftLanguageModes: [.v6]
 )

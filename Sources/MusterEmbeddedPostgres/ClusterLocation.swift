@@ -1,5 +1,13 @@
 import SystemPackage
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// Where the files of a cluster are.
 ///
 /// `root` belongs to the user of the process and holds `data`, `log` and `run`, which belong to the server's account,
@@ -64,6 +72,13 @@ struct ClusterLocation: Sendable, Hashable {
         }
         try PrivateFiles.makePrivateDirectory(directory, account: account)
         return directory
+    }
+
+    /// Removes a socket directory that is not inside of the root, if nothing is in it any more.
+    func removeSocketDirectory(_ directory: FilePath) {
+        guard !directory.starts(with: root) else { return }
+        // One that is in use, or that somebody else has removed, is none of our business.
+        _ = rmdir(directory.string)
     }
 
     /// Whether a socket fits, and the path means nothing else to `unix_socket_directories` and to libpq's `host`, both

@@ -73,6 +73,7 @@ public actor EmbeddedPostgres {
         switch state {
         case .running(let server):
             if server.supervisor.ended == nil { return server.endpoint }
+            server.ownerLock.unlock()
         case .starting, .stopping:
             throw EmbeddedPostgresError.busy
         case .stopped:
@@ -125,6 +126,8 @@ public actor EmbeddedPostgres {
             }
             server.supervisor.hangUp()
             await server.supervisor.waitUntilEnded()
+            server.location.removeSocketDirectory(server.endpoint.socketDirectory)
+            server.ownerLock.unlock()
             state = .stopped
             logger.info(
                 "postgres.stopped",

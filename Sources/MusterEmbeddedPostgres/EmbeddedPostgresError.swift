@@ -14,6 +14,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case versionMismatch(dataDirectory: FilePath, dataVersion: String, found: [String])
     /// The process is root, PostgreSQL refuses to run as root, and there is neither an account `postgres` nor `nobody`.
     case noServerAccount
+    /// The process is root, and none of the programs that run a server as another account works here.
+    case noAccountSwitch(programs: [String])
     /// Another live process uses this state directory; `processID` is what its lock file says.
     case inUse(stateDirectory: FilePath, processID: Int32?)
     /// `start()` was called while the same object was starting or stopping.
@@ -58,6 +60,11 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             """
         case .noServerAccount:
             "PostgreSQL does not run as root, and there is neither an account named postgres nor one named nobody"
+        case .noAccountSwitch(let programs):
+            """
+            PostgreSQL does not run as root, and none of the programs that could run it as another account works: \
+            \(programs.joined(separator: ", ")). Install util-linux, which has setpriv
+            """
         case .inUse(let stateDirectory, let processID):
             "\(stateDirectory) is in use by another process (\(processID.map { "process \($0)" } ?? "unknown process"))"
         case .busy:

@@ -16,6 +16,13 @@ final class FileLock: Sendable {
     /// The locked file.
     let descriptor: FileDescriptor
 
+    /// Gives the lock back, whoever else has the descriptor: a child that was forked a moment ago has it until it
+    /// executes its program.
+    func unlock() {
+        // An open descriptor of ours: there is no way for this to fail.
+        _ = flock(descriptor.rawValue, LOCK_UN)
+    }
+
     /// Locks the file, which is made if it is missing; nil if somebody else has locked it.
     static func acquire(_ path: FilePath) throws -> FileLock? {
         try PrivateFiles.perform("lock", path) {

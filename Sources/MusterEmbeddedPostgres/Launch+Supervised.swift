@@ -19,8 +19,8 @@ struct Supervised: Sendable {
     let deadline: ContinuousClock.Instant
 
     /// Takes a server over: from now on it ends with this process.
-    func adopt(_ file: PostmasterFile, lock: consuming FileLock) throws -> RunningServer {
-        let supervisor = try supervise(.adopt(processID: file.processID), lock: lock)
+    func adopt(_ file: PostmasterFile, lock: consuming FileLock) async throws -> RunningServer {
+        let supervisor = try await supervise(.adopt(processID: file.processID), lock: lock)
         return running(file, supervisor: supervisor, provenance: .adopted)
     }
 
@@ -40,7 +40,7 @@ struct Supervised: Sendable {
         var lock = lock
         while true {
             let charge = Supervisor.Charge.start(program: binaries.program("postgres"), arguments: arguments)
-            let supervisor = try supervise(charge, lock: lock)
+            let supervisor = try await supervise(charge, lock: lock)
             do {
                 if let file = try await ready(supervisor) {
                     return running(file, supervisor: supervisor, provenance: isNew ? .created : .started)
@@ -56,8 +56,8 @@ struct Supervised: Sendable {
         }
     }
 
-    private func supervise(_ charge: Supervisor.Charge, lock: consuming FileLock) throws -> Supervisor {
-        try Supervisor(
+    private func supervise(_ charge: Supervisor.Charge, lock: consuming FileLock) async throws -> Supervisor {
+        try await Supervisor.start(
             charge: charge,
             location: location,
             account: account,

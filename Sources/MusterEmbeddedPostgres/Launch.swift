@@ -32,12 +32,38 @@ struct Launch: Sendable {
         if let status = try PrivateFiles.status(location.dataDirectory) {
             account = try ServerAccount.owning(location.dataDirectory, status: status)
         }
-        guard let ownerLock = try FileLock.acquire(location.ownerLock) else {
-            let holder = try FileLock.signature(location.ownerLock)
-            throw EmbeddedPostgresError.inUse(stateDirectory: state, processID: holder)
+        let ownerLock = try await own(location, stateDirectory: state)
+        do {
+            return try await run(location: location, account: account, ownerLock: ownerLock)
+        } catch {
+            ownerLock.unlock()
+            throw error
         }
-        try ownerLock.sign(location.ownerLock)
+    }
 
+    /// The owner's lock, for as long as the server is used.
+    private func own(_ location: ClusterLocation, stateDirectory: FilePath) async throws -> FileLock {
+        // The locks of a process that was killed a moment ago go with its last thread, and with the last child that
+        // has not executed its program yet.
+        let deadline = ContinuousClock.now + .seconds(1)
+        while true {
+            if let lock = try FileLock.acquire(location.ownerLock) {
+                try lock.sign(location.ownerLock)
+                return lock
+            }
+            guard ContinuousClock.now < deadline else {
+                let holder = try FileLock.signature(location.ownerLock)
+                throw EmbeddedPostgresError.inUse(stateDirectory: stateDirectory, processID: holder)
+            }
+            try await Task.sleep(for: Self.pollInterval)
+        }
+    }
+
+    private func run(
+        location: ClusterLocation,
+        account: ServerAccount,
+        ownerLock: FileLock
+    ) async throws -> RunningServer {
         let deadline = ContinuousClock.now + configuration.startLimit
         let supervision = try await superviseNext(location, deadline: deadline)
         let (binaries, isNew) = try await cluster(at: location, account: account)
@@ -52,7 +78,7 @@ struct Launch: Sendable {
             deadline: deadline
         )
         if let predecessor {
-            return try supervised.adopt(predecessor, lock: supervision)
+            return try await supervised.adopt(predecessor, lock: supervision)
         }
         return try await supervised.start(lock: supervision, isNew: isNew)
     }

@@ -24,14 +24,10 @@ struct PostgresTool: Sendable {
 
     /// Runs it to its end, whatever its status is.
     func run() async throws -> Outcome {
+        let command = try await AccountSwitch.command([path.string] + arguments, as: account)
         do {
             let result = try await Subprocess.run(
-                .path(path),
-                arguments: Arguments(arguments),
-                environment: .custom(Self.environment),
-                // The current directory may be one that the other account must not enter.
-                workingDirectory: "/",
-                platformOptions: Self.platformOptions(for: account),
+                Self.configuration(command),
                 input: .string(input),
                 output: .string(limit: Self.outputLimitBytes),
                 error: .combinedWithOutput
@@ -64,15 +60,17 @@ struct PostgresTool: Sendable {
         "TZ": "UTC",
     ]
 
-    /// What makes a program run as an account, in a session of its own, so that no signal of a terminal reaches it.
-    static func platformOptions(for account: ServerAccount?) -> PlatformOptions {
+    /// A program in a session of its own, so that no signal of a terminal reaches it.
+    static func configuration(_ command: AccountSwitch.Command) -> Subprocess.Configuration {
         var options = PlatformOptions()
         options.createSession = true
-        if let account, account.needsSwitch {
-            options.userID = account.userID
-            options.groupID = account.groupID
-            options.supplementaryGroups = [account.groupID]
-        }
-        return options
+        return Subprocess.Configuration(
+            executable: .path(command.program),
+            arguments: Arguments(command.arguments),
+            environment: .custom(environment),
+            // The current directory may be one that the other account must not enter.
+            workingDirectory: "/",
+            platformOptions: options
+        )
     }
 }

@@ -89,8 +89,11 @@ struct PostmasterFile: Sendable, Hashable {
         }
         return text.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
         #else
-        let outcome = try await PostgresTool(path: "/bin/ps", arguments: ["-ww", "-o", "command=", "-p", "\(processID)"])
-            .run()
+        let outcome = try await PostgresTool(
+            path: "/bin/ps",
+            arguments: ["-ww", "-o", "command=", "-p", "\(processID)"]
+        )
+        .run()
         // `ps` shows words separated by blanks, so a data directory with blanks is not recognized here.
         return outcome.output.split(whereSeparator: \.isWhitespace).map(String.init)
         #endif

@@ -24,13 +24,19 @@ final class Supervisor: Sendable {
     ///
     /// - Parameter lock: The supervision lock, which is handed over: the supervisor holds it for as long as it lives,
     ///   and this process no longer.
-    init(
+    static func start(
         charge: Charge,
         location: ClusterLocation,
         account: ServerAccount,
         stopLimit: Duration,
         lock: consuming FileLock
-    ) throws {
+    ) async throws -> Supervisor {
+        let words = ["/bin/sh"] + arguments(charge: charge, location: location, stopLimit: stopLimit)
+        let command = try await AccountSwitch.command(words, as: account)
+        return try Supervisor(command, location: location, lock: lock)
+    }
+
+    private init(_ command: AccountSwitch.Command, location: ClusterLocation, lock: consuming FileLock) throws {
         let pipe = try PrivateFiles.perform("pipe", location.root) { try LifePipe() }
         let log = try PrivateFiles.perform("open", location.startLog) {
             try FileDescriptor.open(
@@ -40,13 +46,7 @@ final class Supervisor: Sendable {
                 permissions: [.ownerReadWrite, .groupRead, .otherRead]
             )
         }
-        let configuration = Subprocess.Configuration(
-            executable: .path("/bin/sh"),
-            arguments: Arguments(Self.arguments(charge: charge, location: location, stopLimit: stopLimit)),
-            environment: .custom(PostgresTool.environment),
-            workingDirectory: "/",
-            platformOptions: PostgresTool.platformOptions(for: account)
-        )
+        let configuration = PostgresTool.configuration(command)
         let outcome = Outcome()
         let handover = Handover(lock: lock)
         self.pipe = pipe

@@ -25,6 +25,15 @@ public enum RemovedFiles: String, Sendable, CaseIterable {
 extension MusterClient {
     private static func path(_ group: String) -> String { "/v1/groups/" + PercentEncoding.encodeSegment(group) }
 
+    /// HTTP clients resolve empty and dotted parts of a path: a request about such a key would be one about its group.
+    /// No task has such a key.
+    private static func path(_ group: String, task key: String) throws(Problem) -> String {
+        guard !key.isEmpty, key != ".", key != ".." else {
+            throw Problem(.taskNotFound, "there is no task \"\(key)\" in the group")
+        }
+        return path(group) + "/tasks/" + PercentEncoding.encodeSegment(key)
+    }
+
     /// `POST /v1/groups`. The idempotency key makes a repetition harmless (I10).
     public func createGroup(_ group: GroupRequest, idempotencyKey: String? = nil) async throws -> GroupDocument {
         try await call(
@@ -52,9 +61,7 @@ extension MusterClient {
 
     /// `DELETE /v1/groups/{name}/tasks/{key}`: forgets one task.
     public func removeTask(_ key: String, of group: String, files: RemovedFiles = .keep) async throws {
-        try await exchange(
-            "DELETE", Self.path(group) + "/tasks/" + PercentEncoding.encodeSegment(key),
-            query: [("files", files.rawValue)])
+        try await exchange("DELETE", try Self.path(group, task: key), query: [("files", files.rawValue)])
     }
 
     /// `POST /v1/groups/{name}/tasks` as a JSON array.
@@ -81,8 +88,7 @@ extension MusterClient {
 
     /// `GET /v1/groups/{name}/tasks/{key}`.
     public func task(_ key: String, of group: String) async throws -> TaskDocument {
-        try await call(
-            "GET", Self.path(group) + "/tasks/" + PercentEncoding.encodeSegment(key), as: TaskDocument.self)
+        try await call("GET", try Self.path(group, task: key), as: TaskDocument.self)
     }
 
     /// `POST /v1/groups/{name}/{verb}`.

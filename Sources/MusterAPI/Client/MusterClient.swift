@@ -47,10 +47,11 @@ public final class MusterClient: Sendable {
         _ method: String, _ path: String, query: [(String, String?)] = [], body: APIRequest.Body = .none,
         headers: [(name: String, value: String)] = [], timeout: Duration? = .seconds(30)
     ) async throws -> [UInt8] {
+        guard !servers.isEmpty else { throw Unreachable("there is no server") }
         let first = current.withLock { $0 }
         // A stream can be sent once only: it has been read when the first server fails.
         let tries = if case .stream = body { 1 } else { servers.count }
-        var failure: any Error = Unreachable("there is no server")
+        var failure: any Error = Unreachable("no server was asked")
         for offset in 0..<tries {
             let index = (first + offset) % servers.count
             do {

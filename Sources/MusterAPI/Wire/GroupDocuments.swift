@@ -1,13 +1,26 @@
 import FoundationEssentials
 public import MusterCore
 
-/// The bound on metadata of groups and tasks.
+/// The rules for metadata of groups and tasks.
 enum MetadataRule {
-    /// Throws when the JSON of `metadata` is longer than `Limits.metadataBytes`.
+    /// Throws when the JSON of `metadata` is longer than `Limits.metadataBytes`, or when it contains U+0000 anywhere:
+    /// PostgreSQL's `jsonb` can't store that.
     static func check(_ metadata: JSONValue) throws(InputRefusal) {
         let size = (try? JSONEncoder().encode(metadata).count) ?? .max
         guard size <= Limits.metadataBytes else {
             throw InputRefusal(pointer: "/metadata", reason: "is longer than \(Limits.metadataBytes) bytes")
+        }
+        guard !hasNull(metadata) else {
+            throw InputRefusal(pointer: "/metadata", reason: "must not contain U+0000, which can't be stored")
+        }
+    }
+
+    private static func hasNull(_ value: JSONValue) -> Bool {
+        switch value {
+        case .null, .bool, .integer, .number: false
+        case .string(let text): text.utf8.contains(0)
+        case .array(let values): values.contains(where: hasNull)
+        case .object(let fields): fields.contains { $0.key.utf8.contains(0) || hasNull($0.value) }
         }
     }
 }
@@ -29,7 +42,7 @@ public struct GroupLimits: Hashable, Sendable, Codable {
     /// Reads caps and refuses unknown ones.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-        maxConnections = try container.decodeIfPresent(Int32.self, forKey: .maxConnections)
+        maxConnections = try container.integerIfPresent(Int32.self, forKey: .maxConnections)
     }
 
     /// Throws when a cap is impossible.
@@ -84,8 +97,8 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         name = try container.decode(String.self, forKey: .name)
         sink = try container.decodeIfPresent(String.self, forKey: .sink)
         sealed = try container.decodeIfPresent(Bool.self, forKey: .sealed)
-        priority = try container.decodeIfPresent(Int32.self, forKey: .priority)
-        weight = try container.decodeIfPresent(Int32.self, forKey: .weight)
+        priority = try container.integerIfPresent(Int32.self, forKey: .priority)
+        weight = try container.integerIfPresent(Int32.self, forKey: .weight)
         limits = try container.decodeIfPresent(GroupLimits.self, forKey: .limits)
         metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
         tasks = try container.decodeIfPresent([TaskRequest].self, forKey: .tasks)
@@ -275,5 +288,16 @@ public struct Page<Item: Codable & Sendable>: Codable, Sendable {
     public init(items: [Item], next: String?) {
         self.items = items
         self.next = next
+    }
+
+    /// Writes the end of the listing as an explicit `null`.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(items, forKey: .items)
+        try container.encode(next, forKey: .next)
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case items, next
     }
 }

@@ -28,6 +28,31 @@ extension Decoder {
     }
 }
 
+extension KeyedDecodingContainer {
+    /// A whole number, if there is one. `JSONDecoder` forgets the place of a number with a fraction, or of one that
+    /// doesn't fit, and calls the whole document no JSON.
+    func integerIfPresent<Number: FixedWidthInteger & Decodable>(
+        _ type: Number.Type, forKey key: Key
+    ) throws -> Number? {
+        do {
+            return try decodeIfPresent(type, forKey: key)
+        } catch let error as DecodingError where !error.isWithoutPlace {
+            throw error
+        } catch {
+            throw DecodingError.dataCorruptedError(
+                forKey: key, in: self, debugDescription: "must be a whole number of at most \(Number.bitWidth) bits")
+        }
+    }
+}
+
+extension DecodingError {
+    /// Whether the error says nothing of where in the document it is.
+    fileprivate var isWithoutPlace: Bool {
+        if case .dataCorrupted(let context) = self { return context.codingPath.isEmpty }
+        return false
+    }
+}
+
 extension InputRefusal {
     /// What is wrong with a JSON document, with the JSON pointer of the place.
     public init(_ error: DecodingError) {
@@ -51,9 +76,7 @@ extension InputRefusal {
 
     private static func pointer(_ path: [any CodingKey]) -> String {
         path.map { key in
-            // `~` and `/` are escaped as RFC 6901 §3 says.
-            let escaped = key.stringValue.map { $0 == "~" ? "~0" : $0 == "/" ? "~1" : String($0) }.joined()
-            return "/" + (key.intValue.map(String.init) ?? escaped)
+            "/" + (key.intValue.map(String.init) ?? InputRefusal.pointerPart(key.stringValue))
         }.joined()
     }
 }

@@ -44,10 +44,10 @@ public struct TaskRequest: Hashable, Sendable, Codable {
         key = try container.decodeIfPresent(String.self, forKey: .key)
         urls = try container.decode([String].self, forKey: .urls)
         path = try container.decodeIfPresent(String.self, forKey: .path)
-        size = try container.decodeIfPresent(Int64.self, forKey: .size)
+        size = try container.integerIfPresent(Int64.self, forKey: .size)
         digests = try container.decodeIfPresent([String: String].self, forKey: .digests)
         headers = try container.decodeIfPresent([String: String].self, forKey: .headers)
-        priority = try container.decodeIfPresent(Int32.self, forKey: .priority)
+        priority = try container.integerIfPresent(Int32.self, forKey: .priority)
         metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
     }
 

@@ -31,10 +31,14 @@ public struct ChunkPlanner: Sendable {
         let mebibyte: Int64 = 1 << 20
         var wanted = size / Int64(max(1, parallelism))
         if let bytesPerSecond {
-            wanted = min(wanted, Int64(Double(bytesPerSecond) * targetDuration.seconds))
+            let carried = Double(bytesPerSecond) * targetDuration.seconds
+            // Beyond the upper bound the number doesn't matter, and it might not fit.
+            wanted = min(wanted, Int64(min(carried, Double(bounds.upperBound.bytes))))
         }
         wanted = min(max(wanted, bounds.lowerBound.bytes), bounds.upperBound.bytes)
-        wanted = max(wanted, size / Self.maximumChunks)
+        // One chunk was leased before the size was known; the others share the rest.
+        let others = Self.maximumChunks - 1
+        wanted = max(wanted, size / others + (size % others == 0 ? 0 : 1))
         return (wanted + mebibyte - 1) / mebibyte * mebibyte
     }
 
@@ -43,7 +47,7 @@ public struct ChunkPlanner: Sendable {
         var ranges: [ByteRange] = []
         var next = start
         while next < size {
-            let end = min(size, next + max(1, chunkSize))
+            let end = next + min(size - next, max(1, chunkSize))
             if let range = ByteRange(start: next, end: end) { ranges.append(range) }
             next = end
         }

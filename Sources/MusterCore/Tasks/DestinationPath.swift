@@ -40,16 +40,19 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
     public init(validating text: String) throws(Refusal) {
         guard !text.isEmpty else { throw .empty }
         guard text.utf8.count <= Limits.pathBytes else { throw .tooLong }
-        guard !text.hasPrefix("/") else { throw .absolute }
+        // Bytes, not Swift's characters: a combining mark after a slash makes one character of both, which is no slash.
+        guard text.utf8.first != UInt8(ascii: "/") else { throw .absolute }
         guard text.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 && $0 != "\\" }) else {
             throw .forbiddenCharacter
         }
-        let components = text.split(separator: "/", omittingEmptySubsequences: false)
+        let components = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         for component in components {
-            guard !component.isEmpty, component != ".", component != ".." else { throw .traversal }
-            guard component.utf8.count <= Limits.pathComponentBytes else { throw .tooLong }
+            guard !component.isEmpty, !component.elementsEqual(".".utf8), !component.elementsEqual("..".utf8) else {
+                throw .traversal
+            }
+            guard component.count <= Limits.pathComponentBytes else { throw .tooLong }
         }
-        guard components[0] != Self.reservedComponent else { throw .reserved }
+        guard !components[0].elementsEqual(Self.reservedComponent.utf8) else { throw .reserved }
         string = text
     }
 

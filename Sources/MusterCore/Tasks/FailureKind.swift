@@ -87,9 +87,10 @@ extension FailureKind: RawRepresentable, Codable {
         if let known = Self.plain.first(where: { $0.rawValue == rawValue }) {
             self = known
         } else if rawValue.hasPrefix("httpStatus("), rawValue.hasSuffix(")"),
-            let status = Int(rawValue.dropFirst("httpStatus(".count).dropLast()), (100...999).contains(status)
+            let status = ContentRange.number(rawValue.dropFirst("httpStatus(".count).dropLast()),
+            (100...999).contains(status)
         {
-            self = .httpStatus(status)
+            self = .httpStatus(Int(status))
         } else {
             return nil
         }

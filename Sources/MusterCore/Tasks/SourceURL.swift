@@ -40,6 +40,8 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         guard let defaultPort = Self.defaultPort(scheme: scheme) else { throw .unsupportedScheme(scheme) }
         guard let host = components.host?.lowercased(), !host.isEmpty else { throw .malformed }
         guard components.user == nil, components.password == nil else { throw .credentials }
+        // A port that is too large for a number reads as no port at all.
+        if components.port == nil, let place = components.rangeOfPort, !place.isEmpty { throw .malformed }
         let port = components.port ?? defaultPort
         guard (1...65_535).contains(port) else { throw .malformed }
         let bracketed = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host

@@ -14,6 +14,18 @@ public struct InputRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         self.reason = reason
     }
 
+    /// A name as one part of a JSON pointer, `~` and `/` escaped (RFC 6901 §3).
+    public static func pointerPart(_ name: String) -> String {
+        String(
+            decoding: name.utf8.flatMap { byte in
+                switch byte {
+                case UInt8(ascii: "~"): Array("~0".utf8)
+                case UInt8(ascii: "/"): Array("~1".utf8)
+                default: [byte]
+                }
+            }, as: UTF8.self)
+    }
+
     /// The same refusal within a larger document.
     public func within(_ prefix: String) -> InputRefusal {
         InputRefusal(pointer: prefix + pointer, line: line, reason: reason)
@@ -64,7 +76,9 @@ public struct TaskSpecification: Hashable, Sendable {
             throw InputRefusal(pointer: "/path", reason: error.description)
         }
         self.key = try Self.key(key ?? wanted)
-        if let size, size < 0 { throw InputRefusal(pointer: "/size", reason: "must not be negative") }
+        if let size, !(0...Limits.fileSize.bytes).contains(size) {
+            throw InputRefusal(pointer: "/size", reason: "must be within 0...\(Limits.fileSize.bytes)")
+        }
         self.size = size
         self.digests = try Self.digests(digests)
         self.headers = try Self.headers(headers)
@@ -94,18 +108,21 @@ public struct TaskSpecification: Hashable, Sendable {
         guard (1...Limits.keyBytes).contains(key.utf8.count), !key.unicodeScalars.contains(where: { $0.value < 32 }) else {
             throw InputRefusal(pointer: "/key", reason: "must be 1 to \(Limits.keyBytes) bytes without control characters")
         }
+        // HTTP clients resolve these two in a URL's path: a request about such a task would be one about its group.
+        guard key != ".", key != ".." else { throw InputRefusal(pointer: "/key", reason: "must not be . or ..") }
         return key
     }
 
     private static func digests(_ digests: [String: String]) throws(InputRefusal) -> [ContentDigest] {
         var result: [ContentDigest] = []
         for (name, value) in digests.sorted(by: { $0.key < $1.key }) {
+            let pointer = "/digests/\(InputRefusal.pointerPart(name))"
             guard let algorithm = DigestAlgorithm(rawValue: name) else {
-                throw InputRefusal(pointer: "/digests/\(name)", reason: "unknown digest; use sha256, sha512, sha1 or md5")
+                throw InputRefusal(pointer: pointer, reason: "unknown digest; use sha256, sha512, sha1 or md5")
             }
             guard let digest = ContentDigest(algorithm: algorithm, hexadecimal: value) else {
                 throw InputRefusal(
-                    pointer: "/digests/\(name)", reason: "must be \(algorithm.hexadecimalDigits) hexadecimal digits")
+                    pointer: pointer, reason: "must be \(algorithm.hexadecimalDigits) hexadecimal digits")
             }
             result.append(digest)
         }
@@ -122,8 +139,8 @@ public struct TaskSpecification: Hashable, Sendable {
         guard headers.count <= Limits.headersPerTask else {
             throw InputRefusal(pointer: "/headers", reason: "at most \(Limits.headersPerTask) headers")
         }
-        for (name, value) in headers {
-            let pointer = "/headers/\(name)"
+        for (name, value) in headers.sorted(by: { $0.key < $1.key }) {
+            let pointer = "/headers/\(InputRefusal.pointerPart(name))"
             guard !name.isEmpty, name.utf8.allSatisfy(isTokenByte) else {
                 throw InputRefusal(pointer: pointer, reason: "not a header name (RFC 9110 §5.1)")
             }

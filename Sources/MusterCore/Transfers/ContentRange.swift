@@ -24,18 +24,19 @@ public struct ContentRange: Hashable, Sendable {
             return
         }
         let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), last < Int64.max,
+        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]),
             let stated = ByteRange(start: first, end: last + 1), !stated.isEmpty
         else { return nil }
         if let size, stated.end > size { return nil }
         range = stated
     }
 
-    /// Digits alone: `Int64.init` would also take a sign.
+    /// Digits alone: `Int64.init` would also take a sign. No more than a file's size may be: an origin that states more
+    /// can't be believed, and what is computed from it would overflow.
     static func number(_ text: some StringProtocol) -> Int64? {
-        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
-            return nil
-        }
-        return Int64(text)
+        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+            let number = Int64(text), number <= Limits.fileSize.bytes
+        else { return nil }
+        return number
     }
 }

@@ -30,7 +30,7 @@ public struct ByteCount: Hashable, Sendable, Comparable, CustomStringConvertible
         bytes = value
     }
 
-    /// The largest unit that shows at most three digits before the point, with one decimal: `1.5 GiB`.
+    /// The largest unit of which there is at least one, with one decimal, rounded down: `1.5 GiB`.
     public var description: String {
         var shift: Int64 = 0
         var suffix = "B"

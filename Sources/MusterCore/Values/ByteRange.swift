@@ -44,7 +44,7 @@ public struct ByteRange: Hashable, Sendable, Codable, CustomStringConvertible {
     /// Whether `ranges`, in any order, tile `[0, size)` with no gap and no overlap (I3).
     public static func tile(_ ranges: [ByteRange], size: Int64) -> Bool {
         var next: Int64 = 0
-        for range in ranges.sorted(by: { $0.start < $1.start }) {
+        for range in ranges.sorted(by: { ($0.start, $0.end) < ($1.start, $1.end) }) {
             guard range.start == next else { return false }
             next = range.end
         }

@@ -4,6 +4,8 @@ public enum Limits {
     public static let requestBody = ByteCount.mebibytes(8)
     /// Bytes of one line of a manifest.
     public static let manifestLine = ByteCount.kibibytes(64)
+    /// The size of a file, whoever states it: sums and chunk ends stay far from the end of 64 bits.
+    public static let fileSize = ByteCount(bytes: 1 << 50)
     /// Bytes of a URL.
     public static let urlBytes = 8_192
     /// Bytes of a task's path below its sink.

@@ -31,8 +31,12 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable, CustomStringCo
 
     /// RFC 3339 in UTC with milliseconds: `2026-03-01T12:00:00.000Z`.
     public var description: String {
-        let date = Date(timeIntervalSince1970: Double(microseconds / 1_000) / 1_000)
-        return date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        // Only whole seconds go through `Date`: it holds a `Double`, and its formatter cuts, so that most fractions would
+        // lose a millisecond.
+        let milliseconds = microseconds / 1_000 - (microseconds % 1_000 < 0 ? 1 : 0)
+        let fraction = (milliseconds % 1_000 + 1_000) % 1_000
+        let date = Date(timeIntervalSince1970: Double((milliseconds - fraction) / 1_000))
+        return "\(date.formatted(Date.ISO8601FormatStyle()).dropLast()).\(String(1_000 + fraction).dropFirst())Z"
     }
 
     /// The time that passed from `earlier` to this moment.

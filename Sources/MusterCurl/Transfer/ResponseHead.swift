@@ -42,11 +42,34 @@ public struct ResponseHead: Sendable, Hashable {
     /// How the body's end can be known.
     public var bodyFraming: BodyFraming
 
+    /// Makes a head, for example to try the rules that judge one.
+    public init(
+        status: Int,
+        version: Version = .http11,
+        effectiveURL: String = "",
+        headers: HeaderList = [],
+        remoteAddress: String = "",
+        remotePort: Int = 0,
+        redirectCount: Int = 0,
+        bodyFraming: BodyFraming
+    ) {
+        self.status = status
+        self.version = version
+        self.effectiveURL = effectiveURL
+        self.headers = headers
+        self.remoteAddress = remoteAddress
+        self.remotePort = remotePort
+        self.redirectCount = redirectCount
+        self.bodyFraming = bodyFraming
+    }
+
     /// Whether what the peer said about the body's length contradicts itself: Content-Length malformed, negative or
     /// given twice with different values, or together with Transfer-Encoding. RFC 9112 §6.3 wants this refused.
     public var hasConflictingFraming: Bool {
-        let lengths = headers.all("Content-Length").flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
-            .map { decimal(trimmed($0.utf8)) }
+        let lengths = headers.all("Content-Length").flatMap {
+            $0.split(separator: ",", omittingEmptySubsequences: false)
+        }
+        .map { decimal(trimmed($0.utf8)) }
         if lengths.contains(nil) { return true }
         if Set(lengths).count > 1 { return true }
         return !lengths.isEmpty && headers.contains("Transfer-Encoding")
@@ -70,7 +93,8 @@ func decimal(_ text: some Collection<UInt8>) -> Int64? {
 /// The text without leading and trailing space, tab, CR and LF.
 func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ text: Bytes) -> Bytes.SubSequence {
     let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A }
-    guard let first = text.firstIndex(where: { !isSpace($0) }), let last = text.lastIndex(where: { !isSpace($0) }) else {
+    guard let first = text.firstIndex(where: { !isSpace($0) }), let last = text.lastIndex(where: { !isSpace($0) })
+    else {
         return text[text.endIndex...]
     }
     return text[first...last]

@@ -1,4 +1,4 @@
-internal import CLibcurl
+import CLibcurl
 
 /// Why a transfer failed. Each case keeps the CURLcode and the message beneath.
 public enum TransferError: Error, Sendable, Hashable {
@@ -108,7 +108,9 @@ extension TransferError {
                 .tls(detail)
             case CURLE_OPERATION_TIMEDOUT: .connectTimeout(detail)
             case CURLE_PARTIAL_FILE: .truncated(detail)
-            // libcurl reports a malformed chunk header as a receive error, although the connection is well.
+            // libcurl reports malformed chunks by these two codes, although the connection is well.
+            case CURLE_BAD_FUNCTION_ARGUMENT where message.contains("chunk"):
+                .protocolViolation(detail)
             case CURLE_RECV_ERROR where message.contains("chunk") || message.contains("header"):
                 .protocolViolation(detail)
             case CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM: .reset(detail)
@@ -117,9 +119,10 @@ extension TransferError {
             case CURLE_UNSUPPORTED_PROTOCOL where message.contains("HTTP/0.9"): .protocolViolation(detail)
             case CURLE_UNSUPPORTED_PROTOCOL: .unsupportedScheme(detail)
             case CURLE_URL_MALFORMAT: .malformedURL(detail)
-            case CURLE_WEIRD_SERVER_REPLY, CURLE_FILESIZE_EXCEEDED, CURLE_BAD_CONTENT_ENCODING, CURLE_TOO_LARGE:
+            case CURLE_WEIRD_SERVER_REPLY, CURLE_FILESIZE_EXCEEDED, CURLE_BAD_CONTENT_ENCODING:
                 .protocolViolation(detail)
-            case CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_READ_ERROR, CURLE_ABORTED_BY_CALLBACK: .sendFailed(detail)
+            case CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_READ_ERROR, CURLE_ABORTED_BY_CALLBACK:
+                .sendFailed(detail)
             default: .other(detail)
             }
     }

@@ -21,6 +21,7 @@ final class ConnectionHandle {
         guard let started else { return nil }
         connection = started
         notices = NoticeLog(logger: logger)
+        PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
         // Without a receiver libpq prints notices to stderr.
         PQsetNoticeReceiver(
             connection,
@@ -43,10 +44,31 @@ final class ConnectionHandle {
     var serverVersion: Int { Int(PQserverVersion(connection)) }
     var backendPID: Int32 { PQbackendPID(connection) }
 
+    /// The code of a FATAL message that came while no statement ran: the server has ended the session.
+    var fatalNotice: SQLState? { notices.fatal }
+
+    /// The code behind a connection that was refused. While connecting there is no result to ask for it, only words; they
+    /// are asked to be verbose, and then have the code in a fixed place.
+    var connectSQLState: SQLState? { SQLState(inVerboseMessage: errorMessage) }
+
+    /// Reads what came while no statement ran, and tells whether the server has ended the session.
+    func hasHungUp() -> Bool {
+        // Twice: the server's last words come before the end of the stream. A healthy connection is not readable at all.
+        for _ in 0..<2 where Polling.isReadable(socket) {
+            if !consumeInput() { return true }
+            // Asking makes libpq parse what it read, which is what brings the last words to the notice receiver.
+            _ = isBusy
+        }
+        return isBad || notices.fatal != nil
+    }
+
     func pollConnecting() -> PostgresPollingStatusType { PQconnectPoll(connection) }
 
     /// To be called once connected: from here on, no call blocks.
-    func setNonBlocking() -> Bool { PQsetnonblocking(connection, 1) == 0 }
+    func setNonBlocking() -> Bool {
+        PQsetErrorVerbosity(connection, PQERRORS_DEFAULT)
+        return PQsetnonblocking(connection, 1) == 0
+    }
 
     func send(text: String, binds: PostgresBinds) -> Bool {
         binds.withParameters { types, values, lengths, formats in
@@ -142,6 +164,8 @@ private final class CString {
 /// Where the server's notices go: to the log, instead of stderr.
 private final class NoticeLog {
     private let logger: Logger
+    /// What the server said as it ended the session while no statement ran.
+    private(set) var fatal: SQLState?
 
     init(logger: Logger) {
         self.logger = logger
@@ -151,12 +175,15 @@ private final class NoticeLog {
         func field(_ code: Int32) -> String {
             PQresultErrorField(notice, code).map { String(cString: $0) } ?? ""
         }
+        if ["FATAL", "PANIC"].contains(field(DiagnosticField.severity)) {
+            fatal = SQLState(code: field(DiagnosticField.sqlState))
+        }
         logger.debug(
             "PostgreSQL notice",
             metadata: [
-                "severity": "\(field(DiagnosticField.severity))",
-                "sqlstate": "\(field(DiagnosticField.sqlState))",
-                "message": "\(field(DiagnosticField.message))",
+                LogKey.severity: "\(field(DiagnosticField.severity))",
+                LogKey.sqlState: "\(field(DiagnosticField.sqlState))",
+                LogKey.message: "\(field(DiagnosticField.message))",
             ]
         )
     }

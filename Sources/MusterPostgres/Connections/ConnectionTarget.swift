@@ -11,10 +11,7 @@ struct ConnectionTarget: Sendable {
         for secret in secrets where !secret.isEmpty {
             message = message.split(separator: secret, omittingEmptySubsequences: false).joined(separator: "***")
         }
-        while message.last?.isWhitespace == true {
-            message.removeLast()
-        }
-        return message
+        return message.oneLine
     }
 
     /// The servers of a configuration, in the order in which they are to be tried.
@@ -73,5 +70,15 @@ struct ConnectionTarget: Sendable {
             next += 1
         }
         return settings
+    }
+}
+
+extension String {
+    /// libpq's words without line breaks, and without the place in PostgreSQL's source that verbose words name.
+    var oneLine: String {
+        split(whereSeparator: \.isNewline)
+            .map { $0.drop(while: \.isWhitespace) }
+            .filter { !$0.hasPrefix("LOCATION:") }
+            .joined(separator: " ")
     }
 }

@@ -7,7 +7,7 @@ final class EventFlag: Sendable {
 
     /// Throws when the process has no descriptor left.
     init() throws(PostgresError) {
-        descriptor = eventfd(0, Int32(EFD_CLOEXEC.rawValue) | Int32(EFD_NONBLOCK.rawValue))
+        descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
         guard descriptor >= 0 else {
             throw .connection(.init(kind: .outOfResources, message: "no descriptor left (errno \(errno))"))
         }

@@ -113,6 +113,13 @@ public enum PostgresError: Error, Sendable, Hashable {
         public var requested: String
         /// What was wrong.
         public var problem: PostgresDecodingProblem
+
+        /// A column that could not be read.
+        public init(column: String, requested: String, problem: PostgresDecodingProblem) {
+            self.column = column
+            self.requested = requested
+            self.problem = problem
+        }
     }
 
     /// What a caller did wrong.
@@ -170,7 +177,8 @@ extension PostgresError {
         switch self {
         case .server(let server):
             switch server.sqlState {
-            case .serializationFailure, .deadlockDetected, .adminShutdown, .crashShutdown, .cannotConnectNow: return true
+            case .serializationFailure, .deadlockDetected, .adminShutdown, .crashShutdown, .cannotConnectNow:
+                return true
             case .uniqueViolation, .foreignKeyViolation, .checkViolation, .notNullViolation, .queryCanceled,
                 .lockNotAvailable, .readOnly, .inFailedTransaction, .idleInTransactionTimeout, .tooManyConnections,
                 .invalidStatementName, .undefinedTable, .duplicateObject, .other:
@@ -207,11 +215,7 @@ extension PostgresError {
 extension PostgresError.Server {
     /// Whether a prepared statement no longer fits the tables, or is gone. Only the preparing is at fault.
     var isStalePlan: Bool {
-        switch sqlState {
-        case .invalidStatementName: true
-        case .other("0A000"): routine == "RevalidateCachedQuery"
-        default: false
-        }
+        sqlState == .invalidStatementName || (sqlState == .other("0A000") && routine == "RevalidateCachedQuery")
     }
 }
 

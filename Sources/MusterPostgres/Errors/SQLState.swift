@@ -87,4 +87,16 @@ public enum SQLState: Hashable, Sendable {
         case .duplicateObject(let code), .other(let code): code
         }
     }
+
+    /// Finds the code in libpq's verbose words, `FATAL:  28P01: …`; the last one, if several addresses were tried.
+    init?(inVerboseMessage message: String) {
+        let parts = message.split(separator: ":", omittingEmptySubsequences: false)
+        let codes = parts.dropFirst().filter { part in
+            let code = part.drop { $0 == " " }
+            return part.hasPrefix("  ") && code.utf8.count == 5
+                && code.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+        }
+        guard let last = codes.last else { return nil }
+        self.init(code: String(last.drop { $0 == " " }))
+    }
 }

@@ -28,6 +28,11 @@ extension SQL: ExpressibleByStringInterpolation {
             sql.append(bind: value)
         }
 
+        /// Binds a value or NULL. An overload of its own, since the compiler takes an optional elsewhere for a slip.
+        public mutating func appendInterpolation<Value>(_ value: Value?) where Value?: PostgresEncodable {
+            sql.append(bind: value)
+        }
+
         /// Puts another statement (a condition, a list of columns) here, with its binds.
         public mutating func appendInterpolation(_ fragment: SQL) {
             sql.append(fragment)

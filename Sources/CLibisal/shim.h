@@ -1,0 +1,35 @@
+// What the worker's storage needs of C: the CRC32C of Intel's ISA-L, and five Linux calls. Swift imports glibc without
+// _GNU_SOURCE, which hides these calls and their flags; the prototypes below name the same symbols under names of our own,
+// so that they can't collide with glibc's should it ever show them.
+
+#ifndef MUSTER_CLIBISAL_SHIM_H
+#define MUSTER_CLIBISAL_SHIM_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <isa-l/crc.h>
+
+// RENAME_NOREPLACE and RENAME_EXCHANGE of <linux/fs.h>.
+#define MUSTER_RENAME_NOREPLACE 1u
+#define MUSTER_RENAME_EXCHANGE 2u
+
+// FALLOC_FL_KEEP_SIZE of <linux/falloc.h>.
+#define MUSTER_FALLOC_FL_KEEP_SIZE 1
+
+int muster_renameat2(int old_directory, const char *old_name, int new_directory, const char *new_name, unsigned int flags)
+    __asm__("renameat2");
+
+int muster_fallocate(int descriptor, int mode, int64_t offset, int64_t length) __asm__("fallocate64");
+
+int muster_syncfs(int descriptor) __asm__("syncfs");
+
+ssize_t muster_copy_file_range(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t length,
+                               unsigned int flags) __asm__("copy_file_range");
+
+// EFD_CLOEXEC and EFD_SEMAPHORE of <sys/eventfd.h>.
+#define MUSTER_EFD_CLOEXEC 02000000
+#define MUSTER_EFD_SEMAPHORE 1
+
+int muster_eventfd(unsigned int value, int flags) __asm__("eventfd");
+
+#endif

@@ -1,0 +1,128 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+
+/// `muster add`: brings tasks into a group.
+struct AddCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add",
+        abstract: "Adds tasks to a group, which is created if it is missing.",
+        usage: "muster add <group> [-i <manifest>] [--sink <name>] [--open] [--priority <n>] [--wait] [<url> ...]",
+        discussion: """
+            The group is sealed afterwards, so that it completes once every task is done; with --open more can be added \
+            later. Tasks whose key is there already change nothing. A list with a mistake is refused as a whole.
+
+            A manifest has a URL per line, or a task as JSON per line:
+              https://example.org/a.tar
+              {"urls": ["https://example.org/b.tar"], "path": "b/b.tar", "size": 123}
+
+            Examples:
+              muster add nightly https://example.org/a.tar https://example.org/b.tar
+              muster add nightly -i manifest.ndjson --wait
+              generate-list | muster add nightly -i - --open
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    @Option(
+        name: [.customShort("i"), .customLong("manifest")],
+        help: ArgumentHelp("The list of tasks; - is standard input. (MUSTER_MANIFEST)", valueName: "manifest"))
+    var manifest: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The sink of a new group. (MUSTER_SINK, if that is a single name; default: \(defaultSinkName))",
+            valueName: "name"))
+    var sink: String?
+
+    @Flag(help: "Leave the group open for more tasks. (MUSTER_OPEN)")
+    var open = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The priority of a new group, -1000 to 1000; higher is served first. (MUSTER_PRIORITY; default: 0)",
+            valueName: "n"))
+    var priority: String?
+
+    @Flag(help: "Wait until the group is done, and show how it goes. (MUSTER_WAIT)")
+    var wait = false
+
+    @Argument(help: "The group's name.")
+    var group: String
+
+    @Argument(help: ArgumentHelp("URLs to fetch.", valueName: "url"))
+    var urls: [String] = []
+
+    var given: [SettingName: [String]] {
+        Given.values([
+            .server: client.server, .token: client.token, .manifest: manifest, .sink: sink, .priority: priority,
+        ]).merging(Given.flags([.open: open, .wait: wait])) { $1 }
+    }
+
+    /// The result as JSON.
+    private struct Document: Encodable {
+        var added: Int64
+        var existing: Int64
+        var created: Bool
+        var group: GroupDocument
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        let settings = context.settings
+        try CommandContext.checkName(group, what: "group")
+        let isOpen = try settings.flag(.open)
+        let waits = try settings.flag(.wait)
+        if isOpen, waits { throw CommandFailure.usage("--wait with --open would wait for ever: an open group never completes") }
+        let sink = try sink(settings)
+        let bounds = Int(Limits.priority.lowerBound)...Int(Limits.priority.upperBound)
+        let priority = try settings.number(.priority, in: bounds).map(Int32.init)
+        let manifest = try settings.text(.manifest).map { path throws(CommandFailure) in
+            try ManifestFile.open(path, temporaryDirectory: context.temporaryDirectory)
+        }
+        let tasks = try TaskList(manifest: manifest, urls: urls)
+        if tasks.isAbsent, !isOpen { throw CommandFailure.usage("give URLs, or a manifest with -i, or --open for an empty group") }
+        let survey = try tasks.survey()
+        try await context.withClient { client in
+            let submission = Submission(
+                client: client, group: group, sink: sink, priority: priority, seals: !isOpen, tasks: tasks)
+            var result = try await submission.submit(survey)
+            if !context.console.json { try context.console.line(Self.summary(result)) }
+            if priority != nil, !result.isCreated {
+                context.console.remark("note: the group was there already; its priority stays \(result.group.priority)")
+            }
+            if waits {
+                let watcher = context.watcher(client, group: group)
+                result.group = try await watcher.untilTerminal(news: result.isCreated ? .after(0) : .none)
+            } else {
+                for note in result.group.notes { context.console.remark("note: \(TextWidth.escaped(note))") }
+            }
+            if context.console.json {
+                try context.console.document(
+                    Document(
+                        added: result.added, existing: result.existing, created: result.isCreated, group: result.group))
+            }
+            if waits {
+                // Of a new group each failure has had its line already, if lines were wanted.
+                let isNamed = result.isCreated && context.console.liveTerminal == nil
+                try await GroupResult(client: client, console: context.console).conclude(
+                    result.group, namesFailures: !isNamed)
+            }
+        }
+    }
+
+    /// The sink that is meant. The environment's may be a worker's list of directories, which says nothing about groups.
+    private func sink(_ settings: Settings) throws(CommandFailure) -> String? {
+        let texts = settings.texts(.sink)
+        guard let name = texts.first, sink != nil || texts.count == 1 && !name.contains("=") else { return nil }
+        try CommandContext.checkName(name, what: "sink")
+        return name
+    }
+
+    /// `added 4 tasks to g (0 existed already), sealed`.
+    static func summary(_ result: Submission.Result) -> String {
+        let state = result.group.sealed ? "sealed" : "open"
+        return "added \(result.added) task\(result.added == 1 ? "" : "s") to \(result.group.name) "
+            + "(\(result.existing) existed already), \(state)"
+    }
+}

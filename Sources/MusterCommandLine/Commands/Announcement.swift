@@ -1,0 +1,54 @@
+/// What a long-running command says of itself: lines, or NDJSON.
+struct Announcement: Sendable {
+    /// Where it is said.
+    let console: Console
+
+    /// A fact; fields that don't belong to it are absent.
+    private struct Document: Encodable {
+        var event: String
+        var url: String?
+        var name: String?
+        var directory: String?
+        var pid: Int32?
+        var status: String?
+    }
+
+    /// Requests are accepted.
+    func listening(_ address: ListenAddress) {
+        say(Document(event: "listening", url: address.url), "listening on \(address.url)")
+    }
+
+    /// Where everything is kept.
+    func data(_ directory: String) {
+        say(Document(event: "data", directory: directory), "data in \(directory)")
+    }
+
+    /// A sink.
+    func sink(_ sink: SinkArgument) {
+        say(Document(event: "sink", name: sink.name, directory: sink.directory), "sink \(sink.name) in \(sink.directory)")
+    }
+
+    /// A worker process runs.
+    func worker(_ name: String, processID: Int32) {
+        say(Document(event: "worker", name: name, pid: processID), "worker \(name) has pid \(processID)")
+    }
+
+    /// A worker process ended by itself.
+    func workerEnded(_ name: String, status: String) {
+        say(Document(event: "workerEnded", name: name, status: status), "worker \(name) ended: \(status); starting it again")
+    }
+
+    /// Everything has stopped.
+    func stopped() {
+        say(Document(event: "stopped"), "stopped")
+    }
+
+    /// A reader that is gone is no reason to stop serving.
+    private func say(_ document: Document, _ line: String) {
+        if console.json {
+            try? console.document(document)
+        } else {
+            try? console.line(TextWidth.escaped(line))
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+
+/// `muster events`: prints the durable log.
+struct EventsCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "events",
+        abstract: "Prints the durable log of what happened.",
+        usage: "muster events [--after <n>] [--group <group>] [--follow]",
+        discussion: """
+            Positions are contiguous: whoever asks for what comes --after the last position they have seen misses nothing.
+
+            Examples:
+              muster events --group nightly
+              muster events --after 1200 --follow --json
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    @Option(help: ArgumentHelp("Begin after this position. (MUSTER_AFTER; default: 0)", valueName: "n"))
+    var after: String?
+
+    @Option(help: ArgumentHelp("Only events of this group. (MUSTER_GROUP)", valueName: "group"))
+    var group: String?
+
+    @Flag(help: "Go on with what happens from now on. (MUSTER_FOLLOW)")
+    var follow = false
+
+    var given: [SettingName: [String]] {
+        Given.values([.server: client.server, .token: client.token, .after: after, .group: group])
+            .merging(Given.flags([.follow: follow])) { $1 }
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        let settings = context.settings
+        var position = Int64(try settings.number(.after, in: 0...Int.max) ?? 0)
+        let group = settings.text(.group)
+        if let group { try CommandContext.checkName(group, what: "group") }
+        let follows = try settings.flag(.follow)
+        let patience = Patience(console: context.console)
+        try await context.withClient { client in
+            while true {
+                let start = position
+                let page = try await patience.persist(until: nil) {
+                    try await client.events(
+                        after: start, limit: Limits.pageSize, group: group, wait: follows ? Limits.longPoll : nil)
+                }
+                for event in page.items {
+                    if context.console.json {
+                        try context.console.document(event)
+                    } else {
+                        try context.console.line(Self.line(event))
+                    }
+                }
+                // With a group the log may have been read further than the last event that fits.
+                position = max(position, page.next)
+                if !follows, page.items.isEmpty { return }
+            }
+        }
+    }
+
+    /// `42  2026-03-01T12:00:00.000Z  group.succeeded  groups/nightly`, with the task where there is one.
+    static func line(_ event: EventDocument) -> String {
+        var type = event.type
+        if type.hasPrefix("dev.muster.") { type.removeFirst("dev.muster.".count) }
+        if type.hasSuffix(".v1") { type.removeLast(".v1".count) }
+        var parts = [TextWidth.aligned("\(event.position)", to: 8), event.time.description, type, event.subject]
+        if case .object(let data) = event.data, case .string(let key)? = data["key"] { parts.append(key) }
+        return TextWidth.escaped(parts.joined(separator: "  "))
+    }
+}

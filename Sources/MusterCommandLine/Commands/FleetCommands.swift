@@ -1,0 +1,123 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+
+/// `muster workers`: lists live workers.
+struct WorkersCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "workers",
+        abstract: "Lists the workers that are alive.",
+        usage: "muster workers",
+        discussion: """
+            Example:
+              muster workers --json | jq -r 'select(.state == "ready") | .name'
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
+
+    func perform(_ context: CommandContext) async throws {
+        let workers = try await context.withClient { try await $0.workers().items }
+        if context.console.json {
+            for worker in workers { try context.console.document(worker) }
+        } else if workers.isEmpty {
+            try context.console.line("there are no workers")
+        } else {
+            for line in Self.table(workers).lines(width: context.console.tableWidth) { try context.console.line(line) }
+        }
+    }
+
+    /// The table of workers.
+    static func table(_ workers: [WorkerDocument]) -> Table {
+        var table = Table([
+            .text("WORKER"), .text("STATE"), .number("LEASES"), .number("SLOTS"), .number("SPEED"), .text("SINKS"),
+            .text("VERSION"), .text("LAST SEEN"),
+        ])
+        for worker in workers {
+            let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.rawValue))" } ?? "") }
+            table.add([
+                worker.name, worker.state, "\(worker.leases)", "\(worker.slots)",
+                ProgressSnapshot.rate(worker.bytesPerSecond), sinks.joined(separator: ", "), worker.version,
+                worker.lastSeenAt.description,
+            ])
+        }
+        return table
+    }
+}
+
+/// `muster drain`: lets a worker finish and leave.
+struct DrainCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "drain",
+        abstract: "Tells a worker to finish or give back what it has, and to leave.",
+        usage: "muster drain <worker>",
+        discussion: """
+            Example:
+              muster drain rack3-host7
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    @Argument(help: "The worker's name.")
+    var worker: String
+
+    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
+
+    /// The result as JSON.
+    private struct Document: Encodable {
+        var worker: String
+        var draining = true
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try CommandContext.checkName(worker, what: "worker")
+        try await context.withClient { try await $0.drain(worker: worker) }
+        if context.console.json {
+            try context.console.document(Document(worker: worker))
+        } else {
+            try context.console.line("\(worker) is draining")
+        }
+    }
+}
+
+/// `muster origins`: lists the origins that are known.
+struct OriginsCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "origins",
+        abstract: "Lists the origins that files come from, and what the fleet may do to them.",
+        usage: "muster origins",
+        discussion: """
+            Example:
+              muster origins
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
+
+    func perform(_ context: CommandContext) async throws {
+        let page = try await context.withClient { try await $0.origins() }
+        if context.console.json {
+            try context.console.document(page)
+        } else if page.items.isEmpty {
+            try context.console.line("there are no origins yet")
+        } else {
+            for line in Self.table(page.items).lines(width: context.console.tableWidth) { try context.console.line(line) }
+        }
+    }
+
+    /// The table of origins.
+    static func table(_ origins: [OriginDocument]) -> Table {
+        var table = Table([.text("ORIGIN"), .number("CONNECTIONS"), .number("MOST"), .text("PAUSED UNTIL")])
+        for origin in origins {
+            table.add([
+                origin.key, "\(origin.leases)", "\(origin.maxConnections)", origin.pausedUntil?.description ?? "-",
+            ])
+        }
+        return table
+    }
+}

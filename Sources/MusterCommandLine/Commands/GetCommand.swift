@@ -1,0 +1,182 @@
+import ArgumentParser
+import FoundationEssentials
+import Logging
+import MusterAPI
+import MusterCoordinator
+import MusterCore
+import MusterWorker
+import ServiceLifecycle
+import SystemPackage
+import UnixSignals
+
+/// `muster get`: one shot, with everything embedded.
+struct GetCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get",
+        abstract: "Downloads URLs into a directory: everything embedded, with progress bars.",
+        usage: "muster get [-d <dir>] [-i <manifest>] [--digest <sha256:hex>] [--workers <n>] [<url> ...]",
+        discussion: """
+            Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was; after a \
+            failure it tries again what failed; after a success it checks that the files are still there, and fetches those \
+            that are not.
+
+            Examples:
+              muster get https://example.org/a.iso
+              muster get -d mirror -i urls.txt
+              muster get --digest sha256:9f86d081… https://example.org/a.iso
+              generate-list | muster get -d mirror -i - --json
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+
+    @Option(
+        name: [.customShort("d"), .customLong("directory")],
+        help: ArgumentHelp("Where the files go. (MUSTER_DIRECTORY; default: the working directory)", valueName: "dir"))
+    var directory: String?
+
+    @Option(
+        name: [.customShort("i"), .customLong("manifest")],
+        help: ArgumentHelp(
+            "A list: a URL or a task as JSON per line; - is standard input. (MUSTER_MANIFEST)", valueName: "manifest"))
+    var manifest: String?
+
+    @Option(
+        help: ArgumentHelp("What the content of a single URL must be. (MUSTER_DIGEST)", valueName: "sha256:hex"))
+    var digest: String?
+
+    @Option(
+        help: ArgumentHelp("Workers in this process, 1 to 16. (MUSTER_WORKERS; default: 1)", valueName: "n"))
+    var workers: String?
+
+    @Option(
+        help: ArgumentHelp("Transfers at once of each worker, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n"))
+    var slots: String?
+
+    @OptionGroup(title: "Tuning") var tuning: CoordinatorOptions
+
+    @Argument(help: ArgumentHelp("URLs to fetch.", valueName: "url"))
+    var urls: [String] = []
+
+    var given: [SettingName: [String]] {
+        Given.values([
+            .directory: directory, .manifest: manifest, .digest: digest, .workers: workers, .slots: slots,
+        ]).merging(tuning.given) { $1 }
+    }
+
+    /// How long a killed `get` blocks its own leases: nothing lies between this worker and this coordinator.
+    private static let sessionTimeToLive: Duration = .seconds(5)
+
+    func perform(_ context: CommandContext) async throws {
+        let settings = context.settings
+        let logger = try settings.logger(default: .error)
+        var digest: DigestArgument?
+        if let text = settings.text(.digest) { digest = try DigestArgument(text) }
+        let manifest = try settings.text(.manifest).map { path throws(CommandFailure) in
+            try ManifestFile.open(path, temporaryDirectory: context.temporaryDirectory)
+        }
+        let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest)
+        if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
+        let count = try settings.number(.workers, in: 1...16) ?? 1
+        let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
+        var coordinator = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
+        // Nobody else has business with this coordinator.
+        (coordinator.adminToken, coordinator.workerToken) = (RandomToken.make(), RandomToken.make())
+        if settings.text(.sessionTTL) == nil { coordinator.sessionTimeToLive = Self.sessionTimeToLive }
+        coordinator.ownsFleet = true
+        try Settings.check(coordinator, logger: logger)
+        let worker = try settings.worker(
+            servers: [], token: coordinator.workerToken, name: "get",
+            sinks: [SinkArgument(name: defaultSinkName, directory: directory)])
+        let survey = try tasks.survey()
+        let state = FilePath(directory).appending(".muster")
+        let lock = try DirectoryLock.acquire(state.string)
+
+        let database = Eventual<String>()
+        let port = Eventual<Int>()
+        let result = Eventual<GetSession.Result>()
+        let session = GetService(
+            port: port, token: coordinator.adminToken, tasks: tasks, survey: survey, directory: directory, context: context,
+            result: result)
+        let names = (1...count).map { "get-\($0)" }
+        let run = SignalledRun(
+            services: [
+                PostgresService(
+                    stateDirectory: state, environment: settings.environment, stopLimit: .seconds(3), database: database,
+                    logger: logger),
+                CoordinatorService(configuration: coordinator, database: database, port: port, logger: logger),
+            ]
+                + names.map { name in
+                    WorkerService(
+                        port: port,
+                        configuration: { server in
+                            var configuration = worker
+                            (configuration.servers, configuration.name) = ([server], name)
+                            return configuration
+                        },
+                        logger: logger)
+                } + [session],
+            grace: .seconds(9), logger: logger)
+        var end = SignalledRun.End.finished
+        do {
+            end = try await run.run()
+        } catch where result.current != nil {
+            // What goes wrong while everything is taken down changes nothing about the files.
+            logger.error("get.stop.failed", metadata: ["error": "\(error)"])
+        }
+        withExtendedLifetime(lock) {}
+        try conclude(end, result.current, context.console)
+    }
+
+    /// Prints the result and chooses the exit code.
+    private func conclude(_ end: SignalledRun.End, _ result: GetSession.Result?, _ console: Console) throws {
+        guard let result else {
+            switch end {
+            case .finished: throw CommandFailure.other("ended without a result")
+            case .signalled(let signal):
+                console.remark("stopped; run the same command again to go on")
+                throw CommandFailure.ended(signal == .sigint ? .interrupted : .terminated)
+            }
+        }
+        if console.json {
+            try console.document(result)
+        } else {
+            for line in result.lines { try console.line(line) }
+        }
+        if result.status != .success { throw CommandFailure.ended(result.status) }
+    }
+}
+
+/// The part of `get` that talks to the coordinator: when it is done, so is the command.
+struct GetService: Service {
+    /// The port of the coordinator, once it is there.
+    let port: Eventual<Int>
+    /// The coordinator's token.
+    let token: String?
+    /// What is wanted.
+    let tasks: TaskList
+    /// What is known of that.
+    let survey: TaskList.Survey
+    /// Where the files go.
+    let directory: String
+    /// What the command works with.
+    let context: CommandContext
+    /// Told how it ended.
+    let result: Eventual<GetSession.Result>
+
+    /// Runs until the group is done, or until shutdown.
+    func run() async throws {
+        do {
+            let outcome = try await cancelWhenGracefulShutdown {
+                let number = try await port.value()
+                return try await CommandContext.withClient(servers: ["http://127.0.0.1:\(number)"], token: token) { client in
+                    try await GetSession(
+                        client: client, tasks: tasks, survey: survey, directory: FilePath(directory), context: context
+                    ).run()
+                }
+            }
+            result.fulfil(outcome)
+        } catch is CancellationError {
+            return
+        }
+    }
+}

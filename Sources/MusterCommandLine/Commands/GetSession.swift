@@ -1,0 +1,213 @@
+import MusterAPI
+import MusterCore
+import SystemPackage
+
+/// What `get` wants of its coordinator: a group for this very request, done, and its files in place.
+///
+/// The group is named after the content of the request, so that the same command finds it again. When files of a finished
+/// group have vanished, these alone are fetched again by a further group, `get-<identity>-2` and so on.
+struct GetSession {
+    /// How a run ended.
+    struct Result: Sendable, Encodable {
+        /// The group that was waited for last.
+        var group: GroupDocument
+        /// What failed in it, at most a few.
+        var failures: [TaskDocument]
+        /// Whether every file was there already.
+        var isVerified: Bool
+        /// Files that were changed by somebody since they were fetched.
+        var changed: [String]
+        /// Where the files are.
+        var directory: String
+
+        /// The exit code.
+        var status: ExitStatus {
+            changed.isEmpty ? ExitStatus.result(of: group.state) ?? .failure : .failure
+        }
+
+        private enum CodingKeys: String, CodingKey {
+            case directory, failures, verified, changed
+        }
+
+        /// The group's document with a few more fields.
+        func encode(to encoder: any Encoder) throws {
+            try group.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(directory, forKey: .directory)
+            try container.encode(failures, forKey: .failures)
+            try container.encode(isVerified, forKey: .verified)
+            try container.encode(changed, forKey: .changed)
+        }
+
+        /// The lines for people.
+        var lines: [String] {
+            if isVerified {
+                return ["nothing to do: every file is there already, in \(TextWidth.escaped(directory))"]
+            }
+            var lines = failures.map(PlainProgress.failure)
+            let rest = group.tasks.failed - Int64(failures.count)
+            if rest > 0 { lines.append("… and \(rest) more") }
+            lines += changed.map {
+                TextWidth.escaped("changed: \($0) is not the file that was fetched; move it away to have it fetched again")
+            }
+            lines.append(PlainProgress.summary(group))
+            if status == .failure, changed.isEmpty { lines.append("run the same command again to retry") }
+            return lines
+        }
+    }
+
+    /// The coordinator.
+    let client: MusterClient
+    /// What is wanted.
+    let tasks: TaskList
+    /// What is known of that.
+    let survey: TaskList.Survey
+    /// Where the files go.
+    let directory: FilePath
+    /// What the command works with.
+    let context: CommandContext
+
+    /// The beginning of the names of all groups of `get`.
+    private static let prefix = "get-"
+    /// How many failures are named one by one.
+    private static let shownFailures = 20
+
+    /// Brings the files in place.
+    ///
+    /// - Throws: `Problem` when the tasks are refused.
+    func run() async throws -> Result {
+        try await pauseOthers()
+        var generation = try await lastGeneration()
+        var document: GroupDocument
+        if generation == 0 {
+            generation = 1
+            document = try await submit(generation, chosen: nil)
+        } else {
+            document = try await goOn(generation)
+        }
+        var isFresh = !document.state.isTerminal
+        if isFresh { document = try await wait(document.name, isNew: false) }
+        if document.state == .succeeded {
+            var findings = try await verify(generations: generation)
+            if !findings.missing.isEmpty {
+                let count = findings.missing.count
+                context.console.remark(
+                    count == 1
+                        ? "a file is not there any more; fetching it again"
+                        : "\(count) files are not there any more; fetching them again")
+                generation += 1
+                document = try await submit(generation, chosen: findings.missing)
+                document = try await wait(document.name, isNew: true)
+                isFresh = true
+                findings.missing = []
+            }
+            return try await result(document, isVerified: !isFresh && findings.changed.isEmpty, changed: findings.changed)
+        }
+        return try await result(document, isVerified: false, changed: [])
+    }
+
+    private func name(_ generation: Int) -> String {
+        Self.prefix + survey.identity.text + (generation == 1 ? "" : "-\(generation)")
+    }
+
+    /// The number of the last group of this request; 0 when there is none.
+    private func lastGeneration() async throws -> Int {
+        var generation = 0
+        while true {
+            do {
+                _ = try await client.group(name(generation + 1))
+                generation += 1
+            } catch let problem as Problem where problem.code == .groupNotFound {
+                return generation
+            }
+        }
+    }
+
+    /// Other requests of this directory wait: this one was asked for now.
+    private func pauseOthers() async throws {
+        for group in try await otherUnfinished() { _ = try await client.apply(.pause, to: group.name) }
+    }
+
+    private func otherUnfinished() async throws -> [GroupDocument] {
+        let own = Self.prefix + survey.identity.text
+        return try await StatusCommand.groups(client).filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
+    }
+
+    /// Goes on with a group that is there already.
+    private func goOn(_ generation: Int) async throws -> GroupDocument {
+        let name = name(generation)
+        var document = try await client.group(name)
+        switch document.state {
+        case .open:
+            // The last run ended while it was adding; what is there already stays as it is.
+            let chosen = generation == 1 ? nil : try await verify(generations: generation - 1).missing
+            document = try await submit(generation, chosen: chosen)
+        case .failed:
+            context.console.remark("trying again what failed")
+            document = try await client.apply(.retry, to: name)
+        case .sealed, .succeeded, .cancelled:
+            break
+        }
+        if document.tasks.paused > 0, !document.state.isTerminal { document = try await client.apply(.resume, to: name) }
+        return document
+    }
+
+    private func submit(_ generation: Int, chosen: Set<String>?) async throws -> GroupDocument {
+        let submission = Submission(
+            client: client, group: name(generation), sink: defaultSinkName, priority: nil, seals: true, tasks: tasks,
+            chosen: chosen)
+        do {
+            return try await submission.submit(survey).group
+        } catch let problem as Problem where problem.code == .destinationTaken {
+            // An unfinished request of this directory wants the same path: the one that was asked for now wins.
+            let others = try await otherUnfinished()
+            guard !others.isEmpty else { throw problem }
+            for group in others { try await client.removeGroup(group.name, files: .keep) }
+            context.console.remark("dropped an unfinished request for the same files")
+            return try await submission.submit(survey).group
+        }
+    }
+
+    private func wait(_ name: String, isNew: Bool) async throws -> GroupDocument {
+        let watcher = context.watcher(client, group: name)
+        let start = isNew ? 0 : try await watcher.lastPosition()
+        return try await watcher.untilTerminal(news: .after(start))
+    }
+
+    private func result(_ group: GroupDocument, isVerified: Bool, changed: [String]) async throws -> Result {
+        let failures =
+            group.tasks.failed == 0
+            ? [] : try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
+        return Result(
+            group: group, failures: failures, isVerified: isVerified, changed: changed, directory: directory.string)
+    }
+
+    /// What became of the files of finished groups.
+    private struct Findings {
+        /// Keys of tasks whose files are gone.
+        var missing: Set<String> = []
+        /// Paths of files that have another size by now. Muster does not overwrite them.
+        var changed: [String] = []
+    }
+
+    /// Looks for the files. A later group knows better what a file was when it was fetched again.
+    private func verify(generations: Int) async throws -> Findings {
+        var findings = Findings()
+        var seen: Set<String> = []
+        for generation in stride(from: generations, through: 1, by: -1) {
+            var after: String?
+            repeat {
+                let page = try await client.tasks(
+                    of: name(generation), state: .succeeded, after: after, limit: Limits.pageSize)
+                for task in page.items where !seen.contains(task.path) {
+                    if generation > 1 { seen.insert(task.path) }
+                    let size = try Directories.size(ofFile: directory.appending(task.path))
+                    if size == nil { findings.missing.insert(task.key) }
+                    if let size, let total = task.bytes.total, size != total { findings.changed.append(task.path) }
+                }
+                after = page.next
+            } while after != nil
+        }
+        return findings
+    }
+}

@@ -1,0 +1,82 @@
+import ArgumentParser
+import FoundationEssentials
+
+/// The command line of Muster.
+struct MusterCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "muster",
+        abstract: "Downloads a heap of files concurrently, and tells when all of them are really there.",
+        discussion: """
+            One person on one machine needs one command:
+              muster get -i urls.txt -d downloads
+
+            A service that outlives every process that works on it:
+              muster up
+              muster add nightly -i manifest.ndjson
+              muster wait nightly --timeout 2h
+
+            Every option has an environment variable (--server is MUSTER_SERVER) and a key in a JSON configuration file \
+            (--config FILE, the key is "server"). The command line wins, then the environment, then the file.
+
+            Exit codes: 0 success; 1 the group failed; 2 usage; 3 coordinator unreachable; 4 timed out; 5 cancelled; \
+            6 refused by the coordinator.
+            """,
+        version: MusterVersion.current,
+        groupedSubcommands: [
+            CommandGroup(name: "On one machine", subcommands: [GetCommand.self, UpCommand.self]),
+            CommandGroup(name: "A fleet", subcommands: [ServeCommand.self, WorkCommand.self, MigrateCommand.self]),
+            CommandGroup(
+                name: "Groups",
+                subcommands: [
+                    AddCommand.self, SealCommand.self, StatusCommand.self, TasksCommand.self, WaitCommand.self,
+                    PauseCommand.self, ResumeCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self,
+                    EventsCommand.self,
+                ]),
+            CommandGroup(
+                name: "Workers and origins", subcommands: [WorkersCommand.self, DrainCommand.self, OriginsCommand.self]),
+        ])
+
+    /// The names of all commands: the sections that a configuration file may have.
+    static let names: Set<String> = Set(
+        configuration.groupedSubcommands.flatMap { $0.subcommands }.compactMap { $0.configuration.commandName })
+}
+
+/// The entry point of the program.
+public enum MusterProgram {
+    /// Runs a command line, without the program's name, and returns the exit code (see `ExitStatus`).
+    public static func main(_ arguments: [String]) async -> Int32 {
+        do {
+            var command = try await MusterCommand.asyncParseAsRoot(ArgumentOrder.normalized(arguments))
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            return ExitStatus.success.rawValue
+        } catch {
+            return end(error)
+        }
+    }
+
+    /// The help text of a command; of the program without one.
+    static func help(_ command: String? = nil, columns: Int) -> String {
+        guard let command else { return MusterCommand.helpMessage(columns: columns) }
+        let types = MusterCommand.configuration.groupedSubcommands.flatMap { $0.subcommands }
+        guard let type = types.first(where: { $0.configuration.commandName == command }) else { return "" }
+        return MusterCommand.helpMessage(for: type, columns: columns)
+    }
+
+    /// Prints what the parser has to say, and chooses the exit code: help is a success, everything that is wrong with the
+    /// command line is 2.
+    private static func end(_ error: any Error) -> Int32 {
+        if let code = error as? ExitCode { return code.rawValue }
+        let text = MusterCommand.fullMessage(for: error)
+        let console = Console(json: false)
+        if MusterCommand.exitCode(for: error).isSuccess {
+            try? console.line(text)
+            return ExitStatus.success.rawValue
+        }
+        console.remark(TextWidth.escaped(text, keepingLineBreaks: true))
+        return ExitStatus.usage.rawValue
+    }
+}

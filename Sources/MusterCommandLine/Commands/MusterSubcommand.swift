@@ -1,0 +1,95 @@
+import ArgumentParser
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterWorker
+
+/// A command of `muster`: says what it was given, and does its work with the settings that come of it.
+protocol MusterSubcommand: AsyncParsableCommand {
+    /// Options of every command.
+    var global: GlobalOptions { get }
+    /// The options that stood on the command line, without the global ones.
+    var given: [SettingName: [String]] { get }
+    /// Does the work.
+    ///
+    /// - Throws: `CommandFailure`, or anything that it can be made from.
+    func perform(_ context: CommandContext) async throws
+}
+
+extension MusterSubcommand {
+    /// Gathers the settings, does the work, and reports why it failed.
+    mutating func run() async throws {
+        var console = Console(json: global.json)
+        do {
+            let own = Given.flags([.json: global.json]).merging(Given.values([.logLevel: global.logLevel])) { $1 }
+            let settings = try Settings(
+                command: Self.configuration.commandName ?? "", arguments: own.merging(given) { $1 },
+                configuration: global.config, environment: ProcessInfo.processInfo.environment)
+            console = Console(json: try settings.flag(.json))
+            try await perform(CommandContext(settings: settings, console: console))
+        } catch {
+            let failure = CommandFailure(error)
+            console.report(failure)
+            throw ExitCode(failure.status.rawValue)
+        }
+    }
+}
+
+/// What a command works with.
+struct CommandContext: Sendable {
+    /// What it was told.
+    let settings: Settings
+    /// Where it prints.
+    let console: Console
+
+    /// The directory that relative paths are meant from.
+    var workingDirectory: String { FileManager.default.currentDirectoryPath }
+
+    /// Where temporary files go.
+    var temporaryDirectory: String { settings.environment["TMPDIR"].flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp" }
+
+    /// The coordinators that were named, each a base URL.
+    func servers() throws(CommandFailure) -> [String] {
+        let servers = (settings.text(.server) ?? ClientOptions.defaultServer)
+            .split(separator: ",").map { $0.split(separator: " ").joined(separator: " ") }
+        guard !servers.isEmpty else { throw settings.refusal(.server, "must be a URL") }
+        for server in servers {
+            do {
+                _ = try SourceURL(validating: server)
+            } catch {
+                throw .usage("\(SettingName.server.option) (\(SettingName.server.variable)): \(server): \(error)")
+            }
+        }
+        return servers
+    }
+
+    /// Talks to the coordinator, over a transport that is taken down afterwards.
+    func withClient<Result>(_ body: (MusterClient) async throws -> Result) async throws -> Result {
+        try await Self.withClient(servers: try servers(), token: settings.text(.token), body)
+    }
+
+    /// Talks to certain coordinators.
+    static func withClient<Result>(
+        servers: [String], token: String?, _ body: (MusterClient) async throws -> Result
+    ) async throws -> Result {
+        let transport = try CurlTransport()
+        do {
+            let result = try await body(MusterClient(servers: servers, token: token, send: transport.send))
+            await transport.shutdown()
+            return result
+        } catch {
+            await transport.shutdown()
+            throw error
+        }
+    }
+
+    /// The name of a group, a worker or a sink that was typed.
+    static func checkName(_ name: String, what: String) throws(CommandFailure) {
+        guard NameRule.accepts(name) else { throw .usage("the name of a \(what) \(NameRule.explanation), not \"\(name)\"") }
+    }
+
+    /// A watcher of a group.
+    func watcher(_ client: MusterClient, group: String) -> GroupWatcher {
+        GroupWatcher(client: client, group: group, console: console, environment: settings.environment)
+    }
+}

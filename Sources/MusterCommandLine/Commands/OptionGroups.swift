@@ -1,0 +1,81 @@
+import ArgumentParser
+
+/// Options of every command.
+struct GlobalOptions: ParsableArguments {
+    @Flag(help: "Print the result as JSON on standard output, and nothing else there. (MUSTER_JSON)")
+    var json = false
+
+    @Option(help: ArgumentHelp("A JSON file with values for options. (MUSTER_CONFIG)", valueName: "file"))
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "What is logged on standard error: trace, debug, info, notice, warning, error, critical. (MUSTER_LOG_LEVEL)",
+            valueName: "level"))
+    var logLevel: String?
+}
+
+/// Options of commands that talk to a coordinator.
+struct ClientOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Base URL of the coordinator, or several, separated by commas. (MUSTER_SERVER; default: \(Self.defaultServer))",
+            valueName: "url"))
+    var server: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The token, if the coordinator asks for one. Better set MUSTER_TOKEN: arguments can be seen by everybody.",
+            valueName: "token"))
+    var token: String?
+
+    /// Where a coordinator is looked for when nobody says.
+    static let defaultServer = "http://127.0.0.1:7300"
+}
+
+/// Options that tune a coordinator.
+struct CoordinatorOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "How long a worker may be silent before its work goes to others. (MUSTER_SESSION_TTL; default: 30s)",
+            valueName: "duration"))
+    var sessionTTL: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The most connections of the whole fleet to one origin. (MUSTER_MAX_CONNECTIONS_PER_ORIGIN; default: 64)",
+            valueName: "n"))
+    var maxConnectionsPerOrigin: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Connections to the database. (MUSTER_DATABASE_CONNECTIONS; default: 8)", valueName: "n"))
+    var databaseConnections: String?
+
+    @Option(help: ArgumentHelp("The smallest chunk of a file. (MUSTER_MINIMUM_CHUNK; default: 8MiB)", valueName: "size"))
+    var minimumChunk: String?
+
+    @Option(help: ArgumentHelp("The largest chunk of a file. (MUSTER_MAXIMUM_CHUNK; default: 256MiB)", valueName: "size"))
+    var maximumChunk: String?
+
+    /// What was given of them.
+    var given: [SettingName: [String]] {
+        Given.values([
+            .sessionTTL: sessionTTL, .maxConnectionsPerOrigin: maxConnectionsPerOrigin,
+            .databaseConnections: databaseConnections, .minimumChunk: minimumChunk, .maximumChunk: maximumChunk,
+        ])
+    }
+}
+
+/// Brings parsed options into the form of settings.
+enum Given {
+    /// The options that were given.
+    static func values(_ options: [SettingName: String?]) -> [SettingName: [String]] {
+        options.compactMapValues { $0.map { [$0] } }
+    }
+
+    /// The flags that were given.
+    static func flags(_ flags: [SettingName: Bool]) -> [SettingName: [String]] {
+        flags.filter(\.value).mapValues { _ in ["true"] }
+    }
+}

@@ -1,0 +1,114 @@
+import ArgumentParser
+import Logging
+import MusterCoordinator
+import MusterCore
+
+/// `muster serve`: a coordinator.
+struct ServeCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Runs a coordinator. Run as many as you like on one database.",
+        usage: "muster serve [--database <url>] [--listen <host:port>]",
+        discussion: """
+            Listening beyond this machine needs two tokens: MUSTER_TOKEN for administrators, MUSTER_WORKER_TOKEN for \
+            workers. The database's schema must be up to date: see muster migrate.
+
+            Example:
+              export MUSTER_DATABASE=postgresql://muster@db/muster MUSTER_TOKEN=… MUSTER_WORKER_TOKEN=…
+              muster migrate && muster serve --listen 0.0.0.0:7300
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "The connection string of PostgreSQL. Better set MUSTER_DATABASE, since it may hold a password.",
+            valueName: "url"))
+    var database: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Where to listen; port 0 takes any that is free. (MUSTER_LISTEN; default: 127.0.0.1:7300)",
+            valueName: "host:port"))
+    var listen: String?
+
+    @OptionGroup var tokens: TokenOptions
+    @OptionGroup(title: "Tuning") var tuning: CoordinatorOptions
+
+    var given: [SettingName: [String]] {
+        Given.values([.database: database, .listen: listen]).merging(tokens.given) { $1 }.merging(tuning.given) { $1 }
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        let settings = context.settings
+        let logger = try settings.logger(default: .info)
+        let address = try settings.listenAddress()
+        var configuration = try settings.coordinator(listen: address)
+        configuration.database = try settings.databaseConnection()
+        let announcement = Announcement(console: context.console)
+        let coordinator: Coordinator
+        do {
+            coordinator = try Coordinator(configuration: configuration, logger: logger) { port in
+                announcement.listening(ListenAddress(host: address.host, port: port))
+            }
+        } catch {
+            throw CommandFailure.usage("\(error)")
+        }
+        _ = try await SignalledRun(services: [coordinator], grace: .seconds(8), logger: logger).run()
+    }
+}
+
+/// The tokens of a coordinator.
+struct TokenOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The administrators' token. Better set MUSTER_TOKEN: arguments can be seen by everybody.", valueName: "token"))
+    var token: String?
+
+    @Option(
+        help: ArgumentHelp("The workers' token. Better set MUSTER_WORKER_TOKEN.", valueName: "token"))
+    var workerToken: String?
+
+    /// What was given of them.
+    var given: [SettingName: [String]] { Given.values([.token: token, .workerToken: workerToken]) }
+}
+
+/// `muster migrate`: brings a database's schema up to date.
+struct MigrateCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "migrate",
+        abstract: "Brings a database's schema up to date.",
+        usage: "muster migrate [--database <url>]",
+        discussion: """
+            Running it again, or on several machines at once, does no harm.
+
+            Example:
+              MUSTER_DATABASE=postgresql://muster@db/muster muster migrate
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "The connection string of PostgreSQL. Better set MUSTER_DATABASE, since it may hold a password.",
+            valueName: "url"))
+    var database: String?
+
+    var given: [SettingName: [String]] { Given.values([.database: database]) }
+
+    /// The result as JSON.
+    private struct Document: Encodable {
+        var applied: [String]
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        let applied = try await SchemaMigration.migrate(database: try context.settings.databaseConnection())
+        if context.console.json {
+            try context.console.document(Document(applied: applied))
+        } else if applied.isEmpty {
+            try context.console.line("the schema is up to date")
+        } else {
+            for name in applied { try context.console.line("applied \(name)") }
+        }
+    }
+}

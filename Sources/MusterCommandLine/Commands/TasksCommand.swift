@@ -1,0 +1,68 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+
+/// `muster tasks`: lists the tasks of a group.
+struct TasksCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tasks",
+        abstract: "Lists the tasks of a group.",
+        usage: "muster tasks <group> [--state <state>]",
+        discussion: """
+            Examples:
+              muster tasks nightly --state failed
+              muster tasks nightly --json | jq -r .path
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "Only tasks in this state: \(TaskState.allCases.map(\.rawValue).joined(separator: ", ")). (MUSTER_STATE)",
+            valueName: "state"))
+    var state: String?
+
+    @Argument(help: "The group's name.")
+    var group: String
+
+    var given: [SettingName: [String]] {
+        Given.values([.server: client.server, .token: client.token, .state: state])
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try CommandContext.checkName(group, what: "group")
+        let state = try context.settings.choice(.state, of: TaskState.self)
+        try await context.withClient { client in
+            var after: String?
+            var isFirst = true
+            repeat {
+                // A page at a time: a group may have millions of tasks.
+                let page = try await client.tasks(of: group, state: state, after: after, limit: Limits.pageSize)
+                if context.console.json {
+                    for task in page.items { try context.console.document(task) }
+                } else {
+                    let lines = Self.table(page.items).lines(width: context.console.tableWidth)
+                    for line in lines.dropFirst(isFirst ? 0 : 1) { try context.console.line(line) }
+                }
+                after = page.next
+                isFirst = false
+            } while after != nil
+        }
+    }
+
+    /// A table of tasks.
+    static func table(_ tasks: [TaskDocument]) -> Table {
+        var table = Table([
+            .text("STATE"), .number("DONE"), .number("SIZE"), .number("TRIES"), .text("KEY"), .text("FAILURE"),
+        ])
+        for task in tasks {
+            table.add([
+                task.state.rawValue, "\(ByteCount(bytes: task.bytes.done))",
+                task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "-", "\(task.attempts)", task.key,
+                task.failure.map { "\($0.kind.rawValue): \($0.detail)" } ?? "",
+            ])
+        }
+        return table
+    }
+}

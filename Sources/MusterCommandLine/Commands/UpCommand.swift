@@ -1,0 +1,158 @@
+import ArgumentParser
+import FoundationEssentials
+import Logging
+import MusterCoordinator
+import MusterCore
+import SystemPackage
+
+/// `muster up`: everything on one machine, until it is stopped.
+struct UpCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "up",
+        abstract: "Runs a coordinator, workers and a private PostgreSQL on this machine, until stopped.",
+        usage: "muster up [--data <dir>] [--listen <host:port>] [--workers <n>] [--sink <name=dir>] ...",
+        discussion: """
+            Everything is kept in the data directory; the same command again goes on where it was. The workers are processes \
+            of their own. Without --sink, files of the sink \(defaultSinkName) end up in the data directory, in "files".
+
+            Examples:
+              muster up
+              muster up --data /srv/muster --sink default=/srv/files --workers 4
+              MUSTER_TOKEN=… MUSTER_WORKER_TOKEN=… muster up --listen 0.0.0.0:7300
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "Where everything is kept. (MUSTER_DATA; default: $XDG_DATA_HOME/muster or ~/.local/share/muster)",
+            valueName: "dir"))
+    var data: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Where to listen; port 0 takes any that is free. (MUSTER_LISTEN; default: 127.0.0.1:7300)",
+            valueName: "host:port"))
+    var listen: String?
+
+    @Option(
+        help: ArgumentHelp("Worker processes, 0 to 64. (MUSTER_WORKERS; default: 1)", valueName: "n"))
+    var workers: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A sink and its directory; may be repeated. (MUSTER_SINK, separated by commas)", valueName: "name=dir"))
+    var sink: [String] = []
+
+    @Option(
+        help: ArgumentHelp("Transfers at once of each worker, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n"))
+    var slots: String?
+
+    @OptionGroup var tokens: TokenOptions
+    @OptionGroup(title: "Tuning") var tuning: CoordinatorOptions
+
+    var given: [SettingName: [String]] {
+        Given.values([.data: data, .listen: listen, .workers: workers, .slots: slots])
+            .merging(sink.isEmpty ? [:] : [.sink: sink]) { $1 }
+            .merging(tokens.given) { $1 }.merging(tuning.given) { $1 }
+    }
+
+    /// How long each part has to stop, so that all of it takes no longer than ten seconds.
+    private static let drainLimit: Duration = .seconds(5)
+    private static let stopLimit: Duration = .seconds(3)
+
+    func perform(_ context: CommandContext) async throws {
+        let settings = context.settings
+        let logger = try settings.logger(default: .notice)
+        let address = try settings.listenAddress()
+        var configuration = try settings.coordinator(listen: address)
+        configuration.ownsFleet = true
+        let count = try settings.number(.workers, in: 0...64) ?? 1
+        _ = try settings.number(.slots, in: Limits.slots)
+        let data = try Self.dataDirectory(settings, base: context.workingDirectory)
+        var sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
+        if sinks.isEmpty { sinks = [SinkArgument(name: defaultSinkName, directory: data + "/files")] }
+        try Settings.check(configuration, logger: logger)
+        let program = try Self.program()
+        let lock = try DirectoryLock.acquire(data)
+        for sink in sinks { try Self.make(sink) }
+
+        let announcement = Announcement(console: context.console)
+        announcement.data(data)
+        for sink in sinks { announcement.sink(sink) }
+        let database = Eventual<String>()
+        let port = Eventual<Int>()
+        let arguments = Self.workerArguments(
+            settings: settings, address: address, sinks: sinks, base: context.workingDirectory)
+        let end = try await SignalledRun(
+            services: [
+                PostgresService(
+                    stateDirectory: FilePath(data), environment: settings.environment, stopLimit: Self.stopLimit,
+                    database: database, logger: logger),
+                CoordinatorService(configuration: configuration, database: database, port: port, logger: logger),
+                AnnouncedListening(port: port, host: address.host, announcement: announcement),
+                WorkerProcesses(
+                    count: count, port: port, program: program, arguments: arguments,
+                    token: configuration.workerToken ?? configuration.adminToken, drainLimit: Self.drainLimit,
+                    report: { news in
+                        switch news {
+                        case .started(let name, let processID): announcement.worker(name, processID: processID)
+                        case .ended(let name, let status): announcement.workerEnded(name, status: status)
+                        }
+                    },
+                    logger: logger),
+            ],
+            grace: .seconds(9), logger: logger
+        ).run()
+        withExtendedLifetime(lock) {}
+        if case .signalled = end { announcement.stopped() }
+    }
+
+    /// The directory of everything.
+    static func dataDirectory(_ settings: Settings, base: String) throws(CommandFailure) -> String {
+        if let path = settings.text(.data) { return SinkArgument.absolute(path, base: base) }
+        // The specification of XDG tells to ignore a relative path there.
+        if let path = settings.environment["XDG_DATA_HOME"], path.hasPrefix("/") { return path + "/muster" }
+        guard let home = settings.environment["HOME"], home.hasPrefix("/") else {
+            throw .usage("there is no home directory to keep data in: give --data DIR")
+        }
+        return home + "/.local/share/muster"
+    }
+
+    /// The arguments of a worker; tokens are never among them.
+    static func workerArguments(
+        settings: Settings, address: ListenAddress, sinks: [SinkArgument], base: String
+    ) -> @Sendable (_ name: String, _ port: Int) -> [String] {
+        var common = sinks.flatMap { ["--sink", "\($0.name)=\($0.directory)"] }
+        for name in [SettingName.slots, .logLevel] {
+            if let text = settings.text(name) { common += [name.option, text] }
+        }
+        if let path = settings.configurationPath { common += ["--config", SinkArgument.absolute(path, base: base)] }
+        let options = common
+        return { name, port in
+            ["work", "--exit-with-parent", "--server", ListenAddress(host: address.host, port: port).url, "--name", name]
+                + options
+        }
+    }
+
+    private static func make(_ sink: SinkArgument) throws(CommandFailure) {
+        do {
+            try Directories.make(FilePath(sink.directory))
+        } catch {
+            throw .usage("the sink \(sink.name) can't be made in \(sink.directory): \(error)")
+        }
+    }
+
+    /// The file of this program, for workers of the same version.
+    private static func program() throws(CommandFailure) -> FilePath {
+        do {
+            return FilePath(try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+        } catch {
+            // Systems without /proc: what was typed, found again through the search path where it is a bare name.
+            guard let first = CommandLine.arguments.first, first.contains("/") else {
+                throw .other("the file of this program can't be found: start it by its path")
+            }
+            return FilePath(first)
+        }
+    }
+}

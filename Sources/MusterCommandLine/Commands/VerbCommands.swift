@@ -1,0 +1,148 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+
+/// Options and arguments of a verb on a group.
+struct VerbArguments: ParsableArguments {
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    @Argument(help: "The group's name.")
+    var group: String
+
+    @Argument(help: ArgumentHelp("Keys of tasks; all of the group when there are none.", valueName: "key"))
+    var keys: [String] = []
+}
+
+/// A command that is one verb of the API on a group or on some of its tasks.
+protocol VerbCommand: MusterSubcommand {
+    /// The verb.
+    static var verb: GroupVerb { get }
+    /// The verb in the past, for the line that is printed.
+    static var done: String { get }
+    /// The group, and the tasks that are meant.
+    var arguments: VerbArguments { get }
+}
+
+extension VerbCommand {
+    var given: [SettingName: [String]] {
+        Given.values([.server: arguments.client.server, .token: arguments.client.token])
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try CommandContext.checkName(arguments.group, what: "group")
+        let keys = arguments.keys
+        let group = try await context.withClient { client in
+            try await client.apply(Self.verb, to: arguments.group, keys: keys.isEmpty ? nil : keys)
+        }
+        if context.console.json {
+            try context.console.document(group)
+        } else {
+            let what = keys.isEmpty ? group.name : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group.name)"
+            try context.console.line("\(Self.done) \(what)")
+            try context.console.line(PlainProgress.line(ProgressSnapshot(group: group)))
+        }
+    }
+}
+
+/// `muster seal`: no more tasks will be added.
+struct SealCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "seal",
+        abstract: "Says that no more tasks will be added, so that the group can complete.",
+        usage: "muster seal <group>",
+        discussion: """
+            Example:
+              muster add nightly -i part1.txt --open
+              muster add nightly -i part2.txt --open
+              muster seal nightly
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    @Argument(help: "The group's name.")
+    var group: String
+
+    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
+
+    func perform(_ context: CommandContext) async throws {
+        try CommandContext.checkName(group, what: "group")
+        let document = try await context.withClient { try await $0.apply(.seal, to: group) }
+        if context.console.json {
+            try context.console.document(document)
+        } else {
+            try context.console.line("sealed \(document.name)")
+            try context.console.line(PlainProgress.line(ProgressSnapshot(group: document)))
+        }
+    }
+}
+
+/// `muster pause`: stops fetching and keeps the bytes.
+struct PauseCommand: VerbCommand {
+    static let verb = GroupVerb.pause
+    static let done = "paused"
+    static let configuration = CommandConfiguration(
+        commandName: "pause",
+        abstract: "Stops fetching a group, or some of its tasks, and keeps what is there.",
+        usage: "muster pause <group> [<key> ...]",
+        discussion: """
+            Examples:
+              muster pause nightly
+              muster pause nightly a.tar b.tar
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup var arguments: VerbArguments
+}
+
+/// `muster resume`: goes on with what was paused.
+struct ResumeCommand: VerbCommand {
+    static let verb = GroupVerb.resume
+    static let done = "resumed"
+    static let configuration = CommandConfiguration(
+        commandName: "resume",
+        abstract: "Goes on with a paused group, or with some of its tasks.",
+        usage: "muster resume <group> [<key> ...]",
+        discussion: """
+            Example:
+              muster resume nightly
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup var arguments: VerbArguments
+}
+
+/// `muster cancel`: ends tasks and drops what is unfinished.
+struct CancelCommand: VerbCommand {
+    static let verb = GroupVerb.cancel
+    static let done = "cancelled"
+    static let configuration = CommandConfiguration(
+        commandName: "cancel",
+        abstract: "Ends a group, or some of its tasks, and drops unfinished bytes. Finished files stay.",
+        usage: "muster cancel <group> [<key> ...]",
+        discussion: """
+            Examples:
+              muster cancel nightly
+              muster cancel nightly a.tar
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup var arguments: VerbArguments
+}
+
+/// `muster retry`: puts failed tasks back with what they had.
+struct RetryCommand: VerbCommand {
+    static let verb = GroupVerb.retry
+    static let done = "retried"
+    static let configuration = CommandConfiguration(
+        commandName: "retry",
+        abstract: "Puts failed tasks back with the bytes they had.",
+        usage: "muster retry <group> [<key> ...]",
+        discussion: """
+            Example:
+              muster retry nightly && muster wait nightly
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup var arguments: VerbArguments
+}

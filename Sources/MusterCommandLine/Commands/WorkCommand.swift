@@ -1,0 +1,118 @@
+import ArgumentParser
+import Logging
+import MusterCore
+import MusterWorker
+import ServiceLifecycle
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// `muster work`: a worker.
+struct WorkCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "work",
+        abstract: "Runs a worker. Run as many as you like.",
+        usage: "muster work [--server <url,...>] [--name <name>] [--sink <name=dir>] ... [--slots <n>]",
+        discussion: """
+            A worker fetches for the sinks that it is given, and for no others. The sink that groups use when they name none \
+            is called \(defaultSinkName). SIGTERM lets it give back what it holds and end.
+
+            The token is taken from MUSTER_WORKER_TOKEN, or else from MUSTER_TOKEN.
+
+            Examples:
+              muster work --sink default=/srv/files
+              muster work --server http://a:7300,http://b:7300 --name rack3-host7 --sink default=/mnt/files --slots 64
+            """)
+
+    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+    @OptionGroup(title: "The coordinator") var client: ClientOptions
+
+    @Option(help: ArgumentHelp("The workers' token. Better set MUSTER_WORKER_TOKEN.", valueName: "token"))
+    var workerToken: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The worker's name, unique in the fleet. (MUSTER_NAME; default: the host's name and the process id)",
+            valueName: "name"))
+    var name: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A sink and its directory; may be repeated. (MUSTER_SINK, separated by commas)", valueName: "name=dir"))
+    var sink: [String] = []
+
+    @Option(
+        help: ArgumentHelp("Transfers at once, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n"))
+    var slots: String?
+
+    @Flag(help: ArgumentHelp("End when standard input ends.", visibility: .hidden))
+    var exitWithParent = false
+
+    var given: [SettingName: [String]] {
+        Given.values([
+            .server: client.server, .token: client.token, .workerToken: workerToken, .name: name, .slots: slots,
+        ]).merging(Given.flags([.exitWithParent: exitWithParent])) { $1 }
+            .merging(sink.isEmpty ? [:] : [.sink: sink]) { $1 }
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        let settings = context.settings
+        let logger = try settings.logger(default: .info)
+        let sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
+        guard !sinks.isEmpty else {
+            throw CommandFailure.usage(
+                "a worker needs at least one sink: give --sink \(defaultSinkName)=DIR, where the files shall end up")
+        }
+        let name = settings.text(.name) ?? Self.defaultName()
+        try CommandContext.checkName(name, what: "worker")
+        let worker: Worker
+        do {
+            worker = try Worker(
+                configuration: settings.worker(
+                    servers: try context.servers(), token: settings.text(.workerToken) ?? settings.text(.token), name: name,
+                    sinks: sinks),
+                logger: logger)
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw CommandFailure.usage("\(error)")
+        }
+        var services: [any Service] = [worker]
+        if try settings.flag(.exitWithParent) { services.append(ParentWatch()) }
+        _ = try await SignalledRun(services: services, grace: .seconds(10), logger: logger).run()
+    }
+
+    /// The host's name and the process id, in the characters that names may have.
+    static func defaultName() -> String {
+        // A byte more than is filled, so that the text always ends.
+        var buffer = [CChar](repeating: 0, count: 256)
+        let result = gethostname(&buffer, buffer.count - 1)
+        let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        let host = result == 0 ? String(decoding: bytes, as: UTF8.self) : "host"
+        return name(host: host, processID: getpid())
+    }
+
+    /// A name of a host's name of any characters.
+    static func name(host: String, processID: Int32) -> String {
+        let safe = host.prefix(150).map { NameRule.accepts("x\($0)") ? String($0) : "-" }.joined()
+        return "\(safe.isEmpty ? "host" : safe)-\(processID)"
+    }
+}
+
+extension Settings {
+    /// How a worker is to be run.
+    func worker(
+        servers: [String], token: String?, name: String, sinks: [SinkArgument]
+    ) throws(CommandFailure) -> WorkerConfiguration {
+        var configuration = WorkerConfiguration(
+            servers: servers, token: token, name: name,
+            sinks: sinks.map { SinkConfiguration(name: $0.name, path: $0.directory) }, version: MusterVersion.current)
+        if let slots = try number(.slots, in: Limits.slots) { configuration.slots = slots }
+        return configuration
+    }
+}

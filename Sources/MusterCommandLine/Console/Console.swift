@@ -1,0 +1,91 @@
+import FoundationEssentials
+import Synchronization
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The reader of standard output went away.
+struct OutputClosed: Error {}
+
+/// Where a command prints: results on standard output, everything else on standard error.
+///
+/// With `--json` standard output gets nothing but documents.
+final class Console: Sendable {
+    /// Whether results are JSON.
+    let json: Bool
+    private let output: FileDescriptor
+    private let errorOutput: FileDescriptor
+    /// Keeps the lines of several tasks apart.
+    private let lock = Mutex(())
+
+    /// A console on two descriptors; tests give pipes.
+    init(json: Bool, output: FileDescriptor = .standardOutput, errorOutput: FileDescriptor = .standardError) {
+        self.json = json
+        self.output = output
+        self.errorOutput = errorOutput
+    }
+
+    /// The terminal that may show progress in place, if there is one: standard output, or standard error while
+    /// standard output carries JSON.
+    var liveTerminal: FileDescriptor? {
+        let candidate = json ? errorOutput : output
+        return Terminal.isTerminal(candidate) ? candidate : nil
+    }
+
+    /// The width that tables may take; `nil` when nobody looks and nothing is to be cut.
+    var tableWidth: Int? {
+        Terminal.isTerminal(output) ? Terminal.size(of: output).columns : nil
+    }
+
+    /// A line for people. Control characters must have been escaped.
+    func line(_ text: String) throws {
+        try write(text + "\n", to: output)
+    }
+
+    /// A value as one line of JSON: a document, or an item of NDJSON.
+    func document(_ value: some Encodable) throws {
+        try write(Self.encoded(value) + "\n", to: output)
+    }
+
+    /// A remark that is not the result. A standard error that nobody reads is no reason to stop.
+    func remark(_ text: String) {
+        try? write(text + "\n", to: errorOutput)
+    }
+
+    /// Says why a command ended without success. A problem document goes to standard output with `--json`.
+    func report(_ failure: CommandFailure) {
+        if json, case .refused(let problem) = failure {
+            try? document(problem)
+        } else if let message = failure.message {
+            remark(TextWidth.escaped(message, keepingLineBreaks: true))
+        }
+    }
+
+    /// Writes bytes that are laid out for a terminal.
+    func draw(_ text: String, on terminal: FileDescriptor) throws {
+        try write(text, to: terminal)
+    }
+
+    /// The JSON text of a value: fields in alphabetical order, so that two outputs can be compared.
+    static func encoded(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+
+    private func write(_ text: String, to descriptor: FileDescriptor) throws {
+        try lock.withLock { _ in
+            do {
+                try descriptor.writeAll(text.utf8)
+            } catch Errno.brokenPipe {
+                throw OutputClosed()
+            }
+        }
+    }
+}

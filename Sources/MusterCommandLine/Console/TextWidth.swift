@@ -1,0 +1,75 @@
+/// How much room a text takes in a terminal, and how it is made fit for one.
+enum TextWidth {
+    /// The text with every control character written out, so that a name can't move the cursor or set colours.
+    static func escaped(_ text: String, keepingLineBreaks: Bool = false) -> String {
+        guard text.unicodeScalars.contains(where: isControl) else { return text }
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\n" where keepingLineBreaks: result.unicodeScalars.append(scalar)
+            case _ where isControl(scalar): result += "\\u{\(String(scalar.value, radix: 16))}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    /// Control characters of both sets, line separators, and the marks that change the direction of text.
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<32, 127..<160, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+
+    /// How many columns the text takes.
+    static func columns(_ text: String) -> Int {
+        text.reduce(0) { $0 + columns($1) }
+    }
+
+    /// The text cut to `width` columns; an ellipsis stands where something is missing in the middle, since the ends of
+    /// file names tell most.
+    static func clipped(_ text: String, to width: Int) -> String {
+        let total = columns(text)
+        guard total > width else { return text }
+        guard width > 1 else { return width == 1 ? "…" : "" }
+        let head = prefix(text, (width - 1) / 2)
+        let tail = String(prefix(String(text.reversed()), width - 1 - columns(head)).reversed())
+        return head + "…" + tail
+    }
+
+    /// The text with blanks up to `width` columns.
+    static func padded(_ text: String, to width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - columns(text)))
+    }
+
+    /// The text behind blanks up to `width` columns: for numbers.
+    static func aligned(_ text: String, to width: Int) -> String {
+        String(repeating: " ", count: max(0, width - columns(text))) + text
+    }
+
+    /// The beginning of the text that takes at most `width` columns.
+    static func prefix(_ text: String, _ width: Int) -> String {
+        var rest = width
+        var result = ""
+        for character in text {
+            let needed = columns(character)
+            guard needed <= rest else { break }
+            rest -= needed
+            result.append(character)
+        }
+        return result
+    }
+
+    /// Two for the wide characters of East Asia and for emoji, one for all others.
+    private static func columns(_ character: Character) -> Int {
+        guard let first = character.unicodeScalars.first else { return 0 }
+        switch first.value {
+        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+            0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F900...0x1F9FF, 0x20000...0x3FFFD:
+            return 2
+        default:
+            return 1
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import FoundationEssentials
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A manifest that can be read more than once: it is checked as a whole before anything is sent.
+///
+/// What can be read only once, standard input or a pipe, is copied to a nameless temporary file first, so that a
+/// manifest of any length is never held in memory.
+final class ManifestFile: Sendable {
+    private let descriptor: FileDescriptor
+
+    private init(_ descriptor: FileDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        // It was only read, and a failing close releases the descriptor all the same.
+        try? descriptor.close()
+    }
+
+    /// Opens the manifest at a path; `-` is standard input.
+    ///
+    /// - Parameter temporaryDirectory: where the copy goes if one is needed.
+    /// - Throws: `CommandFailure.usage` when it can't be read.
+    static func open(_ path: String, temporaryDirectory: String) throws(CommandFailure) -> ManifestFile {
+        do {
+            if path == "-" { return try copy(of: .standardInput, in: temporaryDirectory) }
+            let file = ManifestFile(try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec))
+            var status = stat()
+            guard fstat(file.descriptor.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: return file
+            case S_IFDIR: throw Errno.isDirectory
+            default: return try copy(of: file.descriptor, in: temporaryDirectory)
+            }
+        } catch {
+            throw .usage("the manifest \(path == "-" ? "on standard input" : path) can't be read: \(error)")
+        }
+    }
+
+    /// Reads the next bytes at an offset; empty at the end.
+    func read(at offset: Int64) throws -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        let count = try buffer.withUnsafeMutableBytes { try descriptor.read(fromAbsoluteOffset: offset, into: $0) }
+        buffer.removeLast(buffer.count - count)
+        return buffer
+    }
+
+    private static func copy(of source: FileDescriptor, in directory: String) throws -> ManifestFile {
+        // A name that nobody can foresee, made exclusively, and removed at once: nobody else ever opens it.
+        let name = FilePath(directory).appending(".muster-manifest-\(RandomToken.make())")
+        let target = try FileDescriptor.open(
+            name, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+        let file = ManifestFile(target)
+        guard unlink(name.string) == 0 else { throw Errno(rawValue: errno) }
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = try buffer.withUnsafeMutableBytes { try source.read(into: $0) }
+            if count == 0 { return file }
+            try target.writeAll(buffer[..<count])
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+
+/// Turns a manifest of URLs and tasks into NDJSON of tasks, line by line: a line in, a line out, so that the coordinator
+/// names the very line that the caller wrote. Sans-IO.
+struct ManifestLines {
+    /// Which tasks go on; the others become blank lines.
+    private let chosen: Set<String>?
+    private var partial: [UInt8] = []
+
+    /// A converter at the first line.
+    ///
+    /// - Parameter chosen: the keys of the tasks that are meant; all when absent.
+    init(chosen: Set<String>? = nil) {
+        self.chosen = chosen
+    }
+
+    /// Converts the lines that are complete now; each ends with a newline.
+    mutating func convert(_ bytes: some Sequence<UInt8>) throws -> [[UInt8]] {
+        var lines: [[UInt8]] = []
+        for byte in bytes {
+            guard byte == UInt8(ascii: "\n") else {
+                partial.append(byte)
+                continue
+            }
+            lines.append(try line())
+        }
+        return lines
+    }
+
+    /// Converts the last line if it has no newline.
+    mutating func finish() throws -> [[UInt8]] {
+        partial.isEmpty ? [] : [try line()]
+    }
+
+    private mutating func line() throws -> [UInt8] {
+        defer { partial.removeAll(keepingCapacity: true) }
+        if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
+        let blanks: Set<UInt8> = [UInt8(ascii: " "), UInt8(ascii: "\t")]
+        let newline = [UInt8(ascii: "\n")]
+        guard let first = partial.first(where: { !blanks.contains($0) }), first != UInt8(ascii: "#") else { return newline }
+        if first == UInt8(ascii: "{") {
+            return try isChosen { try JSONDecoder().decode(TaskRequest.self, from: Data(partial)) } ? partial + newline : newline
+        }
+        let text = String(decoding: partial, as: UTF8.self)
+        let url = text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " ")
+        return try Self.line(TaskRequest(urls: [url]), chosen: chosen)
+    }
+
+    private func isChosen(_ request: () throws -> TaskRequest) throws -> Bool {
+        guard let chosen else { return true }
+        return chosen.contains(try request().validated().key)
+    }
+
+    /// A task as a line; a blank one if it is not chosen.
+    static func line(_ request: TaskRequest, chosen: Set<String>? = nil) throws -> [UInt8] {
+        if let chosen, !chosen.contains(try request.validated().key) { return [UInt8(ascii: "\n")] }
+        return Array(try JSONEncoder().encode(request)) + [UInt8(ascii: "\n")]
+    }
+}

@@ -1,0 +1,117 @@
+import MusterAPI
+import MusterCore
+
+/// Brings tasks into a group, which is created if it is missing.
+struct Submission {
+    /// What came of it.
+    struct Result: Sendable {
+        /// The group afterwards.
+        var group: GroupDocument
+        /// Tasks that are new.
+        var added: Int64
+        /// Tasks that were there already.
+        var existing: Int64
+        /// Whether the group is new.
+        var isCreated: Bool
+    }
+
+    /// The coordinator.
+    let client: MusterClient
+    /// The group's name.
+    let group: String
+    /// Its sink; the group's own, or the default one, when absent.
+    let sink: String?
+    /// Its priority.
+    let priority: Int32?
+    /// Whether it is sealed afterwards.
+    let seals: Bool
+    /// The tasks.
+    let tasks: TaskList
+    /// The keys of the tasks that are meant; all when absent.
+    var chosen: Set<String>?
+
+    /// Submits everything or nothing: a group that this call made is removed again if its tasks are refused.
+    ///
+    /// - Throws: `Problem` with the manifest's line where it is known; `CommandFailure`.
+    func submit(_ survey: TaskList.Survey) async throws -> Result {
+        let request = GroupRequest(name: group, sink: sink, sealed: false, priority: priority)
+        guard survey.isSmall else {
+            let isNew = try await create(request)
+            return try await add(isNew: isNew) { try await client.addTasks(streaming: tasks.stream(chosen: chosen), to: group) }
+        }
+        let items = try tasks.items(chosen: chosen)
+        do {
+            return try await createWhole(request, items)
+        } catch let problem as Problem where problem.code == .groupExists {
+            return try await add(isNew: false) {
+                do {
+                    return try await client.addTasks(items.map(\.request), to: group)
+                } catch let problem as Problem {
+                    throw Self.located(problem, prefix: "/", items)
+                }
+            }
+        } catch let problem as Problem {
+            throw Self.located(problem, prefix: "/tasks/", items)
+        }
+    }
+
+    /// The group and its tasks in one request.
+    private func createWhole(_ request: GroupRequest, _ items: [TaskList.Item]) async throws -> Result {
+        var request = request
+        request.sealed = seals
+        request.tasks = items.map(\.request)
+        let document = try await client.createGroup(request, idempotencyKey: RandomToken.make())
+        let added = min(document.tasks.total, Int64(items.count))
+        return Result(group: document, added: added, existing: Int64(items.count) - added, isCreated: true)
+    }
+
+    /// Makes the group, open; false if it is there already.
+    private func create(_ request: GroupRequest) async throws -> Bool {
+        do {
+            _ = try await client.createGroup(request, idempotencyKey: RandomToken.make())
+            return true
+        } catch let problem as Problem where problem.code == .groupExists {
+            return false
+        }
+    }
+
+    private func add(isNew: Bool, _ send: () async throws -> AddedDocument) async throws -> Result {
+        do {
+            if !isNew { try await checkSink() }
+            let added = try await send()
+            var document = try await client.group(group)
+            if seals, !document.sealed { document = try await client.apply(.seal, to: group) }
+            return Result(group: document, added: added.added, existing: added.existing, isCreated: isNew)
+        } catch {
+            if isNew {
+                do {
+                    try await client.removeGroup(group)
+                } catch {
+                    // The refusal of the tasks is what the caller must hear of; the group that is left is empty and open.
+                }
+            }
+            throw error
+        }
+    }
+
+    /// A group has one sink for good: tasks that are meant for another one must not end up there.
+    private func checkSink() async throws {
+        guard let sink else { return }
+        let document = try await client.group(group)
+        guard document.sink == sink else {
+            throw Problem(.conflict, "the group \(group) writes to the sink \(document.sink), not to \(sink)")
+        }
+    }
+
+    /// The problem with the line of the manifest instead of the index of the task: `/tasks/3/urls/0` is `/urls/0` of a line.
+    static func located(_ problem: Problem, prefix: String, _ items: [TaskList.Item]) -> Problem {
+        guard problem.line == nil, let pointer = problem.pointer, pointer.hasPrefix(prefix) else { return problem }
+        let rest = pointer.dropFirst(prefix.count)
+        let digits = rest.prefix { $0 != "/" }
+        guard let index = Int(digits), items.indices.contains(index), let line = items[index].line else { return problem }
+        var located = problem
+        located.line = line
+        located.pointer = rest.count > digits.count ? String(rest.dropFirst(digits.count)) : nil
+        return located
+    }
+}

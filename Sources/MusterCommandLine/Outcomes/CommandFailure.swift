@@ -1,0 +1,71 @@
+import MusterAPI
+import MusterCore
+
+/// Why a command ends without success.
+enum CommandFailure: Error, Sendable {
+    /// The command line, the environment or the configuration file is wrong.
+    case usage(String)
+    /// The coordinator refused, or would have: a bad manifest is found out here in the very same words.
+    case refused(Problem)
+    /// No coordinator answered; the text is the transport's.
+    case unreachable(String)
+    /// The time that was given ran out.
+    case timedOut(String)
+    /// Anything else that kept the command from its work.
+    case other(String)
+    /// All that is to be said has been printed already.
+    case ended(ExitStatus)
+
+    /// The failure that an error of any origin amounts to.
+    init(_ error: any Error) {
+        switch error {
+        case let failure as CommandFailure: self = failure
+        case let problem as Problem: self = .refused(problem)
+        case let unreachable as Unreachable: self = .unreachable(unreachable.description)
+        case is OutputClosed: self = .ended(.outputClosed)
+        default: self = .other(String(describing: error))
+        }
+    }
+
+    /// The exit code that tells it to scripts.
+    var status: ExitStatus {
+        switch self {
+        case .usage: .usage
+        // Nobody is there to answer as long as the coordinator has no database or is about to stop.
+        case .refused(let problem): problem.status == 503 ? .unreachable : .refused
+        case .unreachable: .unreachable
+        case .timedOut: .timedOut
+        case .other: .failure
+        case .ended(let status): status
+        }
+    }
+
+    /// What standard error says; `nil` when everything was said.
+    var message: String? {
+        switch self {
+        case .usage(let text), .timedOut(let text), .other(let text): "Error: \(text)"
+        case .unreachable(let text): "Error: no coordinator can be reached: \(text)"
+        case .refused(let problem): Self.lines(of: problem).joined(separator: "\n")
+        case .ended: nil
+        }
+    }
+
+    /// A problem document as people read it.
+    private static func lines(of problem: Problem) -> [String] {
+        var lines = ["Refused: \(problem.title)", "  \(problem.detail)"]
+        if let line = problem.line { lines.append("  line: \(line)") }
+        if let pointer = problem.pointer, !pointer.isEmpty { lines.append("  at: \(pointer)") }
+        lines.append("  code: \(problem.code.rawValue) (status \(problem.status))")
+        return lines
+    }
+}
+
+extension CommandFailure {
+    /// A manifest that the coordinator would refuse: the same document without asking it.
+    init(_ refusal: InputRefusal) {
+        self = .refused(
+            Problem(
+                .invalidRequest, refusal.reason, pointer: refusal.pointer.isEmpty ? nil : refusal.pointer,
+                line: refusal.line))
+    }
+}

@@ -1,0 +1,48 @@
+import MusterAPI
+import MusterCore
+
+/// Progress for a pipe or a log: a line now and then, a line for each finished file, and a summary.
+struct PlainProgress: Sendable {
+    /// The least time between two lines about the group.
+    static let interval: Duration = .seconds(5)
+
+    private var last: (line: String, at: ContinuousClock.Instant)?
+
+    /// Progress of which nothing was said yet.
+    init() {}
+
+    /// The line about the group, if one is due: it says something new and the last one is long enough ago.
+    mutating func line(_ snapshot: ProgressSnapshot, now: ContinuousClock.Instant) -> String? {
+        let text = Self.line(snapshot)
+        if let last, text == last.line || now < last.at + Self.interval { return nil }
+        last = (text, now)
+        return text
+    }
+
+    /// A line about the group.
+    static func line(_ snapshot: ProgressSnapshot) -> String {
+        let group = snapshot.group
+        var parts = [snapshot.filesText, snapshot.bytesText]
+        if !group.state.isTerminal {
+            parts.append(ProgressSnapshot.rate(group.bytesPerSecond))
+            if let eta = group.etaSeconds { parts.append("ETA \(DurationNotation.format(.seconds(eta)))") }
+        }
+        parts += snapshot.troubles + group.notes.map { TextWidth.escaped($0) }
+        return "\(TextWidth.escaped(group.name)): " + parts.joined(separator: ", ")
+    }
+
+    /// The last line: how the group ended.
+    static func summary(_ group: GroupDocument) -> String {
+        let counts = [
+            (group.tasks.succeeded, "succeeded"), (group.tasks.failed, "failed"), (group.tasks.cancelled, "cancelled"),
+        ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let parts = (counts.isEmpty ? ["no tasks"] : counts) + ["\(ByteCount(bytes: group.bytes.done))"]
+        return "\(TextWidth.escaped(group.name)): \(group.state.rawValue): " + parts.joined(separator: ", ")
+    }
+
+    /// The line about a task that failed for good.
+    static func failure(_ task: TaskDocument) -> String {
+        let failure = task.failure.map { "\($0.kind.rawValue): \($0.detail)" } ?? "unknown"
+        return TextWidth.escaped("failed: \(task.key): \(failure)")
+    }
+}

@@ -1,0 +1,64 @@
+import MusterAPI
+import MusterCore
+
+/// What progress is shown of: a group at one moment, and some of the files that are under way.
+struct ProgressSnapshot: Sendable {
+    /// A file that is being fetched.
+    struct File: Hashable, Sendable {
+        /// Its path below the sink.
+        var name: String
+        /// Bytes that are durable.
+        var done: Int64
+        /// The whole size; `nil` while it is unknown.
+        var total: Int64?
+        /// Bytes per second lately; `nil` until there are two looks at it.
+        var bytesPerSecond: Int64?
+        /// Whether it is being verified and put in place.
+        var isFinalizing = false
+    }
+
+    /// The group.
+    var group: GroupDocument
+    /// Files under way, at most as many as are shown.
+    var files: [File] = []
+
+    /// How many files are shown at once.
+    static let shownFiles = 8
+
+    /// How much of the group is done, in percent: of its bytes when every size is known, of its files otherwise.
+    /// 100 means complete and nothing less.
+    var percent: Int? {
+        let (done, total) =
+            group.bytes.unknownTasks == 0 && group.bytes.total > 0
+            ? (group.bytes.done, group.bytes.total) : (group.tasks.succeeded, group.tasks.total)
+        guard total > 0 else { return nil }
+        if group.tasks.succeeded >= group.tasks.total { return 100 }
+        return Self.percent(done, of: total)
+    }
+
+    /// A share in percent, 99 at the most.
+    static func percent(_ done: Int64, of total: Int64) -> Int {
+        guard total > 0 else { return 0 }
+        return Int(min(99, Double(max(0, done)) * 100 / Double(total)))
+    }
+
+    /// `12/40 files`.
+    var filesText: String {
+        "\(group.tasks.succeeded)/\(group.tasks.total) file\(group.tasks.total == 1 ? "" : "s")"
+    }
+
+    /// `1.2 GiB/2.6 GiB`; a `+` says that not every size is known.
+    var bytesText: String {
+        let total = "\(ByteCount(bytes: group.bytes.total))"
+        return "\(ByteCount(bytes: group.bytes.done))/\(total)\(group.bytes.unknownTasks > 0 ? "+" : "")"
+    }
+
+    /// `35.1 MiB/s`.
+    static func rate(_ bytesPerSecond: Int64) -> String { "\(ByteCount(bytes: bytesPerSecond))/s" }
+
+    /// What has to be said besides numbers: `2 failed`, `1 paused`.
+    var troubles: [String] {
+        let counts = [(group.tasks.failed, "failed"), (group.tasks.paused, "paused"), (group.tasks.cancelled, "cancelled")]
+        return counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+    }
+}

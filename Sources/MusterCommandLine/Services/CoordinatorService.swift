@@ -1,0 +1,29 @@
+import Logging
+import MusterCoordinator
+import ServiceLifecycle
+
+/// A coordinator whose database is started by this process: it waits for that first.
+struct CoordinatorService: Service {
+    /// The configuration, all but the database.
+    let configuration: CoordinatorConfiguration
+    /// The database, once it is there.
+    let database: Eventual<String>
+    /// Told the port once requests are accepted.
+    let port: Eventual<Int>
+    /// Where the coordinator logs.
+    let logger: Logger
+
+    /// Runs the coordinator until shutdown.
+    func run() async throws {
+        var configuration = configuration
+        do {
+            configuration.database = try await cancelWhenGracefulShutdown { [database] in try await database.value() }
+        } catch is CancellationError {
+            return
+        }
+        let coordinator = try Coordinator(configuration: configuration, logger: logger) { [port] number in
+            port.fulfil(number)
+        }
+        try await coordinator.run()
+    }
+}

@@ -1,0 +1,68 @@
+import Logging
+import MusterCoordinator
+import MusterCore
+
+extension Settings {
+    /// The address that `--listen` names, or the default one.
+    func listenAddress() throws(CommandFailure) -> ListenAddress {
+        guard let text = text(.listen) else { return ListenAddress(host: "127.0.0.1", port: 7300) }
+        guard let address = ListenAddress(text) else {
+            throw refusal(.listen, "must be HOST:PORT, such as 127.0.0.1:7300 or [::1]:7300")
+        }
+        return address
+    }
+
+    /// How a coordinator is to be run: everything but where its database is.
+    func coordinator(listen address: ListenAddress) throws(CommandFailure) -> CoordinatorConfiguration {
+        var configuration = CoordinatorConfiguration(database: "")
+        configuration.listenHost = address.host
+        configuration.listenPort = address.port
+        configuration.adminToken = text(.token)
+        configuration.workerToken = text(.workerToken)
+        if let duration = try duration(.sessionTTL) {
+            let bounds = Limits.sessionTimeToLive
+            guard bounds.contains(duration) else { throw refusal(.sessionTTL, "must be from 1s to 10m") }
+            configuration.sessionTimeToLive = duration
+        }
+        if let number = try number(.maxConnectionsPerOrigin, in: 1...100_000) {
+            configuration.maxConnectionsPerOrigin = Int32(number)
+        }
+        if let number = try number(.databaseConnections, in: 2...1_000) { configuration.databaseConnections = number }
+        if let size = try size(.minimumChunk) { configuration.minimumChunk = try chunk(size, .minimumChunk) }
+        if let size = try size(.maximumChunk) { configuration.maximumChunk = try chunk(size, .maximumChunk) }
+        guard configuration.minimumChunk <= configuration.maximumChunk else {
+            throw refusal(.minimumChunk, "must not be larger than \(SettingName.maximumChunk.option)")
+        }
+        return configuration
+    }
+
+    /// Refuses what a coordinator would refuse to start with, before anything is made for it.
+    static func check(_ configuration: CoordinatorConfiguration, logger: Logger) throws(CommandFailure) {
+        do {
+            // This one is never run.
+            _ = try Coordinator(configuration: configuration, logger: logger)
+        } catch {
+            throw .usage(error.description)
+        }
+    }
+
+    private func chunk(_ size: ByteCount, _ name: SettingName) throws(CommandFailure) -> ByteCount {
+        let bounds = ByteCount.mebibytes(1)...Limits.chunk.upperBound
+        guard bounds.contains(size) else { throw refusal(name, "must be from 1MiB to 256MiB") }
+        return size
+    }
+
+    /// The connection string that was given.
+    ///
+    /// - Throws: `CommandFailure.usage` when there is none.
+    func databaseConnection() throws(CommandFailure) -> String {
+        guard let database = text(.database) else {
+            throw .usage(
+                """
+                no database is named: set MUSTER_DATABASE, or give --database, to a connection string such as \
+                postgresql://user@host/muster. (muster up brings a PostgreSQL of its own)
+                """)
+        }
+        return database
+    }
+}

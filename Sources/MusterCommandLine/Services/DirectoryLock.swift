@@ -1,0 +1,74 @@
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Keeps a second process out of a state directory; gone as soon as this process is, in whatever way it ends.
+final class DirectoryLock: Sendable {
+    private let descriptor: FileDescriptor
+
+    private init(_ descriptor: FileDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        // Nothing was written that a failing close could lose.
+        try? descriptor.close()
+    }
+
+    /// Locks a directory, which is made, with its parents, if it is missing.
+    ///
+    /// - Throws: `CommandFailure.usage` when the directory can't be used, `.other` when somebody else uses it.
+    static func acquire(_ directory: String) throws(CommandFailure) -> DirectoryLock {
+        let directory = FilePath(directory)
+        let path = directory.appending("muster.lock")
+        do {
+            try Directories.make(directory)
+            let descriptor = try FileDescriptor.open(
+                path, .readWrite, options: [.create, .noFollow, .closeOnExec], permissions: [.ownerReadWrite, .groupRead])
+            let lock = DirectoryLock(descriptor)
+            guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else { throw Errno(rawValue: errno) }
+            return lock
+        } catch Errno.wouldBlock {
+            throw .other("another muster works in \(directory) at this moment; wait for it, or stop it")
+        } catch {
+            throw .usage("the directory \(directory) can't be used: \(error)")
+        }
+    }
+}
+
+/// Making directories.
+enum Directories {
+    /// Makes a directory and its parents; one that exists is fine.
+    static func make(_ path: FilePath) throws {
+        if mkdir(path.string, 0o755) == 0 { return }
+        let reason = Errno(rawValue: errno)
+        switch reason {
+        case .fileExists:
+            var status = stat()
+            guard stat(path.string, &status) == 0 else { throw Errno(rawValue: errno) }
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw Errno.notDirectory }
+        case .noSuchFileOrDirectory where !path.removingLastComponent().isEmpty && path.lastComponent != nil:
+            try make(path.removingLastComponent())
+            guard mkdir(path.string, 0o755) == 0 || errno == EEXIST else { throw Errno(rawValue: errno) }
+        default:
+            throw reason
+        }
+    }
+
+    /// The size of a regular file; `nil` when there is none.
+    static func size(ofFile path: FilePath) throws -> Int64? {
+        var status = stat()
+        guard stat(path.string, &status) == 0 else {
+            let reason = Errno(rawValue: errno)
+            if reason == .noSuchFileOrDirectory || reason == .notDirectory { return nil }
+            throw reason
+        }
+        return status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : nil
+    }
+}

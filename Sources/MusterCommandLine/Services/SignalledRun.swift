@@ -1,0 +1,141 @@
+import Logging
+import ServiceLifecycle
+import Synchronization
+import UnixSignals
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Runs services until they are done or a signal asks them to stop.
+///
+/// The first SIGINT or SIGTERM stops them gracefully, the last one first; a second one, or the end of the time they have
+/// for it, cancels them; whatever is left then ends with the process.
+struct SignalledRun {
+    /// How it ended.
+    enum End: Sendable, Hashable {
+        /// The services were done.
+        case finished
+        /// A signal stopped them.
+        case signalled(UnixSignal)
+    }
+
+    /// The services, started in this order and stopped in the reverse one.
+    let services: [any Service]
+    /// How long they have to stop gracefully.
+    let grace: Duration
+    /// Where the lifecycle is logged.
+    let logger: Logger
+
+    /// How long they have to end once they were cancelled.
+    private static let cancellationGrace: Duration = .seconds(2)
+
+    private enum Outcome: Sendable {
+        /// The services have ended.
+        case services(Result<Void, any Error>)
+        /// One of those that watch has nothing more to do.
+        case watcher
+    }
+
+    /// Runs them to the end.
+    ///
+    /// - Throws: the first error of a service, after the others were stopped.
+    func run() async throws -> End {
+        // Every service is stopped gracefully when another one ends, whether well or not: only so are a worker's leases
+        // given back and the database shut down.
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: services.map {
+                    ServiceGroupConfiguration.ServiceConfiguration(
+                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
+                        failureTerminationBehavior: .gracefullyShutdownGroup)
+                },
+                logger: logger))
+        let received = Eventual<UnixSignal>()
+        let hurry = Eventual<Bool>()
+        // Trapped before anything starts: a signal must never find half of it unwatched.
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let result = await withTaskGroup(of: Outcome.self, returning: Result<Void, any Error>.self) { tasks in
+            tasks.addTask { .services(await Self.run(group, until: hurry)) }
+            tasks.addTask {
+                await watch(signals, group, received, hurry)
+                return .watcher
+            }
+            tasks.addTask {
+                await hurryGroup(after: received, hurry)
+                return .watcher
+            }
+            tasks.addTask {
+                await endProcess(after: received)
+                return .watcher
+            }
+            var result: Result<Void, any Error> = .success(())
+            for await case .services(let ended) in tasks {
+                result = ended
+                tasks.cancelAll()
+            }
+            return result
+        }
+        if let signal = received.current { return .signalled(signal) }
+        try result.get()
+        return .finished
+    }
+
+    /// Runs the group, and cancels it when there is no time left.
+    private static func run(_ group: ServiceGroup, until hurry: Eventual<Bool>) async -> Result<Void, any Error> {
+        await withTaskGroup(of: Result<Void, any Error>?.self) { tasks in
+            tasks.addTask {
+                do {
+                    try await group.run()
+                    return .success(())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            tasks.addTask {
+                // Either way the group is to be cancelled; if it has ended, that changes nothing.
+                _ = try? await hurry.value()
+                return nil
+            }
+            var result: Result<Void, any Error> = .success(())
+            for await ended in tasks {
+                if let ended { result = ended }
+                tasks.cancelAll()
+            }
+            return result
+        }
+    }
+
+    /// Stops the group at the first signal, and hurries it at the second one: somebody won't wait.
+    private func watch(
+        _ signals: UnixSignalsSequence, _ group: ServiceGroup, _ received: Eventual<UnixSignal>, _ hurry: Eventual<Bool>
+    ) async {
+        for await signal in signals {
+            if received.current == nil {
+                received.fulfil(signal)
+                await group.triggerGracefulShutdown()
+            } else {
+                hurry.fulfil(true)
+            }
+        }
+    }
+
+    /// Hurries the group at the end of the time that it has.
+    private func hurryGroup(after received: Eventual<UnixSignal>, _ hurry: Eventual<Bool>) async {
+        guard (try? await received.value()) != nil, (try? await Task.sleep(for: grace)) != nil else { return }
+        logger.warning("stop.hurried")
+        hurry.fulfil(true)
+    }
+
+    /// The last resort against a service that does not end; whatever this process has started notices its end.
+    private func endProcess(after received: Eventual<UnixSignal>) async {
+        guard let signal = try? await received.value() else { return }
+        guard (try? await Task.sleep(for: grace + Self.cancellationGrace)) != nil else { return }
+        logger.error("stop.overdue")
+        _exit(128 + signal.rawValue)
+    }
+}

@@ -1,0 +1,115 @@
+import Logging
+import MusterCore
+import ServiceLifecycle
+import Subprocess
+import SystemPackage
+
+/// Worker processes of `up`: started once the coordinator listens, restarted when they die, drained at shutdown.
+struct WorkerProcesses: Service {
+    /// What happens to them, for the operator.
+    enum News: Sendable {
+        /// A process runs.
+        case started(name: String, processID: Int32)
+        /// It ended, and is started again after a while.
+        case ended(name: String, status: String)
+    }
+
+    /// How many there are.
+    let count: Int
+    /// Ready once the coordinator accepts requests.
+    let port: Eventual<Int>
+    /// This program.
+    let program: FilePath
+    /// The arguments of the worker with a name.
+    let arguments: @Sendable (_ name: String, _ port: Int) -> [String]
+    /// The token of workers, which they are given in their environment: an argument could be read by everybody.
+    let token: String?
+    /// How long a worker has to drain before it is killed.
+    let drainLimit: Duration
+    /// Told what happens.
+    let report: @Sendable (News) -> Void
+    /// Where failures are logged.
+    let logger: Logger
+
+    private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(30))
+    /// How long a worker must have lived for its death to count as the first one in a row.
+    private static let stable: Duration = .seconds(60)
+
+    /// The name of a worker of `up`.
+    static func name(_ index: Int) -> String { "up-worker-\(index)" }
+
+    /// Runs the workers until shutdown.
+    func run() async throws {
+        let number: Int
+        do {
+            number = try await cancelWhenGracefulShutdown { [port] in try await port.value() }
+        } catch is CancellationError {
+            return
+        }
+        await withTaskGroup(of: Void.self) { tasks in
+            for index in 0..<count { tasks.addTask { await keep(Self.name(index + 1), port: number) } }
+        }
+        try? await gracefulShutdown()
+    }
+
+    /// Keeps one worker alive.
+    private func keep(_ name: String, port: Int) async {
+        var failures = 0
+        while !Task.isShuttingDownGracefully, !Task.isCancelled {
+            let started = ContinuousClock.now
+            let status: String
+            do {
+                status = try await live(name, port: port)
+            } catch {
+                status = "can't be started: \(error)"
+            }
+            guard !Task.isShuttingDownGracefully, !Task.isCancelled else { return }
+            failures = ContinuousClock.now - started > Self.stable ? 1 : failures + 1
+            report(.ended(name: name, status: status))
+            let delay = Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
+            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: delay) }
+        }
+    }
+
+    /// One life of a worker, from its start to its end.
+    private func live(_ name: String, port: Int) async throws -> String {
+        var options = PlatformOptions()
+        // A group of its own: Ctrl-C is for this process, which then drains the workers in order.
+        options.processGroupID = 0
+        let drainLimit = drainLimit
+        let result = try await Subprocess.run(
+            .path(program),
+            arguments: Arguments(executablePathOverride: "muster", remainingValues: arguments(name, port)),
+            // Workers have no use for the administrators' token.
+            environment: .inherit.updating(["MUSTER_WORKER_TOKEN": token, "MUSTER_TOKEN": nil]),
+            platformOptions: options,
+            // The pipe that nobody writes to: its end tells the worker that this process is gone.
+            input: .inputWriter,
+            output: .sequence,
+            error: .currentStandardError
+        ) { execution in
+            report(.started(name: name, processID: execution.processIdentifier.value))
+            await withTaskGroup(of: Void.self) { tasks in
+                tasks.addTask {
+                    // The end of its standard output is the end of the worker.
+                    do {
+                        for try await _ in execution.standardOutput {}
+                    } catch {
+                        logger.debug("worker.output.failed", metadata: ["worker": "\(name)", "error": "\(error)"])
+                    }
+                }
+                tasks.addTask {
+                    guard (try? await gracefulShutdown()) != nil else { return }
+                    // A worker that has just ended by itself can't be signalled, which is as good.
+                    try? execution.send(signal: .terminate)
+                    guard (try? await Task.sleep(for: drainLimit)) != nil else { return }
+                    logger.warning("worker.killed", metadata: ["worker": "\(name)"])
+                    try? execution.send(signal: .kill)
+                }
+                await tasks.next()
+                tasks.cancelAll()
+            }
+        }
+        return "\(result.terminationStatus)"
+    }
+}

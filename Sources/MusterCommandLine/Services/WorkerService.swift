@@ -1,0 +1,27 @@
+import Logging
+import MusterWorker
+import ServiceLifecycle
+
+/// A worker in this process, for a coordinator in this process: it waits for that first.
+struct WorkerService: Service {
+    /// The port of the coordinator, once it is there.
+    let port: Eventual<Int>
+    /// The worker for a coordinator at a URL.
+    let configuration: @Sendable (_ server: String) -> WorkerConfiguration
+    /// Where the worker logs.
+    let logger: Logger
+
+    /// Runs the worker until shutdown.
+    func run() async throws {
+        let number: Int
+        do {
+            number = try await cancelWhenGracefulShutdown { [port] in try await port.value() }
+        } catch is CancellationError {
+            return
+        }
+        let worker = try Worker(configuration: configuration("http://127.0.0.1:\(number)"), logger: logger)
+        try await worker.run()
+        // A worker that was told to drain has left; the others and the coordinator go on without it.
+        try? await gracefulShutdown()
+    }
+}

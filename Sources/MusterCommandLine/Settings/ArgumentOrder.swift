@@ -1,0 +1,29 @@
+/// Lets global options stand before the command too: `muster --json status` means `muster status --json`.
+enum ArgumentOrder {
+    /// Global options that take a value.
+    private static let valued: Set<String> = ["--server", "--token", "--config", "--log-level"]
+    /// Global options that take none.
+    private static let flags: Set<String> = ["--json"]
+
+    /// The arguments with leading global options moved behind the command. Anything else in front of the command, such
+    /// as `--help`, leaves them as they are, for the parser to judge.
+    static func normalized(_ arguments: [String]) -> [String] {
+        var leading: [String] = []
+        var index = 0
+        while index < arguments.count, arguments[index].hasPrefix("-") {
+            let argument = arguments[index]
+            let name = String(argument.prefix { $0 != "=" })
+            if flags.contains(argument) || valued.contains(name) && argument.contains("=") {
+                leading.append(argument)
+                index += 1
+            } else if valued.contains(argument), index + 1 < arguments.count {
+                leading += [argument, arguments[index + 1]]
+                index += 2
+            } else {
+                return arguments
+            }
+        }
+        guard !leading.isEmpty, index < arguments.count else { return arguments }
+        return [arguments[index]] + leading + arguments[(index + 1)...]
+    }
+}

@@ -1,0 +1,95 @@
+import FoundationEssentials
+import MusterCore
+import SystemPackage
+
+/// A configuration file: a JSON object whose keys are the options' long names.
+///
+/// An object under a command's name holds for that command only, and wins over the file's other values:
+/// `{"server": "http://10.0.0.1:7300", "work": {"sink": ["default=/srv/files"]}}`. A key that no option has is refused,
+/// so that a misspelt wish is never silently dropped.
+struct ConfigurationFile {
+    /// The texts of each setting, as the command line would have them.
+    let values: [SettingName: [String]]
+
+    /// The longest file that is read, in bytes.
+    private static let limit = 1 << 20
+
+    /// Reads a file for a command.
+    ///
+    /// - Throws: `CommandFailure.usage`, which names the file and the key.
+    init(path: String, command: String, commands: Set<String>) throws(CommandFailure) {
+        try self.init(json: Self.read(path), path: path, command: command, commands: commands)
+    }
+
+    /// Reads the content of a file; `path` only names it in errors.
+    init(json: [UInt8], path: String, command: String, commands: Set<String>) throws(CommandFailure) {
+        let document: JSONValue
+        do {
+            document = try JSONDecoder().decode(JSONValue.self, from: Data(json))
+        } catch {
+            throw .usage("the configuration file \(path) is not JSON")
+        }
+        guard case .object(let fields) = document else {
+            throw .usage("the configuration file \(path) must be a JSON object")
+        }
+        var values: [SettingName: [String]] = [:]
+        for (key, value) in fields {
+            if commands.contains(key), case .object(let section) = value {
+                // Sections of other commands are checked too: a mistake in them must not wait for its day.
+                for (inner, value) in section {
+                    let (name, texts) = try Self.entry(inner, value, place: "\(key).\(inner)", path: path)
+                    if key == command { values[name] = texts }
+                }
+                continue
+            }
+            let (name, texts) = try Self.entry(key, value, place: key, path: path)
+            if case .object(let section)? = fields[command], section[key] != nil { continue }
+            values[name] = texts
+        }
+        self.values = values
+    }
+
+    private static func entry(
+        _ key: String, _ value: JSONValue, place: String, path: String
+    ) throws(CommandFailure) -> (SettingName, [String]) {
+        guard let name = SettingName(rawValue: key), name != .exitWithParent else {
+            throw .usage("the configuration file \(path) has an unknown key \"\(place)\"")
+        }
+        switch value {
+        case .string(let text): return (name, [text])
+        case .integer(let number): return (name, [String(number)])
+        case .bool(let flag): return (name, [flag ? "true" : "false"])
+        case .array(let items) where name.isList:
+            var texts: [String] = []
+            for item in items {
+                guard case .string(let text) = item else {
+                    throw .usage("the configuration file \(path): \"\(place)\" must be a list of texts")
+                }
+                texts.append(text)
+            }
+            return (name, texts)
+        case .null, .number, .array, .object:
+            throw .usage("the configuration file \(path): \"\(place)\" must be a text, a whole number, true or false")
+        }
+    }
+
+    private static func read(_ path: String) throws(CommandFailure) -> [UInt8] {
+        do {
+            let descriptor = try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+            return try descriptor.closeAfter {
+                var content: [UInt8] = []
+                var buffer = [UInt8](repeating: 0, count: 64 << 10)
+                while content.count <= limit {
+                    let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
+                    if count == 0 { return content }
+                    content += buffer[..<count]
+                }
+                throw CommandFailure.usage("the configuration file \(path) is longer than \(limit) bytes")
+            }
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw .usage("the configuration file \(path) can't be read: \(error)")
+        }
+    }
+}

@@ -1,0 +1,25 @@
+import MusterCore
+
+/// A digest on the command line: `sha256:HEX`.
+struct DigestArgument: Hashable, Sendable {
+    /// The digest.
+    let digest: ContentDigest
+
+    /// Parses `ALGORITHM:HEX`.
+    ///
+    /// - Throws: `CommandFailure.usage` with what is wrong.
+    init(_ text: String) throws(CommandFailure) {
+        let names = DigestAlgorithm.allCases.map(\.rawValue)
+        guard let colon = text.firstIndex(of: ":"), let algorithm = DigestAlgorithm(rawValue: String(text[..<colon])) else {
+            throw .usage("--digest must be ALGORITHM:HEX with one of \(names.joined(separator: ", ")), not \"\(text)\"")
+        }
+        guard let digest = ContentDigest(algorithm: algorithm, hexadecimal: String(text[text.index(after: colon)...]))
+        else {
+            throw .usage("--digest \(algorithm.rawValue): must have \(algorithm.hexadecimalDigits) hexadecimal digits")
+        }
+        self.digest = digest
+    }
+
+    /// The digest as a task's document has it.
+    var document: [String: String] { [digest.algorithm.rawValue: digest.hexadecimal] }
+}

@@ -1,0 +1,43 @@
+/// Where a coordinator listens: `HOST:PORT`, with brackets around an IPv6 address.
+struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
+    /// A name or an address, without brackets.
+    let host: String
+    /// The port; 0 takes any that is free.
+    let port: Int
+
+    /// An address.
+    init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Parses `127.0.0.1:7300`, `localhost:7300` or `[::1]:7300`; `nil` for anything else.
+    init?(_ text: String) {
+        guard let colon = text.lastIndex(of: ":") else { return nil }
+        let digits = text[text.index(after: colon)...]
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }), let port = UInt16(digits) else {
+            return nil
+        }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = host.dropFirst().dropLast()
+            guard host.contains(":") else { return nil }
+        } else {
+            guard !host.contains(":"), !host.contains("["), !host.contains("]") else { return nil }
+        }
+        guard !host.isEmpty, !host.contains(where: { $0 == "/" || $0.isWhitespace }) else { return nil }
+        self.init(host: String(host), port: Int(port))
+    }
+
+    /// The address as it is typed.
+    var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// The base URL of a coordinator that listens there, for processes of the same machine.
+    var url: String {
+        switch host {
+        case "0.0.0.0": "http://127.0.0.1:\(port)"
+        case "::": "http://[::1]:\(port)"
+        default: "http://\(self)"
+        }
+    }
+}

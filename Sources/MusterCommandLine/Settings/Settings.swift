@@ -1,0 +1,123 @@
+import Configuration
+import FoundationEssentials
+import Logging
+import MusterCore
+
+/// What a command was told, from everywhere: the command line wins, then the environment, then the configuration file;
+/// what nobody set has its default where it is used.
+struct Settings: Sendable {
+    private let reader: ConfigReader
+    /// The environment, for what is not an option: `HOME`, `NO_COLOR` and the like.
+    let environment: [String: String]
+    /// The configuration file, for processes that are started with the same settings.
+    let configurationPath: String?
+
+    /// Gathers the settings of a command.
+    ///
+    /// - Parameters:
+    ///   - arguments: what stood on the command line; absent ones were not given.
+    ///   - configuration: `--config`; `MUSTER_CONFIG` when absent.
+    /// - Throws: `CommandFailure.usage` when the configuration file can't be used.
+    init(
+        command: String, arguments: [SettingName: [String]], configuration: String?, environment: [String: String]
+    ) throws(CommandFailure) {
+        let path = configuration ?? environment["MUSTER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        var providers: [any ConfigProvider] = [
+            InMemoryProvider(name: "command line", values: Self.values(arguments)),
+            EnvironmentVariablesProvider(
+                // An empty variable is how many a shell says "not set".
+                environmentVariables: environment.filter { $0.key.hasPrefix("MUSTER_") && !$0.value.isEmpty },
+                secretsSpecifier: .specific(Set(SettingName.allCases.filter(\.isSecret).map(\.variable)))),
+        ]
+        if let path {
+            let file = try ConfigurationFile(path: path, command: command, commands: MusterCommand.names)
+            providers.append(InMemoryProvider(name: "configuration file", values: Self.values(file.values)))
+        }
+        reader = ConfigReader(providers: providers)
+        self.environment = environment
+        configurationPath = path
+    }
+
+    private static func values(_ texts: [SettingName: [String]]) -> [AbsoluteConfigKey: ConfigValue] {
+        var values: [AbsoluteConfigKey: ConfigValue] = [:]
+        for (name, texts) in texts where !texts.isEmpty {
+            let content: ConfigContent = name.isList ? .stringArray(texts) : .string(texts[0])
+            values[AbsoluteConfigKey(key(name))] = ConfigValue(content, isSecret: name.isSecret)
+        }
+        return values
+    }
+
+    private static func key(_ name: SettingName) -> ConfigKey {
+        ConfigKey(["muster", name.rawValue])
+    }
+
+    /// The text of a setting that has one value.
+    func text(_ name: SettingName) -> String? {
+        reader.string(forKey: Self.key(name), isSecret: name.isSecret)
+    }
+
+    /// The texts of a setting that has several; in the environment they are separated by commas.
+    func texts(_ name: SettingName) -> [String] {
+        reader.stringArray(forKey: Self.key(name), isSecret: name.isSecret, default: [])
+    }
+
+    /// Whether something is switched on.
+    func flag(_ name: SettingName) throws(CommandFailure) -> Bool {
+        switch text(name)?.lowercased() {
+        case nil, "false", "no", "0", "off": return false
+        case "true", "yes", "1", "on": return true
+        case .some: throw refusal(name, "must be true or false")
+        }
+    }
+
+    /// A whole number within bounds.
+    func number(_ name: SettingName, in range: ClosedRange<Int>) throws(CommandFailure) -> Int? {
+        guard let text = text(name) else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            throw refusal(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    /// A duration such as `30s`.
+    func duration(_ name: SettingName) throws(CommandFailure) -> Duration? {
+        guard let text = text(name) else { return nil }
+        guard let duration = DurationNotation.parse(text) else {
+            throw refusal(name, "must be a duration such as 500ms, 30s, 10m, 2h or 7d")
+        }
+        return duration
+    }
+
+    /// A size such as `8MiB`.
+    func size(_ name: SettingName) throws(CommandFailure) -> ByteCount? {
+        guard let text = text(name) else { return nil }
+        guard let size = ByteCount(text) else {
+            throw refusal(name, "must be a size such as 64KiB, 8MiB, 1GiB or a number of bytes")
+        }
+        return size
+    }
+
+    /// One of the values of an enumeration.
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ name: SettingName, of type: Choice.Type
+    ) throws(CommandFailure) -> Choice? {
+        guard let text = text(name) else { return nil }
+        guard let choice = Choice(rawValue: text) else {
+            throw refusal(name, "must be one of \(Choice.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return choice
+    }
+
+    /// The refusal of a setting's value. It shows the value unless that is a secret.
+    func refusal(_ name: SettingName, _ rule: String) -> CommandFailure {
+        let given = name.isSecret ? "" : ", not \"\(text(name) ?? texts(name).joined(separator: ","))\""
+        return .usage("\(name.option) (\(name.variable)) \(rule)\(given)")
+    }
+
+    /// A logger to standard error, at the level that was asked for.
+    func logger(default level: Logger.Level) throws(CommandFailure) -> Logger {
+        var logger = Logger(label: "muster") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = try choice(.logLevel, of: Logger.Level.self) ?? level
+        return logger
+    }
+}

@@ -1,0 +1,57 @@
+import FoundationEssentials
+import MusterCore
+
+/// A sink on the command line: `NAME=DIR`.
+struct SinkArgument: Hashable, Sendable {
+    /// The name by which groups ask for it.
+    let name: String
+    /// The directory, absolute.
+    let directory: String
+
+    /// A sink.
+    init(name: String, directory: String) {
+        self.name = name
+        self.directory = directory
+    }
+
+    /// Parses `NAME=DIR`; a relative directory is meant from `base`.
+    ///
+    /// - Throws: `CommandFailure.usage` with what is wrong.
+    init(_ text: String, base: String) throws(CommandFailure) {
+        guard let sign = text.firstIndex(of: "=") else {
+            throw .usage("--sink must be NAME=DIR, such as \(defaultSinkName)=/srv/files, not \"\(text)\"")
+        }
+        name = String(text[..<sign])
+        let path = String(text[text.index(after: sign)...])
+        guard NameRule.accepts(name) else { throw .usage("the name of a sink \(NameRule.explanation), not \"\(name)\"") }
+        guard !path.isEmpty else { throw .usage("--sink \(text): a directory is missing after the =") }
+        directory = Self.absolute(path, base: base)
+    }
+
+    /// Parses several. A piece without `=` belongs to the one before it: it was a comma in a path, which the environment
+    /// separates at.
+    static func list(_ texts: [String], base: String) throws(CommandFailure) -> [SinkArgument] {
+        var joined: [String] = []
+        for text in texts {
+            if !text.contains("="), let last = joined.popLast() {
+                joined.append(last + "," + text)
+            } else {
+                joined.append(text)
+            }
+        }
+        var sinks: [SinkArgument] = []
+        for text in joined {
+            let sink = try SinkArgument(text, base: base)
+            guard !sinks.contains(where: { $0.name == sink.name }) else {
+                throw .usage("the sink \(sink.name) is given twice")
+            }
+            sinks.append(sink)
+        }
+        return sinks
+    }
+
+    /// A path that does not depend on the working directory.
+    static func absolute(_ path: String, base: String) -> String {
+        path.hasPrefix("/") ? path : path == "." ? base : base + "/" + path
+    }
+}

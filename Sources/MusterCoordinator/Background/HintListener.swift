@@ -1,0 +1,66 @@
+import Logging
+import MusterCore
+import MusterPostgres
+import MusterStore
+import ServiceLifecycle
+
+/// Hears the hints of other coordinators: that something can be leased, that the log has grown. A lost hint costs a second at
+/// the most, since everything is polled as well.
+struct HintListener: Service {
+    let listener: PostgresListener
+    let dispatcher: ClaimDispatcher
+    let bell: Bell
+
+    /// Listens until the coordinator stops.
+    func run() async {
+        await cancelWhenGracefulShutdown {
+            for await event in listener {
+                switch event {
+                case .notification(let notification):
+                    switch Store.Channel(rawValue: notification.channel) {
+                    case .work: await dispatcher.news()
+                    case .events: bell.ring()
+                    case nil: break
+                    }
+                case .listening, .reconnected:
+                    // Whatever was said while nobody listened may concern us.
+                    await dispatcher.news()
+                    bell.ring()
+                }
+            }
+        }
+    }
+}
+
+/// Sends hints about new work to the other coordinators, many as one: a connection of the pool sends them after commit.
+actor WorkHinter: Service {
+    private let store: Store
+    private let logger: Logger
+    private let (rings, door) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+    init(store: Store, logger: Logger) {
+        self.store = store
+        self.logger = logger
+    }
+
+    /// There may be new work.
+    nonisolated func news() {
+        door.yield()
+    }
+
+    /// Sends until the coordinator stops, at most some twenty hints a second.
+    func run() async {
+        await cancelWhenGracefulShutdown { [self] in
+            for await _ in rings {
+                do {
+                    try await store.hint(.work)
+                    try await Task.sleep(for: .milliseconds(50))
+                } catch is CancellationError {
+                    return
+                } catch {
+                    logger.debug("hint not sent", metadata: [CoordinatorMetadata.error: "\(error)"])
+                }
+            }
+        }
+    }
+}

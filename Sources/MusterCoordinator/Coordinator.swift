@@ -1,0 +1,123 @@
+public import Logging
+import Hummingbird
+import MusterCore
+import MusterPostgres
+import MusterStore
+import NIOCore
+public import ServiceLifecycle
+
+/// A coordinator: any number of them serve one database, with no leader. It keeps nothing that it can't lose.
+///
+/// Runs until graceful shutdown, then answers those who wait, writes what it has accepted, and leaves within ten seconds.
+public struct Coordinator: Service {
+    private let configuration: CoordinatorConfiguration
+    private let logger: Logger
+    private let onListening: @Sendable (_ port: Int) async -> Void
+
+    /// A coordinator that is not running yet.
+    ///
+    /// - Parameter onListening: called once with the port when requests are accepted.
+    public init(
+        configuration: CoordinatorConfiguration, logger: Logger,
+        onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
+    ) throws(ConfigurationRefusal) {
+        try configuration.check()
+        self.configuration = configuration
+        self.logger = logger
+        self.onListening = onListening
+    }
+
+    /// Serves until graceful shutdown. Throws when the database can't be reached or is not migrated, or the port is taken.
+    public func run() async throws {
+        try await checkSchema()
+        var database = PostgresConfiguration(configuration.database)
+        database.applicationName = "muster-coordinator"
+        // Every statement ends well within a worker's patience, and a coordinator that is stopped with a transaction open
+        // (fault F4) holds its locks for no longer than this.
+        database.defaultTimeout = .seconds(15)
+        database.statementTimeout = .seconds(600)
+        database.idleInTransactionTimeout = .seconds(10)
+        var limits = PostgresPool.Limits(maximumConnections: configuration.databaseConnections)
+        limits.acquireTimeout = .seconds(5)
+        let pool = PostgresPool(database, limits: limits, logger: logger)
+        do {
+            try await serve(pool, database)
+        } catch {
+            await pool.shutdown()
+            throw error
+        }
+        await pool.shutdown()
+    }
+
+    private func serve(_ pool: PostgresPool, _ database: PostgresConfiguration) async throws {
+        var policy = Store.Policy()
+        policy.firstChunk = configuration.minimumChunk.bytes
+        policy.leasesPerOrigin = configuration.maxConnectionsPerOrigin
+        let store = Store(pool: pool, policy: policy)
+        let metrics = CoordinatorMetrics()
+        let clock = MonotonicClock.system
+        let bell = Bell()
+        let dispatcher = ClaimDispatcher(store: store, metrics: metrics, logger: logger, clock: clock)
+        let sequencer = EventSequencer(store: store, bell: bell, metrics: metrics, logger: logger)
+        let hinter = WorkHinter(store: store, logger: logger)
+        let hasWork: @Sendable () async -> Void = {
+            await dispatcher.news()
+            hinter.news()
+        }
+        let writer = ReportWriter(
+            store: store,
+            planner: ChunkPlanner(bounds: configuration.minimumChunk...configuration.maximumChunk), metrics: metrics,
+            logger: logger, random: { Double.random(in: 0..<1) },
+            written: { work, events in
+                if work { await hasWork() }
+                if events { sequencer.news() }
+            })
+        let reports = ReportBatcher(writer: writer)
+        let api = API(
+            store: store,
+            syncs: SyncService(
+                store: store, dispatcher: dispatcher, reports: reports, configuration: configuration, metrics: metrics),
+            sequencer: sequencer, hasWork: hasWork, bell: bell, clock: clock, configuration: configuration, metrics: metrics,
+            logger: logger)
+        let server = Application(
+            router: api.router(),
+            configuration: ApplicationConfiguration(
+                address: .hostname(configuration.listenHost, port: configuration.listenPort), serverName: "muster"),
+            onServerRunning: { channel in await onListening(channel.localAddress?.port ?? configuration.listenPort) },
+            logger: logger)
+        let listener = HintListener(
+            listener: PostgresListener(database, channels: Store.Channel.allCases.map(\.rawValue), logger: logger),
+            dispatcher: dispatcher, bell: bell)
+        let sweeper = Sweeper(
+            store: store, dispatcher: dispatcher, configuration: configuration, metrics: metrics, logger: logger)
+
+        // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
+        // batcher and the sequencer, and these two at the end.
+        let services: [any Service] = [sequencer, reports, hinter, server, dispatcher, listener, sweeper]
+        var group = ServiceGroupConfiguration(
+            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+            logger: logger)
+        group.maximumGracefulShutdownDuration = .seconds(8)
+        try await ServiceGroup(configuration: group).run()
+    }
+
+    private func checkSchema() async throws {
+        switch try await Migrator(PostgresConfiguration(configuration.database)).state() {
+        case .current: break
+        case .behind(let missing):
+            throw ConfigurationRefusal(
+                "the database lacks \(missing.count) migrations, from \(missing[0]) on; run: muster migrate")
+        case .ahead(let unknown):
+            // A newer Muster has been here. Its migrations keep what older programs use, so this one goes on.
+            logger.warning("database is newer than this program", metadata: [CoordinatorMetadata.migrations: "\(unknown)"])
+        }
+    }
+}
+
+/// Brings a database's schema up to date.
+public enum SchemaMigration {
+    /// Applies what is missing and returns the names of what was applied.
+    public static func migrate(database: String) async throws -> [String] {
+        try await Migrator(PostgresConfiguration(database)).migrate()
+    }
+}

@@ -1,0 +1,85 @@
+public import MusterCore
+
+/// How a coordinator runs. Plain values; whoever starts the coordinator reads them from wherever they come.
+public struct CoordinatorConfiguration: Sendable {
+    /// The database: a libpq connection string or URI; may hold a password.
+    public var database: String
+    /// The address to listen on.
+    public var listenHost = "127.0.0.1"
+    /// The port to listen on; 0 takes any free one.
+    public var listenPort = 7300
+    /// The token that allows everything; a secret.
+    public var adminToken: String?
+    /// The token that allows what workers do, and no more; a secret.
+    public var workerToken: String?
+    /// How long a session lives without a sync.
+    public var sessionTimeToLive: Duration = .seconds(30)
+    /// How long a sync or a reader of events may wait, at the most.
+    public var longPoll: Duration = Limits.longPoll
+    /// The most leases on one origin in the whole fleet, where the origin has no cap of its own.
+    public var maxConnectionsPerOrigin: Int32 = 64
+    /// The smallest chunk, and the one that is leased before a file's size is known.
+    public var minimumChunk: ByteCount = Limits.chunk.lowerBound
+    /// The largest chunk.
+    public var maximumChunk: ByteCount = Limits.chunk.upperBound
+    /// Connections to the database.
+    public var databaseConnections = 8
+    /// How long a lease may go without progress although its session lives.
+    public var stallLimit: Duration = .seconds(600)
+    /// Whether every worker of this database is a child of this coordinator's process: then no session can have outlived the
+    /// start, and what earlier ones held is taken back at once.
+    public var ownsFleet = false
+
+    /// The defaults, on a database.
+    public init(database: String) {
+        self.database = database
+    }
+
+    /// Whether only this machine can reach the coordinator.
+    var isLoopback: Bool {
+        listenHost == "localhost" || listenHost == "::1" || listenHost == "[::1]" || listenHost.hasPrefix("127.")
+    }
+
+    /// Throws what is impossible or unsafe about the configuration.
+    func check() throws(ConfigurationRefusal) {
+        guard isLoopback || (adminToken != nil && workerToken != nil) else {
+            throw ConfigurationRefusal(
+                """
+                refusing to listen on \(listenHost) without tokens: anybody who reaches it could write to your sinks. \
+                Set MUSTER_TOKEN and MUSTER_WORKER_TOKEN, or listen on 127.0.0.1
+                """)
+        }
+        for token in [adminToken, workerToken] {
+            if let token, token.utf8.count < 16 {
+                throw ConfigurationRefusal("a token must have at least 16 characters")
+            }
+        }
+        guard adminToken == nil || adminToken != workerToken else {
+            throw ConfigurationRefusal("the worker token must differ from the admin token: it allows less")
+        }
+        guard workerToken == nil || adminToken != nil else {
+            throw ConfigurationRefusal("MUSTER_WORKER_TOKEN needs MUSTER_TOKEN beside it")
+        }
+        guard Limits.sessionTimeToLive.contains(sessionTimeToLive) else {
+            throw ConfigurationRefusal("the session's time to live must be between 1s and 10m")
+        }
+        guard minimumChunk <= maximumChunk, minimumChunk.bytes >= 1 << 20, maximumChunk <= Limits.chunk.upperBound else {
+            throw ConfigurationRefusal("chunks must be between 1MiB and \(Limits.chunk.upperBound), the smallest first")
+        }
+        guard maxConnectionsPerOrigin > 0 else { throw ConfigurationRefusal("the connections per origin must be positive") }
+        guard (2...1_000).contains(databaseConnections) else {
+            throw ConfigurationRefusal("the connections to the database must be 2 to 1000")
+        }
+    }
+}
+
+/// A configuration that a coordinator refuses to start with.
+public struct ConfigurationRefusal: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What is wrong, and what to do.
+    public let description: String
+
+    /// A refusal.
+    public init(_ description: String) {
+        self.description = description
+    }
+}

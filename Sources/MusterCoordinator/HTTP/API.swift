@@ -1,0 +1,51 @@
+import Hummingbird
+import Logging
+import MusterAPI
+import MusterCore
+import MusterStore
+import ServiceLifecycle
+
+/// The coordinator's HTTP API: which paths there are, and which token opens them.
+struct API: Sendable {
+    let store: Store
+    let syncs: SyncService
+    let sequencer: EventSequencer
+    let hasWork: @Sendable () async -> Void
+    let bell: Bell
+    let clock: MonotonicClock
+    let configuration: CoordinatorConfiguration
+    let metrics: CoordinatorMetrics
+    let logger: Logger
+
+    /// The router of all paths.
+    func router() -> Router<BasicRequestContext> {
+        let router = Router(context: BasicRequestContext.self)
+        router.add(middleware: ProblemMiddleware(metrics: metrics, logger: logger))
+        let check = TokenCheck(admin: configuration.adminToken, worker: configuration.workerToken)
+
+        router.get("healthz") { _, _ in Answer.text("ok\n") }
+        router.get("readyz") { _, _ in
+            guard !Task.isShuttingDownGracefully else { throw Problem(.stopping, "the coordinator is stopping") }
+            try await store.ping()
+            return Answer.text("ready\n")
+        }
+        router.get("openapi.yaml") { _, _ in
+            Answer.text(String(decoding: PackageResources.openapi_yaml, as: UTF8.self), type: "application/yaml")
+        }
+        router.group().add(middleware: AccessMiddleware(check: check, access: .admin)).get("metrics") { _, _ in
+            Answer.text(metrics.render(), type: "text/plain; version=0.0.4; charset=utf-8")
+        }
+
+        let admin = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .admin))
+        let hasEvents: @Sendable () async -> Void = { [sequencer] in sequencer.news() }
+        let intake = TaskIntake(store: store, metrics: metrics)
+        GroupRoutes(store: store, intake: intake, hasWork: hasWork, hasEvents: hasEvents).add(to: admin)
+        TaskRoutes(store: store, intake: intake, hasWork: hasWork, hasEvents: hasEvents).add(to: admin)
+        EventRoutes(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll).add(to: admin)
+        FleetRoutes(store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin).add(to: admin)
+
+        let worker = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .worker))
+        SessionRoutes(syncs: syncs).add(to: worker)
+        return router
+    }
+}

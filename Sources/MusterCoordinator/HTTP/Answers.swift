@@ -1,0 +1,97 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import MusterStore
+import NIOCore
+
+/// Answers of the API: JSON documents and problems.
+enum Answer {
+    /// A JSON document.
+    static func json(_ value: some Encodable, status: HTTPResponse.Status = .ok) throws -> Response {
+        Response(
+            status: status, headers: [.contentType: "application/json"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder().encode(value))))
+    }
+
+    /// Nothing to say but that it is done.
+    static let empty = Response(status: .noContent)
+
+    /// A text for machines that don't read JSON.
+    static func text(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
+        Response(status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    /// A problem document (RFC 9457).
+    static func problem(_ problem: Problem) -> Response {
+        var headers: HTTPFields = [.contentType: "application/problem+json"]
+        if problem.status == 503 { headers[.retryAfter] = "1" }
+        if problem.status == 401 { headers[.wwwAuthenticate] = "Bearer realm=\"muster\"" }
+        let body = (try? encoder().encode(problem)) ?? Data()
+        return Response(
+            status: .init(code: problem.status), headers: headers,
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
+    }
+
+    private static func encoder() -> JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        return encoder
+    }
+}
+
+extension Problem {
+    /// The problem that an error is. What isn't the caller's business is not told.
+    init(_ error: any Error) {
+        switch error {
+        case let problem as Problem: self = problem
+        case let refusal as InputRefusal: self.init(refusal)
+        case let error as DecodingError: self.init(InputRefusal(error))
+        case let refusal as Store.Refusal: self.init(refusal)
+        case let error as PostgresError where error.isUnavailable:
+            self.init(.databaseUnavailable, "the database can't be reached now; try again in a moment")
+        case is CancellationError: self.init(.stopping, "try another coordinator")
+        case let error as HTTPError where error.status == .contentTooLarge:
+            self.init(.tooLarge, "a request body may have \(Limits.requestBody) at most")
+        case let error as HTTPError where error.status == .notFound: self.init(.notFound, "no such path")
+        case let error as HTTPError where error.status == .methodNotAllowed:
+            self.init(.methodNotAllowed, "this path does not know the method")
+        case let error as HTTPError where error.status.code < 500:
+            self.init(.invalidRequest, error.body ?? "the request can't be read")
+        default: self.init(.internal, "the coordinator's log has the details")
+        }
+    }
+
+    private init(_ refusal: InputRefusal) {
+        self.init(.invalidRequest, refusal.reason, pointer: refusal.pointer, line: refusal.line)
+    }
+
+    private init(_ refusal: Store.Refusal) {
+        switch refusal {
+        case .noSuchGroup(let name): self.init(.groupNotFound, "there is no group \"\(name)\"")
+        case .noSuchTask(let key): self.init(.taskNotFound, "there is no task \"\(key)\" in the group")
+        case .noSuchWorker(let name): self.init(.workerNotFound, "there is no live worker \"\(name)\"")
+        case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")
+        case .duplicateKey(let key, let line, let other):
+            self.init(
+                .invalidRequest, "the key \"\(key)\" means something else on line \(other)", pointer: "/key", line: Int(line))
+        case .duplicatePath(let path, let line, let other):
+            self.init(
+                .invalidRequest, "the destination \"\(path)\" is that of line \(other) already", pointer: "/path",
+                line: Int(line))
+        case .destinationTaken(let path, let line):
+            self.init(
+                .destinationTaken, "an unfinished task writes to \"\(path)\" already", pointer: "/path",
+                line: line.map(Int.init))
+        case .groupSealed(let key, let line):
+            self.init(
+                .groupSealed, "the group is sealed, and the task \"\(key)\" is new to it", pointer: "/key", line: Int(line))
+        case .groupFinished(let key, let line):
+            self.init(
+                .groupFinished, "the group has finished, and the task \"\(key)\" is new to it", pointer: "/key",
+                line: Int(line))
+        }
+    }
+}

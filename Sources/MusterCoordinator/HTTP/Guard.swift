@@ -1,0 +1,88 @@
+import Crypto
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import Logging
+import MusterAPI
+
+/// What a route is for, and so which token opens it.
+enum Access: Sendable {
+    /// Everything but what workers do.
+    case admin
+    /// What workers do; the admin token opens it too.
+    case worker
+}
+
+/// Compares tokens without telling by its timing how much of one was right: digests of equal length are compared, and that in
+/// constant time.
+struct TokenCheck: Sendable {
+    private let admin: SHA256Digest?
+    private let worker: SHA256Digest?
+
+    init(admin: String?, worker: String?) {
+        self.admin = admin.map { SHA256.hash(data: Data($0.utf8)) }
+        self.worker = worker.map { SHA256.hash(data: Data($0.utf8)) }
+    }
+
+    /// Throws a problem when the Authorization field doesn't open the access.
+    func check(_ authorization: String?, for access: Access) throws(Problem) {
+        // Without tokens the coordinator listens on loopback alone; the configuration sees to that.
+        guard let admin else { return }
+        guard let authorization, authorization.hasPrefix("Bearer ") else {
+            throw Problem(.unauthorized, "send an Authorization header with a bearer token")
+        }
+        let given = SHA256.hash(data: Data(authorization.utf8.dropFirst("Bearer ".utf8.count)))
+        // Both comparisons are made whatever the first one says.
+        let isAdmin = given == admin
+        let isWorker = worker.map { given == $0 } ?? false
+        switch access {
+        case .admin:
+            if isAdmin { return }
+            if isWorker { throw Problem(.forbidden, "the worker token does not allow this") }
+        case .worker:
+            if isAdmin || isWorker { return }
+        }
+        throw Problem(.unauthorized, "the token is not valid")
+    }
+}
+
+/// Lets through what the token allows.
+struct AccessMiddleware<Context: RequestContext>: RouterMiddleware {
+    let check: TokenCheck
+    let access: Access
+
+    func handle(
+        _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        try check.check(request.headers[.authorization], for: access)
+        return try await next(request, context)
+    }
+}
+
+/// Turns every error into a problem document, and counts.
+struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
+    let metrics: CoordinatorMetrics
+    let logger: Logger
+
+    func handle(
+        _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        metrics.add(.requests)
+        do {
+            return try await next(request, context)
+        } catch {
+            let problem = Problem(error)
+            if problem.status >= 500 { metrics.add(.failures) }
+            if problem.code == .internal {
+                // The path is logged without its query; headers and bodies are not: they may hold secrets.
+                logger.error(
+                    "request failed",
+                    metadata: [
+                        CoordinatorMetadata.request: "\(request.method.rawValue) \(request.uri.path)",
+                        CoordinatorMetadata.error: "\(error)",
+                    ])
+            }
+            return Answer.problem(problem)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import MusterAPI
+import MusterCore
+
+extension Request {
+    /// The JSON document of the body, bounded. An empty body is an empty object, so that a verb needs none.
+    func document<Value: Decodable>(_ type: Value.Type) async throws -> Value {
+        let body = try await body.collect(upTo: Int(Limits.requestBody.bytes))
+        let bytes = body.readableBytes == 0 ? Data("{}".utf8) : Data(body.readableBytesView)
+        return try JSONDecoder().decode(type, from: bytes)
+    }
+
+    /// A parameter of the query.
+    func query(_ name: String) -> String? {
+        uri.queryParameters[Substring(name)].map(String.init)
+    }
+
+    /// A parameter of the query that must be one of a closed list.
+    func query<Value: RawRepresentable & CaseIterable>(_ name: String, as type: Value.Type) throws(Problem) -> Value?
+    where Value.RawValue == String {
+        guard let text = query(name) else { return nil }
+        guard let value = Value(rawValue: text) else {
+            let known = Value.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Problem(.invalidRequest, "\(name) must be one of \(known)")
+        }
+        return value
+    }
+
+    /// A number of the query within a range.
+    func query(_ name: String, in range: ClosedRange<Int64>, default value: Int64) throws(Problem) -> Int64 {
+        guard let text = query(name) else { return value }
+        guard let number = Int64(text), range.contains(number) else {
+            throw Problem(.invalidRequest, "\(name) must be a number within \(range)")
+        }
+        return number
+    }
+
+    /// A duration of the query, capped: `20s`, `500ms`, or plain seconds.
+    func query(_ name: String, atMost limit: Duration) throws(Problem) -> Duration {
+        guard let text = query(name) else { return .zero }
+        guard let duration = DurationNotation.parse(text) ?? DurationNotation.parse(text + "s") else {
+            throw Problem(.invalidRequest, "\(name) must be a duration such as 20s")
+        }
+        return min(duration, limit)
+    }
+
+    /// How many items a page shall have.
+    func pageLimit() throws(Problem) -> Int32 {
+        Int32(try query("limit", in: 1...Int64(Limits.pageSize), default: 100))
+    }
+}
+
+extension RequestContext {
+    /// A percent-decoded part of the path.
+    func path(_ name: String) throws(Problem) -> String {
+        guard let raw = parameters.get(name), let text = PercentEncoding.decode(raw), !text.utf8.contains(0) else {
+            throw Problem(.invalidRequest, "the path is not percent-encoded UTF-8")
+        }
+        return text
+    }
+}

@@ -1,0 +1,30 @@
+import HTTPTypes
+import Hummingbird
+import MusterAPI
+import MusterCore
+
+/// `/v1/sessions`: what workers say.
+struct SessionRoutes: Sendable {
+    let syncs: SyncService
+
+    func add(to group: RouterGroup<some RequestContext>) {
+        group.post("sessions") { request, _ in
+            try Answer.json(try await syncs.open(try await request.document(SessionRequest.self)), status: .created)
+        }
+        group.post("sessions/:id/sync") { request, context in
+            let id = try session(context)
+            return try Answer.json(try await syncs.sync(id, try await request.document(SyncRequest.self)))
+        }
+        group.delete("sessions/:id") { _, context in
+            try await syncs.close(try session(context))
+            return Answer.empty
+        }
+    }
+
+    private func session(_ context: some RequestContext) throws(Problem) -> SessionID {
+        guard let id = Int64(try context.path("id")), id > 0 else {
+            throw Problem(.sessionNotFound, "open a new session")
+        }
+        return SessionID(id)
+    }
+}

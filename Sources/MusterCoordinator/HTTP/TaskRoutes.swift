@@ -1,0 +1,65 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import MusterAPI
+import MusterCore
+import MusterStore
+
+/// `/v1/groups/{name}/tasks`.
+struct TaskRoutes: Sendable {
+    let store: Store
+    let intake: TaskIntake
+    /// Called after tasks were added.
+    let hasWork: @Sendable () async -> Void
+    /// Called after a group may have been closed.
+    let hasEvents: @Sendable () async -> Void
+
+    func add(to group: RouterGroup<some RequestContext>) {
+        group.post("groups/:name/tasks", use: add)
+        group.get("groups/:name/tasks", use: list)
+        group.get("groups/:name/tasks/:key") { _, context in
+            let task = try await store.task(try context.path("key"), of: try context.path("name"))
+            return try Answer.json(TaskDocument(task))
+        }
+        group.delete("groups/:name/tasks/:key") { request, context in
+            let files = try request.query("files", as: RemovedFiles.self) ?? .keep
+            try await store.remove(
+                try context.path("name"), keys: [try context.path("key")], deletingFiles: files == .delete)
+            await hasWork()
+            await hasEvents()
+            return Answer.empty
+        }
+    }
+
+    /// A JSON array, or NDJSON of any length, which is never held whole.
+    private func add(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let name = try context.path("name")
+        // A missing group is said before a long stream is read.
+        _ = try await store.group(name)
+        let type = request.headers[.contentType]?.lowercased() ?? "application/json"
+        let upload =
+            if type.hasPrefix("application/x-ndjson") {
+                try await intake.stage(lines: request.body)
+            } else {
+                try await intake.stage(try await request.document([TaskRequest].self), pointer: "")
+            }
+        let addition = try await intake.finish(upload) {
+            guard let upload else { return Addition(added: 0, existing: 0) }
+            return try await store.addTasks(upload: upload, to: name)
+        }
+        if addition.added > 0 { await hasWork() }
+        return try Answer.json(AddedDocument(added: addition.added, existing: addition.existing))
+    }
+
+    private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let limit = try request.pageLimit()
+        let after = try request.query("after", in: 0...Int64.max, default: 0)
+        let tasks = try await store.tasks(
+            of: try context.path("name"), state: try request.query("state", as: TaskState.self), after: TaskID(after),
+            limit: limit)
+        return try Answer.json(
+            Page(
+                items: tasks.map { TaskDocument($0) },
+                next: tasks.count == Int(limit) ? tasks.last.map { $0.id.description } : nil))
+    }
+}

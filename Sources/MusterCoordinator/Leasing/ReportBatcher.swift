@@ -1,0 +1,60 @@
+import FoundationEssentials
+import Logging
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import MusterStore
+import ServiceLifecycle
+
+/// Writes the reports of concurrent syncs together: while one batch is being written the next one gathers. Commits are what
+/// costs, not rows.
+actor ReportBatcher: Service {
+    /// The reports of one sync.
+    struct Submission: Sendable {
+        let session: SessionID
+        let reports: [Report]
+    }
+
+    private typealias Waiter = (submission: Submission, continuation: CheckedContinuation<Result<[LeaseName], any Error>, Never>)
+
+    private let writer: ReportWriter
+    private var waiting: [Waiter] = []
+    private var isClosed = false
+    private let (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+    init(writer: ReportWriter) {
+        self.writer = writer
+    }
+
+    /// Writes a sync's reports. Returns the leases that are not the session's any more.
+    ///
+    /// Once accepted the reports are written even if the caller goes away: they are true, and idempotent.
+    func submit(_ submission: Submission) async throws -> [LeaseName] {
+        guard !isClosed else { throw Problem(.stopping, "try another coordinator") }
+        let result = await withCheckedContinuation { continuation in
+            waiting.append((submission, continuation))
+            bell.yield()
+        }
+        return try result.get()
+    }
+
+    /// Writes batches until the coordinator stops, the last one included.
+    func run() async {
+        await withGracefulShutdownHandler {
+            for await _ in rings { await flush() }
+        } onGracefulShutdown: { [bell] in
+            bell.finish()
+        }
+        isClosed = true
+        await flush()
+    }
+
+    private func flush() async {
+        while !waiting.isEmpty {
+            let batch = waiting
+            waiting = []
+            let results = await writer.write(batch.map(\.submission))
+            for (waiter, result) in zip(batch, results) { waiter.continuation.resume(returning: result) }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import FoundationEssentials
+import Logging
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import MusterStore
+
+/// Turns the reports of many syncs into few statements, and says afterwards what is new.
+struct ReportWriter: Sendable {
+    let store: Store
+    let planner: ChunkPlanner
+    let metrics: CoordinatorMetrics
+    let logger: Logger
+    /// A random number within `0..<1`, for the jitter of retries.
+    let random: @Sendable () -> Double
+    /// Called once per batch, after it is committed: whether there may be new work, and whether the log has grown.
+    let written: @Sendable (_ hasWork: Bool, _ hasEvents: Bool) async -> Void
+
+    /// Writes the reports of several syncs. Returns, for each, the leases that were lost.
+    func write(_ submissions: [ReportBatcher.Submission]) async -> [Result<[LeaseName], any Error>] {
+        let all = submissions.flatMap { submission in submission.reports.map { (submission.session, $0) } }
+        metrics.add(.reports, all.count)
+        do {
+            let lost = try await write(all)
+            metrics.add(.staleReports, lost.count)
+            let bySession = Dictionary(grouping: lost, by: \.session)
+            return submissions.map { .success((bySession[$0.session] ?? []).map(\.lease)) }
+        } catch let error as PostgresError where !error.isUnavailable && submissions.count > 1 {
+            // Something in the batch can't be stored. Each sync on its own, so that only the culprit is refused.
+            logger.error("batch of reports refused", metadata: [CoordinatorMetadata.error: "\(error)"])
+            var results: [Result<[LeaseName], any Error>] = []
+            for submission in submissions { results += await write([submission]) }
+            return results
+        } catch {
+            return submissions.map { _ in .failure(error) }
+        }
+    }
+
+    /// The order matters within one lease alone: what was learned comes before what follows from it.
+    private func write(_ reports: [(SessionID, Report)]) async throws -> [LeaseReport.Progress] {
+        var lost: [LeaseReport.Progress] = []
+        for case (let session, let report) in reports {
+            guard let learned = report.learned, report.finished == nil else { continue }
+            if try await !write(learned: learned, of: report, session: session) {
+                lost.append(progress(report, session))
+            }
+        }
+        lost += try await store.report(
+            progress: reports.filter { $0.1.kind == .progress }.map { progress($0.1, $0.0) })
+
+        let done = reports.filter { $0.1.kind == .done && $0.1.finished == nil }
+        try await store.report(
+            done: done.map { LeaseReport.Done(session: $0.0, lease: $0.1.lease, crc: $0.1.durable?.crc ?? 0) })
+        let finished = try reports.compactMap { try self.finished($0.1, $0.0) }
+        try await store.report(finished: finished)
+        metrics.add(.chunksDone, done.count)
+        metrics.add(.tasksFinished, finished.count)
+
+        let released = Dictionary(grouping: reports.filter { $0.1.kind == .released }, by: \.0)
+        for (session, group) in released {
+            try await store.report(released: group.map { progress($0.1, session) }, session: session)
+        }
+        var failures = 0
+        for (session, report) in reports {
+            switch report.kind {
+            case .failed:
+                failures += 1
+                try await write(failure: report, session: session)
+            case .restart:
+                failures += 1
+                let detail = Self.clean(report.failure?.detail ?? "ranges do not work")
+                try await store.report(restart: report.lease, detail: detail, session: session)
+            case .progress, .done, .released: break
+            }
+        }
+        metrics.add(.leasesFailed, failures)
+        let hasWork = !done.isEmpty || !released.isEmpty || failures > 0 || reports.contains { $0.1.learned != nil }
+        await written(hasWork, !finished.isEmpty || failures > 0)
+        return lost
+    }
+
+    private func write(learned: Report.Learned, of report: Report, session: SessionID) async throws -> Bool {
+        let representation = Self.clean(learned.representation)
+        // How many transfers can share the file is not worth a question to the database for each: the chunk's size only has
+        // to be right within a factor of two or so.
+        let size = representation.size ?? 0
+        let chunkSize = planner.chunkSize(size: size, parallelism: 16)
+        return try await store.report(
+            learned: representation, isSplittable: learned.splittable, effectiveURL: learned.effectiveURL.map(Self.clean),
+            chunkSize: chunkSize, session: session, lease: report.lease)
+    }
+
+    private func write(failure report: Report, session: SessionID) async throws {
+        let failure = report.failure ?? Report.Failure(kind: .network, detail: "no reason given")
+        try await store.report(
+            failed: LeaseReport.Failed(
+                progress: progress(report, session), kind: failure.kind, detail: Self.clean(failure.detail),
+                source: failure.source, retryAfter: failure.retryAfter.map { max(0, $0) }),
+            random: random())
+    }
+
+    private func progress(_ report: Report, _ session: SessionID) -> LeaseReport.Progress {
+        LeaseReport.Progress(
+            session: session, lease: report.lease, durable: report.durable ?? DurablePrefix(offset: 0, crc: 0))
+    }
+
+    private func finished(_ report: Report, _ session: SessionID) throws -> LeaseReport.Finished? {
+        guard report.kind == .done, let finished = report.finished else { return nil }
+        let known = finished.digests.filter { DigestAlgorithm(rawValue: $0.key) != nil }
+        let digests = String(decoding: try JSONEncoder().encode(known), as: UTF8.self)
+        return LeaseReport.Finished(
+            session: session, lease: report.lease, size: max(0, finished.size), digests: digests,
+            representation: report.learned.map { Self.clean($0.representation) }, effectiveURL: report.learned?.effectiveURL.map(Self.clean))
+    }
+
+    private static func clean(_ stated: Representation) -> Representation {
+        Representation(size: stated.size, etag: stated.etag.map(clean), lastModified: stated.lastModified.map(clean))
+    }
+
+    /// What comes from an origin by way of a worker, bounded and without the one character that PostgreSQL can't store.
+    static func clean(_ text: String) -> String {
+        String(decoding: text.utf8.lazy.filter { $0 != 0 }.prefix(2_000), as: UTF8.self)
+    }
+}

@@ -1,0 +1,120 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import MusterStore
+
+/// The coordinator's side of the lease protocol (`docs/protocol.md`): sessions and syncs.
+struct SyncService: Sendable {
+    let store: Store
+    let dispatcher: ClaimDispatcher
+    let reports: ReportBatcher
+    let configuration: CoordinatorConfiguration
+    let metrics: CoordinatorMetrics
+
+    /// Opens a session.
+    func open(_ request: SessionRequest) async throws -> SessionDocument {
+        try check(request)
+        let labels = String(decoding: try JSONEncoder().encode(request.labels), as: UTF8.self)
+        let id = try await store.openSession(
+            SessionOpening(
+                worker: request.name, version: ReportWriter.clean(request.version), labels: labels,
+                slots: Int32(request.slots), sinks: request.sinks),
+            timeToLive: configuration.sessionTimeToLive)
+        metrics.add(.sessionsOpened)
+        return SessionDocument(id: id, ttlMilliseconds: configuration.sessionTimeToLive.milliseconds)
+    }
+
+    /// Ends a session.
+    func close(_ session: SessionID) async throws {
+        try await store.closeSession(session)
+        await dispatcher.news()
+    }
+
+    /// Answers a sync: renews the session, writes its reports, repairs what a lost answer left behind, and grants leases.
+    func sync(_ session: SessionID, _ request: SyncRequest) async throws -> SyncResponse {
+        try check(request)
+        metrics.add(.syncs)
+        let status = String(decoding: try JSONEncoder().encode(request.sinks), as: UTF8.self)
+        let renewal = SessionRenewal(
+            session: session, sequence: request.sequence,
+            parkedSinks: request.sinks.filter { $0.parked != nil }.map(\.name), sinkStatus: status,
+            receivedBytes: max(0, request.receivedBytes))
+        guard
+            let renewed = try await store.renew(
+                renewal, settled: request.settled, held: request.held, timeToLive: configuration.sessionTimeToLive)
+        else { throw Problem(.sessionNotFound, "open a new session") }
+        metrics.add(.leasesRepaired, Int(renewed.repaired))
+        if renewed.repaired > 0 { await dispatcher.news() }
+
+        var lost = renewed.lost
+        if !request.reports.isEmpty {
+            lost += try await reports.submit(.init(session: session, reports: request.reports))
+        }
+        var leases: [GrantedLease] = []
+        if renewed.isNewest, !renewed.isDraining, request.room > 0 {
+            // Reports are answered at once; only a sync that has nothing to say waits for work.
+            let wait: Duration =
+                request.reports.isEmpty && lost.isEmpty
+                ? min(configuration.longPoll, .milliseconds(max(0, request.waitMilliseconds))) : .zero
+            leases = try await dispatcher.claim(
+                session: session, sequence: request.sequence, room: Int32(min(request.room, Limits.leasesPerSync)),
+                wait: wait)
+        }
+        return SyncResponse(
+            lost: Array(Set(lost)), leases: try leases.map { try LeaseDocument($0) }, drain: renewed.isDraining,
+            ttlMilliseconds: configuration.sessionTimeToLive.milliseconds)
+    }
+
+    private func check(_ request: SessionRequest) throws(InputRefusal) {
+        guard NameRule.accepts(request.name) else { throw InputRefusal(pointer: "/name", reason: NameRule.explanation) }
+        guard (1...Limits.sinksPerWorker).contains(request.sinks.count) else {
+            throw InputRefusal(pointer: "/sinks", reason: "must be 1 to \(Limits.sinksPerWorker) sinks")
+        }
+        for (index, sink) in request.sinks.enumerated() where !NameRule.accepts(sink) {
+            throw InputRefusal(pointer: "/sinks/\(index)", reason: NameRule.explanation)
+        }
+        guard Limits.slots.contains(request.slots) else {
+            throw InputRefusal(pointer: "/slots", reason: "must be within \(Limits.slots)")
+        }
+        guard request.labels.count <= 64, request.labels.allSatisfy({ Self.isPlain($0.key) && Self.isPlain($0.value) }) else {
+            throw InputRefusal(pointer: "/labels", reason: "at most 64 labels of at most 200 printable characters")
+        }
+    }
+
+    private static func isPlain(_ text: String) -> Bool {
+        text.utf8.count <= Limits.nameCharacters && text.unicodeScalars.allSatisfy { $0.value >= 32 }
+    }
+
+    private func check(_ request: SyncRequest) throws(InputRefusal) {
+        guard request.sequence > 0, request.settled >= 0, request.settled < request.sequence else {
+            throw InputRefusal(pointer: "/sequence", reason: "must be positive and greater than settled")
+        }
+        guard request.reports.count <= Limits.reportsPerSync else {
+            throw InputRefusal(pointer: "/reports", reason: "at most \(Limits.reportsPerSync) reports")
+        }
+        guard request.held.count <= Limits.heldPerSync else {
+            throw InputRefusal(pointer: "/held", reason: "at most \(Limits.heldPerSync) leases")
+        }
+        guard request.sinks.count <= Limits.sinksPerWorker else {
+            throw InputRefusal(pointer: "/sinks", reason: "at most \(Limits.sinksPerWorker) sinks")
+        }
+        for (index, sink) in request.sinks.enumerated()
+        where !NameRule.accepts(sink.name) || !Self.isText(sink.detail) {
+            throw InputRefusal(pointer: "/sinks/\(index)", reason: "not a sink's name, or a detail that can't be stored")
+        }
+        for (index, report) in request.reports.enumerated() {
+            if let durable = report.durable, durable.offset < 0 {
+                throw InputRefusal(pointer: "/reports/\(index)/durable/offset", reason: "must not be negative")
+            }
+            if let size = report.learned?.representation.size, size < 0 {
+                throw InputRefusal(pointer: "/reports/\(index)/learned/representation/size", reason: "must not be negative")
+            }
+        }
+    }
+
+    private static func isText(_ text: String?) -> Bool {
+        guard let text else { return true }
+        return text.utf8.count <= 2_000 && !text.utf8.contains(0)
+    }
+}

@@ -1,0 +1,94 @@
+import Synchronization
+
+/// Counters of this process, in the Prometheus text format.
+final class CoordinatorMetrics: Sendable {
+    /// What is counted.
+    enum Counter: String, CaseIterable, Sendable {
+        /// Requests answered.
+        case requests = "muster_http_requests_total"
+        /// Requests answered with a problem of the coordinator's own making, 5xx.
+        case failures = "muster_http_failures_total"
+        /// Syncs of workers.
+        case syncs = "muster_syncs_total"
+        /// Leases granted.
+        case leasesGranted = "muster_leases_granted_total"
+        /// Leases taken back from sessions that had died.
+        case leasesExpired = "muster_leases_expired_total"
+        /// Leases given back since the answer with them was lost.
+        case leasesRepaired = "muster_leases_repaired_total"
+        /// Reports of all kinds.
+        case reports = "muster_reports_total"
+        /// Reports under a lease that was somebody else's by then (I1).
+        case staleReports = "muster_reports_stale_total"
+        /// Chunks that became durable to their end.
+        case chunksDone = "muster_chunks_done_total"
+        /// Files put in place.
+        case tasksFinished = "muster_tasks_finished_total"
+        /// Leases that failed.
+        case leasesFailed = "muster_leases_failed_total"
+        /// Sessions opened.
+        case sessionsOpened = "muster_sessions_opened_total"
+        /// Sessions that expired.
+        case sessionsExpired = "muster_sessions_expired_total"
+        /// Events that were given their position.
+        case eventsSequenced = "muster_events_sequenced_total"
+        /// Tasks added.
+        case tasksAdded = "muster_tasks_added_total"
+
+        /// One line of explanation.
+        var help: String {
+            switch self {
+            case .requests: "HTTP requests answered."
+            case .failures: "HTTP requests answered with 5xx."
+            case .syncs: "Syncs of workers."
+            case .leasesGranted: "Leases granted."
+            case .leasesExpired: "Leases taken back from expired sessions."
+            case .leasesRepaired: "Leases given back because the answer with them was lost."
+            case .reports: "Reports of workers."
+            case .staleReports: "Reports refused because the lease was lost."
+            case .chunksDone: "Chunks durable to their end."
+            case .tasksFinished: "Files put in place."
+            case .leasesFailed: "Leases that failed."
+            case .sessionsOpened: "Worker sessions opened."
+            case .sessionsExpired: "Worker sessions expired."
+            case .eventsSequenced: "Events given their position in the log."
+            case .tasksAdded: "Tasks added."
+            }
+        }
+    }
+
+    private let values = Mutex<[Counter: Int]>([:])
+
+    /// Counts `amount` more.
+    func add(_ counter: Counter, _ amount: Int = 1) {
+        guard amount != 0 else { return }
+        values.withLock { $0[counter, default: 0] += amount }
+    }
+
+    /// The text of `GET /metrics`.
+    func render() -> String {
+        let values = values.withLock { $0 }
+        return Counter.allCases.map { counter in
+            """
+            # HELP \(counter.rawValue) \(counter.help)
+            # TYPE \(counter.rawValue) counter
+            \(counter.rawValue) \(values[counter] ?? 0)
+
+            """
+        }.joined()
+    }
+}
+
+/// The keys of log metadata: one list, so that a fact has one name. None of them ever holds a secret.
+enum CoordinatorMetadata {
+    static let error = "error"
+    static let sessions = "sessions"
+    static let leases = "leases"
+    static let session = "session"
+    static let worker = "worker"
+    static let chunk = "chunk"
+    static let port = "port"
+    static let host = "host"
+    static let request = "request"
+    static let migrations = "migrations"
+}

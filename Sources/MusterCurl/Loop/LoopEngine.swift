@@ -1,0 +1,126 @@
+import CLibcurl
+
+/// The earliest moment at which some transfer's timer could have run out, in monotonic nanoseconds. Transfers lower it
+/// when they arm a timer; only when it has passed does the loop look at all of them.
+final class TimerBoard {
+    private(set) var earliest = UInt64.max
+
+    func arm(_ deadline: UInt64) {
+        if deadline < earliest { earliest = deadline }
+    }
+
+    func clear() {
+        earliest = .max
+    }
+}
+
+/// What the loop's thread runs, and what belongs to that thread alone.
+final class LoopEngine {
+    /// Idle handles beyond this are freed; a handle takes some kilobytes.
+    private static let maxIdleHandles = 128
+    /// Without timers of our own the thread sleeps this long; libcurl shortens it by its own timers, `wake` ends it.
+    private static let longestSleepMilliseconds: UInt64 = 60_000
+
+    private let multi: MultiHandle
+    private let inbox: LoopInbox
+    private let timers = TimerBoard()
+    private var active: [TransferID: Transfer] = [:]
+    private var idleHandles: [EasyHandle] = []
+
+    init(multi: MultiHandle, inbox: LoopInbox) {
+        self.multi = multi
+        self.inbox = inbox
+    }
+
+    func run() {
+        while true {
+            let batch = inbox.take()
+            for command in batch.commands { apply(command) }
+            if batch.isLast { break }
+            multi.perform()
+            finishCompleted()
+            expireTimers()
+            multi.poll(milliseconds: sleepMilliseconds())
+        }
+        for transfer in Array(active.values) { finish(transfer, as: .local(.cancelled)) }
+        idleHandles = []
+    }
+
+    private func apply(_ command: LoopCommand) {
+        switch command {
+        case .start(let id, let request, let handler): start(id, request, handler)
+        case .cancel(let id):
+            if let transfer = active[id] { finish(transfer, as: .local(.cancelled)) }
+        case .resume(let id):
+            guard let transfer = active[id] else { return }
+            let code = transfer.resume()
+            // libcurl reports here what the callbacks answered to the data it had held back, but does not end the
+            // transfer by itself.
+            if code != CURLE_OK { finish(transfer, as: .curl(code)) }
+        }
+    }
+
+    private func start(_ id: TransferID, _ request: TransferRequest, _ handler: any TransferHandler) {
+        guard let easy = idleHandles.popLast() ?? EasyHandle() else {
+            let detail = TransferError.Detail(
+                code: Int32(bitPattern: CURLE_OUT_OF_MEMORY.rawValue),
+                message: "no memory for a transfer"
+            )
+            handler.finished(.failed(.other(detail), TransferStatistics()))
+            return
+        }
+        let transfer = Transfer(id: id, request: request, handler: handler, easy: easy, timers: timers)
+        if let problem = transfer.configure() {
+            recycle(easy)
+            handler.finished(.failed(problem, TransferStatistics()))
+            return
+        }
+        // This reference is what libcurl's callbacks use; it is given back only after the handle left the multi handle.
+        easy.setPointer(CURLOPT_PRIVATE, Unmanaged.passRetained(transfer).toOpaque())
+        active[id] = transfer
+        let code = multi.add(easy)
+        if code != CURLM_OK { finish(transfer, as: .curl(CURLE_FAILED_INIT)) }
+    }
+
+    private func finishCompleted() {
+        while let (user, result) = multi.nextCompletion() {
+            finish(Unmanaged<Transfer>.fromOpaque(user).takeUnretainedValue(), as: .curl(result))
+        }
+    }
+
+    private func expireTimers() {
+        guard timers.earliest != .max else { return }
+        let now = monotonicNanoseconds()
+        guard now >= timers.earliest else { return }
+        timers.clear()
+        var expired: [(Transfer, LocalEnd)] = []
+        for transfer in active.values {
+            if let end = transfer.expired(at: now) { expired.append((transfer, end)) }
+        }
+        for (transfer, end) in expired { finish(transfer, as: .local(end)) }
+    }
+
+    private func sleepMilliseconds() -> Int32 {
+        guard timers.earliest != .max else { return Int32(Self.longestSleepMilliseconds) }
+        let now = monotonicNanoseconds()
+        guard timers.earliest > now else { return 0 }
+        // Rounded up, so that the thread does not wake a moment too soon and spin.
+        return Int32(min((timers.earliest - now) / 1_000_000 + 1, Self.longestSleepMilliseconds))
+    }
+
+    /// Takes the transfer out of libcurl first and calls the handler last, so that nothing can follow `finished`.
+    private func finish(_ transfer: Transfer, as end: TransferEnd) {
+        guard active.removeValue(forKey: transfer.id) != nil else { return }
+        let outcome = transfer.close(end)
+        multi.remove(transfer.easy)
+        recycle(transfer.easy)
+        Unmanaged.passUnretained(transfer).release()
+        transfer.handler.finished(outcome)
+    }
+
+    private func recycle(_ easy: EasyHandle) {
+        guard idleHandles.count < Self.maxIdleHandles else { return }
+        easy.reset()
+        idleHandles.append(easy)
+    }
+}

@@ -1,0 +1,94 @@
+import Synchronization
+
+/// Names one transfer of one loop; never used twice within a loop.
+public struct TransferID: Sendable, Hashable {
+    let value: UInt64
+}
+
+/// What other threads ask of a loop.
+enum LoopCommand: Sendable {
+    case start(TransferID, TransferRequest, any TransferHandler)
+    case cancel(TransferID)
+    case resume(TransferID)
+}
+
+/// Where other threads leave their wishes. The thread is woken once per batch, not once per wish.
+final class LoopInbox: Sendable {
+    private enum State {
+        /// Takes commands. `woken` says that a wake-up is under way. Exits: `closing`.
+        case open(MultiHandle, commands: [LoopCommand], woken: Bool)
+        /// Takes no more; the thread has yet to see this and the last commands. Exits: `closed`.
+        case closing(commands: [LoopCommand])
+        /// The thread has taken everything and lets go of the multi handle, which it alone holds now.
+        case closed
+    }
+
+    /// A batch for the thread.
+    struct Batch {
+        var commands: [LoopCommand]
+        /// Whether the thread has to end.
+        var isLast: Bool
+    }
+
+    private struct Contents {
+        var state: State
+        var nextID: UInt64 = 1
+    }
+
+    private let contents: Mutex<Contents>
+
+    init(_ multi: MultiHandle) {
+        contents = Mutex(Contents(state: .open(multi, commands: [], woken: false)))
+    }
+
+    /// Asks for a start; nil if the loop is closing.
+    func start(_ request: TransferRequest, _ handler: any TransferHandler) -> TransferID? {
+        contents.withLock { contents in
+            guard case .open = contents.state else { return nil }
+            let id = TransferID(value: contents.nextID)
+            contents.nextID += 1
+            Self.put(.start(id, request, handler), into: &contents)
+            return id
+        }
+    }
+
+    /// Asks for something else; without effect when the loop is closing, because everything ends then anyway.
+    func post(_ command: LoopCommand) {
+        contents.withLock { Self.put(command, into: &$0) }
+    }
+
+    /// Wakes under the lock, so that the handle cannot be closed between the check and the wake-up.
+    private static func put(_ command: LoopCommand, into contents: inout Contents) {
+        guard case .open(let multi, var commands, let woken) = contents.state else { return }
+        // Taken out first, so that the array is uniquely held when it grows.
+        contents.state = .closed
+        commands.append(command)
+        if !woken { multi.wake() }
+        contents.state = .open(multi, commands: commands, woken: true)
+    }
+
+    /// Takes no more commands and tells the thread to end.
+    func close() {
+        contents.withLock { contents in
+            guard case .open(let multi, let commands, _) = contents.state else { return }
+            multi.wake()
+            contents.state = .closing(commands: commands)
+        }
+    }
+
+    /// Everything that came since the last call. Called by the loop's thread only.
+    func take() -> Batch {
+        contents.withLock { contents in
+            switch contents.state {
+            case .open(let multi, let commands, _):
+                contents.state = .open(multi, commands: [], woken: false)
+                return Batch(commands: commands, isLast: false)
+            case .closing(let commands):
+                contents.state = .closed
+                return Batch(commands: commands, isLast: true)
+            case .closed:
+                return Batch(commands: [], isLast: true)
+            }
+        }
+    }
+}

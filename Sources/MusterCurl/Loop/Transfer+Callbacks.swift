@@ -1,0 +1,83 @@
+import CLibcurl
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+// The C side of the callbacks. Each gets the transfer that `LoopEngine` holds a reference to until the handle is removed.
+extension Transfer {
+    func setCallbacks() {
+        let user = Unmanaged.passUnretained(self).toOpaque()
+        easy.setPointer(CURLOPT_WRITEDATA, user)
+        easy.setPointer(CURLOPT_HEADERDATA, user)
+        easy.setPointer(CURLOPT_READDATA, user)
+        easy.setPointer(CURLOPT_SEEKDATA, user)
+        easy.setPointer(CURLOPT_PREREQDATA, user)
+        easy.setPointer(CURLOPT_OPENSOCKETDATA, user)
+        easy.onWrite { bytes, size, count, user in
+            Transfer.at(user)?.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+        }
+        easy.onHeader { bytes, size, count, user in
+            Transfer.at(user)?.receiveHeader(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+        }
+        easy.onRead { bytes, size, count, user in
+            Transfer.at(user)?.fillUpload(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+                ?? Int(CURL_READFUNC_ABORT)
+        }
+        easy.onSeek { user, offset, origin in
+            guard origin == SEEK_SET, Transfer.at(user)?.upload.seek(to: Int64(offset)) == true else {
+                return Int32(CURL_SEEKFUNC_FAIL)
+            }
+            return Int32(CURL_SEEKFUNC_OK)
+        }
+        easy.onPrerequest { user, peer, _, _, _ in
+            let address = peer.map { String(cString: $0) } ?? ""
+            return Transfer.at(user)?.beforeRequest(to: address) == true
+                ? Int32(CURL_PREREQFUNC_OK) : Int32(CURL_PREREQFUNC_ABORT)
+        }
+        easy.onOpenSocket { user, _, address in
+            guard let address, let transfer = Transfer.at(user) else { return muster_curl_socket_bad() }
+            return transfer.openSocket(address)
+        }
+    }
+
+    private static func at(_ user: UnsafeMutableRawPointer?) -> Transfer? {
+        user.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+        if request.addressAllowed != nil {
+            guard mayConnect(to: Self.numericAddress(address)) else { return muster_curl_socket_bad() }
+        }
+        #if os(Linux)
+        // Closed on exec, so that a child process does not keep connections open.
+        let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+        #else
+        let type = address.pointee.socktype
+        #endif
+        return socket(address.pointee.family, type, address.pointee.protocol)
+    }
+
+    /// The address in figures, empty if it is neither IPv4 nor IPv6.
+    private static func numericAddress(_ address: UnsafeMutablePointer<curl_sockaddr>) -> String {
+        guard let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return "" }
+        let raw = UnsafeRawPointer(address) + offset
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+            text.initialize(repeating: 0)
+            let code = getnameinfo(
+                raw.assumingMemoryBound(to: sockaddr.self),
+                socklen_t(address.pointee.addrlen),
+                text.baseAddress,
+                socklen_t(text.count),
+                nil,
+                0,
+                NI_NUMERICHOST
+            )
+            return code == 0 ? text.baseAddress.map { String(cString: $0) } ?? "" : ""
+        }
+    }
+}

@@ -1,0 +1,275 @@
+import CLibcurl
+
+/// Why the loop itself, not libcurl, ends a transfer.
+enum LocalEnd {
+    /// The handler refused the head.
+    case refused
+    /// The handler stopped the body.
+    case stopped
+    /// The limit is reached, and the peer has more.
+    case surplus
+    /// Cancelled, or the loop ends.
+    case cancelled
+    /// A limit or a check of our own failed it.
+    case failed(TransferError)
+}
+
+/// What ended a transfer first.
+enum TransferEnd {
+    case curl(CURLcode)
+    case local(LocalEnd)
+}
+
+/// One running transfer: the target of libcurl's callbacks. It belongs to the loop's thread.
+final class Transfer {
+    enum Phase {
+        /// No request was sent: connecting, or waiting for a connection. Exits: `waiting`, `ended`.
+        case connecting
+        /// The request is going out or is sent; the head is not complete. The time is when the peer's turn began, or
+        /// when an upload last made progress. Exits: `waiting` (1xx), `redirecting`, `body`, `draining`, `ended`.
+        case waiting(since: UInt64)
+        /// A redirect's head is complete; libcurl skips its body and connects anew. Exits: `waiting`, `ended`.
+        case redirecting(since: UInt64)
+        /// The final head was accepted. So many more bytes may be delivered. Exits: `ended`.
+        case body(remaining: Int64)
+        /// The head was refused, but the body is so small that reading it is cheaper than a new connection.
+        /// Exits: `ended`.
+        case draining(since: UInt64)
+        /// Nothing reaches the handler any more but `finished`.
+        case ended(LocalEnd)
+    }
+
+    /// What becomes of body bytes that libcurl has.
+    enum Reception {
+        /// They go to the handler.
+        case flowing
+        /// The handler paused, but libcurl has not come with more yet.
+        case pausing
+        /// The handler paused, and libcurl holds a piece back and reads no more.
+        case held
+    }
+
+    /// Bodies of refused responses up to this size are read to keep the connection.
+    static let maxDrainedBytes: Int64 = 16 * 1024
+    /// Beyond any limit that a request can name.
+    static let unlimited = Int64.max
+
+    let id: TransferID
+    let request: TransferRequest
+    let handler: any TransferHandler
+    let easy: EasyHandle
+    let timers: TimerBoard
+    let startedAt: UInt64
+
+    var phase = Phase.connecting
+    var reception = Reception.flowing
+    var collector: HeadCollector
+    var framing = BodyFraming.none
+    var bytesDelivered: Int64 = 0
+    /// Body bytes that came, delivered or not; the measure of speed.
+    var bytesReceived: Int64 = 0
+    /// Whether the peer announced more than the limit, so that reaching the limit is the end.
+    var cutsAtLimit = false
+    var speedWindow = (start: UInt64(0), bytes: Int64(0))
+    var upload: Upload
+    /// Addresses of the current hop that were refused, and sockets of it that were opened.
+    var refusedAddress: String?
+    var openedSockets = 0
+
+    init(id: TransferID, request: TransferRequest, handler: any TransferHandler, easy: EasyHandle, timers: TimerBoard) {
+        self.id = id
+        self.request = request
+        self.handler = handler
+        self.easy = easy
+        self.timers = timers
+        self.startedAt = monotonicNanoseconds()
+        self.upload = Upload(request.body)
+        self.collector = HeadCollector(followsRedirects: request.maxRedirects > 0, limitBytes: request.maxHeadBytes)
+    }
+
+    /// Ends the transfer from within a callback; libcurl then reports an error, which `close` knows not to believe.
+    func abort(_ end: LocalEnd) -> Int {
+        phase = .ended(end)
+        return Int(CURL_WRITEFUNC_ERROR)
+    }
+
+    func violation(_ message: String) -> LocalEnd {
+        .failed(.protocolViolation(TransferError.Detail(code: 0, message: message)))
+    }
+}
+
+// The response.
+extension Transfer {
+    /// Takes one header line (CURLOPT_HEADERFUNCTION).
+    func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
+        switch phase {
+        case .connecting, .waiting, .redirecting: break
+        // What comes after the final head are trailers, which are no part of it (RFC 9110 §6.5).
+        case .body, .draining: return line.count
+        case .ended: return Int(CURL_WRITEFUNC_ERROR)
+        }
+        switch collector.take(line) {
+        case .more:
+            return line.count
+        case .informational:
+            waitForPeer()
+            return line.count
+        case .redirect:
+            refusedAddress = nil
+            openedSockets = 0
+            phase = .redirecting(since: monotonicNanoseconds())
+            return line.count
+        case .violation(let message):
+            return abort(violation(message))
+        case .final:
+            return receiveFinalHead() ? line.count : Int(CURL_WRITEFUNC_ERROR)
+        }
+    }
+
+    /// Shows the head to the handler; false if the transfer is to end.
+    private func receiveFinalHead() -> Bool {
+        framing = collector.framing(isHead: request.method == "HEAD")
+        let head = ResponseHead(
+            status: collector.status,
+            version: collector.version,
+            effectiveURL: easy.string(CURLINFO_EFFECTIVE_URL),
+            headers: collector.headers,
+            remoteAddress: easy.string(CURLINFO_PRIMARY_IP),
+            remotePort: easy.integer(CURLINFO_PRIMARY_PORT),
+            redirectCount: easy.integer(CURLINFO_REDIRECT_COUNT),
+            bodyFraming: framing
+        )
+        switch handler.head(head) {
+        case .accept(let limit):
+            accept(limit)
+        case .refuse:
+            refuse()
+        }
+        if case .ended = phase { return false }
+        return true
+    }
+
+    private func accept(_ limit: Int64?) {
+        let remaining = limit.map { max(0, $0) } ?? Self.unlimited
+        if case .contentLength(let length) = framing, length > remaining { cutsAtLimit = true }
+        if cutsAtLimit && remaining == 0 {
+            phase = .ended(.surplus)
+            return
+        }
+        phase = .body(remaining: remaining)
+        startSpeedWindow(at: monotonicNanoseconds())
+    }
+
+    private func refuse() {
+        let isSmall =
+            switch framing {
+            case .none: true
+            case .contentLength(let length): length <= Self.maxDrainedBytes
+            case .chunked, .untilClose: false
+            }
+        // With an upload under way the peer may read for long before its answer ends.
+        guard isSmall, upload.isNone else {
+            phase = .ended(.refused)
+            return
+        }
+        let now = monotonicNanoseconds()
+        phase = .draining(since: now)
+        armPeerTimer(since: now)
+    }
+
+    /// Takes a piece of the body (CURLOPT_WRITEFUNCTION). No allocation and no lock here: this is where all bytes pass.
+    func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard !bytes.isEmpty else { return 0 }
+        switch phase {
+        case .body(let remaining):
+            guard case .flowing = reception else {
+                reception = .held
+                return Int(CURL_WRITEFUNC_PAUSE)
+            }
+            return deliver(bytes, remaining)
+        case .draining:
+            bytesReceived += Int64(bytes.count)
+            return bytesReceived <= Self.maxDrainedBytes ? bytes.count : abort(.refused)
+        case .connecting, .waiting, .redirecting:
+            return abort(violation("body bytes came before a final response head"))
+        case .ended:
+            return Int(CURL_WRITEFUNC_ERROR)
+        }
+    }
+
+    private func deliver(_ bytes: UnsafeRawBufferPointer, _ remaining: Int64) -> Int {
+        let count = min(Int64(bytes.count), remaining)
+        bytesReceived += Int64(bytes.count)
+        if count > 0 {
+            bytesDelivered += count
+            switch handler.body(UnsafeRawBufferPointer(rebasing: bytes[..<Int(count)])) {
+            case .proceed: break
+            case .pause: reception = .pausing
+            case .stop: return abort(.stopped)
+            }
+        }
+        let left = remaining == Self.unlimited ? remaining : remaining - count
+        if count < bytes.count || (cutsAtLimit && left == 0) { return abort(.surplus) }
+        phase = .body(remaining: left)
+        return bytes.count
+    }
+
+    /// Goes on after a pause; the code is not OK if the transfer has to end now.
+    func resume() -> CURLcode {
+        var isPausedInCurl = upload.isPaused
+        if case .held = reception { isPausedInCurl = true }
+        reception = .flowing
+        upload.isPaused = false
+        let now = monotonicNanoseconds()
+        switch phase {
+        case .waiting: waitForPeer()
+        case .body: startSpeedWindow(at: now)
+        case .connecting, .redirecting, .draining, .ended: break
+        }
+        return isPausedInCurl ? easy.pause(CURLPAUSE_CONT) : CURLE_OK
+    }
+}
+
+// The request.
+extension Transfer {
+    /// A connection stands, and the request is about to go out on it (CURLOPT_PREREQFUNCTION): each hop, also on a
+    /// reused connection, whose address may have been opened under other rules.
+    func beforeRequest(to address: String) -> Bool {
+        if case .ended = phase { return false }
+        if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
+            phase = .ended(.failed(refusal(of: address)))
+            return false
+        }
+        waitForPeer()
+        return true
+    }
+
+    /// Asked before a socket is opened (CURLOPT_OPENSOCKETFUNCTION), so that not even a SYN reaches a refused address.
+    func mayConnect(to address: String) -> Bool {
+        if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
+            refusedAddress = address
+            return false
+        }
+        openedSockets += 1
+        return true
+    }
+
+    func refusal(of address: String) -> TransferError {
+        .refusedAddress(TransferError.Detail(code: 0, message: "the address \(address) is not allowed"))
+    }
+
+    /// Fills libcurl's send buffer (CURLOPT_READFUNCTION).
+    func fillUpload(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        if case .ended = phase { return Int(CURL_READFUNC_ABORT) }
+        if case .waiting = phase { waitForPeer() }
+        switch upload.read(into: buffer) {
+        case .bytes(let count): return count
+        case .end: return 0
+        case .pause: return Int(CURL_READFUNC_PAUSE)
+        case .abort:
+            let detail = TransferError.Detail(code: 0, message: "the request body's source gave up")
+            phase = .ended(.failed(.sendFailed(detail)))
+            return Int(CURL_READFUNC_ABORT)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import CLibpq
+import Glibc
+
+extension PostgresConnection {
+    /// Sends a notification to whoever listens on the channel, when the transaction commits.
+    ///
+    /// - Parameter payload: At most 7,999 bytes; the server refuses more.
+    public func notify(
+        channel: String,
+        payload: String = "",
+        deadline: ContinuousClock.Instant? = nil
+    ) async throws {
+        try await query("SELECT pg_notify(\(channel), \(payload))", deadline: deadline)
+    }
+
+    /// Waits until a notification is there, and returns all that are; none, if it got `deadline` first.
+    ///
+    /// The connection's thread waits meanwhile, so that only a listener's own connection should be asked.
+    func notifications(until deadline: ContinuousClock.Instant) async throws -> [PostgresNotification] {
+        try await interruptible { statement throws in
+            let handle = try ready()
+            while true {
+                var found: [PostgresNotification] = []
+                while let notification = handle.nextNotification() {
+                    found.append(notification)
+                }
+                if !found.isEmpty { return found }
+                switch Polling.wait(for: handle.socket, events: POLLIN, flag: interruption.flag, until: deadline) {
+                case .ready:
+                    guard handle.consumeInput(), !handle.isBad else {
+                        throw broken(handle, kind: .lost, message: handle.errorMessage, outcome: .none)
+                    }
+                case .flagged:
+                    interruption.flag.lower()
+                    if interruption.isCancelled(statement: statement) { throw CancellationError() }
+                case .timedOut:
+                    return []
+                }
+            }
+        }
+    }
+}

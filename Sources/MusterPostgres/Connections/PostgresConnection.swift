@@ -1,0 +1,108 @@
+import CLibpq
+public import Logging
+import Synchronization
+
+/// One connection to PostgreSQL.
+///
+/// The actor runs on a thread of its own, where libpq may wait without holding up any thread of Swift's pool. One
+/// statement runs at a time; who shares a connection among tasks shares its transaction too, so take one from a
+/// `PostgresPool` instead. Notices of the server go to the log at debug level.
+public actor PostgresConnection {
+    private nonisolated let thread: ConnectionThread
+    nonisolated let interruption: Interruption
+    nonisolated let condition = ConnectionCondition()
+    nonisolated let logger: Logger
+    /// What the connection was opened with.
+    public nonisolated let configuration: PostgresConfiguration
+
+    /// `nil` once the connection is closed or broken.
+    var handle: ConnectionHandle?
+    var statements: StatementCache
+    /// How the connection is being used, as far as a statement's fate depends on it.
+    var usage = Usage.statements
+
+    enum Usage: Equatable {
+        /// Single statements, or transactions that the caller runs by hand. Exits to any other.
+        case statements
+        /// Within `withTransaction`, before COMMIT is sent: a lost connection means a rollback. Exits to `statements`.
+        case transaction
+        /// A COPY takes rows; only `copyIn` may use the connection. Exits to what it was before.
+        case copy(withinTransaction: Bool)
+    }
+
+    /// The connection's thread is its executor.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+
+    private init(_ configuration: PostgresConfiguration, logger: Logger) throws {
+        thread = try ConnectionThread()
+        do {
+            interruption = try Interruption()
+        } catch {
+            thread.stop()
+            throw error
+        }
+        self.configuration = configuration
+        self.logger = logger
+        statements = StatementCache(limit: configuration.preparedStatementLimit)
+    }
+
+    deinit {
+        thread.stop()
+    }
+
+    /// Connects to the first server of the configuration that lets us in.
+    ///
+    /// - Parameter deadline: When to give up; by default `connectTimeout` for each host.
+    /// - Throws: `PostgresError.connection`, or `CancellationError`. Name resolution cannot be interrupted.
+    public static func open(
+        _ configuration: PostgresConfiguration,
+        logger: Logger = Logger(label: "muster.postgres"),
+        deadline: ContinuousClock.Instant? = nil
+    ) async throws -> PostgresConnection {
+        let targets = try ConnectionTarget.all(of: configuration)
+        let connection = try PostgresConnection(configuration, logger: logger)
+        try await connection.connect(to: targets, deadline: deadline)
+        return connection
+    }
+
+    /// Closes the connection. What runs in it at the time has ended before, since statements run one after the other.
+    public func close() {
+        handle = nil
+        condition.set(.broken)
+    }
+
+    /// Whether the connection can still be used, as far as is known without asking the server.
+    public nonisolated var isOpen: Bool { condition.current != .broken }
+
+    /// The process of the server behind this connection, as `pg_backend_pid()` says.
+    public var backendPID: Int32? { handle?.backendPID }
+}
+
+/// What is known of a connection without going to its thread.
+final class ConnectionCondition: Sendable {
+    enum Condition: Sendable {
+        /// It can be lent.
+        case idle
+        /// A transaction is open, or failed and not yet rolled back.
+        case inTransaction
+        /// It works, but leads to a server that cannot take writes any more: it should be given up once it is free.
+        case retiring
+        /// It is closed.
+        case broken
+    }
+
+    private let state = Mutex(Condition.idle)
+
+    var current: Condition { state.withLock { $0 } }
+
+    /// Notes a change. Neither broken nor retiring ever heals.
+    func set(_ new: Condition) {
+        state.withLock { state in
+            switch state {
+            case .idle, .inTransaction: state = new
+            case .retiring: if new == .broken { state = new }
+            case .broken: break
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+public import Logging
+
+/// What a listener hears.
+public enum PostgresListenerEvent: Sendable, Hashable {
+    /// Listening has begun: what is notified from now on will be heard. Look once at what was there before.
+    case listening
+    /// The connection had been lost and is there again: notifications may have been missed, so look again (fault F14).
+    case reconnected
+    /// A notification.
+    case notification(PostgresNotification)
+}
+
+/// Listens to channels on a connection of its own, and connects again, with backoff, whenever that is lost.
+///
+///     for await event in PostgresListener(configuration, channels: ["work"]) { … }
+///
+/// It works only while it is asked for the next event: there is no task to be stopped. The sequence ends when the task
+/// that iterates is cancelled. A server that hangs is noticed by a small query every `checkInterval`.
+public struct PostgresListener: AsyncSequence, Sendable {
+    /// What the sequence yields.
+    public typealias Element = PostgresListenerEvent
+    /// Failures are survived, not thrown.
+    public typealias Failure = Never
+
+    private let configuration: PostgresConfiguration
+    private let channels: [String]
+    private let backoff: PostgresBackoff
+    private let checkInterval: Duration
+    private let timing: PostgresTiming
+    private let logger: Logger
+
+    /// Prepares to listen; nothing happens before the first event is asked for.
+    public init(
+        _ configuration: PostgresConfiguration,
+        channels: [String],
+        backoff: PostgresBackoff = .connecting,
+        checkInterval: Duration = .seconds(15),
+        timing: PostgresTiming = .system,
+        logger: Logger = Logger(label: "muster.postgres")
+    ) {
+        self.configuration = configuration
+        self.channels = channels
+        self.backoff = backoff
+        self.checkInterval = checkInterval
+        self.timing = timing
+        self.logger = logger
+    }
+
+    /// Starts listening, with a connection of its own for each iterator.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(listener: self)
+    }
+
+    /// The iterator over events. Dropping it closes the connection.
+    public struct Iterator: AsyncIteratorProtocol {
+        private enum State {
+            /// Not connected; so many attempts failed since the connection was there. Exits: `connected`.
+            case disconnected(failures: Int)
+            /// Listening. Exits: `disconnected`.
+            case connected(PostgresConnection)
+        }
+
+        private let listener: PostgresListener
+        private var state = State.disconnected(failures: 0)
+        private var wasConnected = false
+        private var heard: [PostgresNotification] = []
+        private var nextHeard = 0
+
+        fileprivate init(listener: PostgresListener) {
+            self.listener = listener
+        }
+
+        /// Waits for the next event; `nil` when the task is cancelled.
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> PostgresListenerEvent? {
+            while true {
+                if nextHeard < heard.count {
+                    defer { nextHeard += 1 }
+                    return .notification(heard[nextHeard])
+                }
+                guard !Task.isCancelled else { return nil }
+                switch state {
+                case .disconnected(let failures):
+                    if let event = await connect(failures: failures) { return event }
+                case .connected(let connection):
+                    await listen(connection)
+                }
+            }
+        }
+
+        /// Waits for the next event; `nil` when the task is cancelled.
+        public mutating func next() async -> PostgresListenerEvent? {
+            await next(isolation: nil)
+        }
+
+        private nonisolated(nonsending) mutating func connect(failures: Int) async -> PostgresListenerEvent? {
+            let timing = listener.timing
+            if failures > 0 {
+                let delay = listener.backoff.delay(afterFailures: failures, random: timing.random())
+                do {
+                    try await timing.sleep(timing.now() + delay)
+                } catch {
+                    return nil
+                }
+            }
+            do {
+                let connection = try await PostgresConnection.open(listener.configuration, logger: listener.logger)
+                for channel in listener.channels {
+                    try await connection.query("LISTEN \(identifier: channel)")
+                }
+                state = .connected(connection)
+            } catch {
+                state = .disconnected(failures: failures + 1)
+                if !Task.isCancelled {
+                    listener.logger.warning("PostgreSQL listener cannot connect", metadata: [LogKey.error: "\(error)"])
+                }
+                return nil
+            }
+            defer { wasConnected = true }
+            return wasConnected ? .reconnected : .listening
+        }
+
+        private nonisolated(nonsending) mutating func listen(_ connection: PostgresConnection) async {
+            do {
+                heard = try await connection.notifications(until: .now + listener.checkInterval)
+                nextHeard = 0
+                if heard.isEmpty {
+                    // Silence may mean that nobody notified, or that nobody is there.
+                    let deadline = ContinuousClock.now + listener.configuration.connectTimeout
+                    try await connection.query("SELECT 1", deadline: deadline)
+                }
+            } catch {
+                guard !Task.isCancelled else { return }
+                listener.logger.warning("PostgreSQL listener lost its connection", metadata: [LogKey.error: "\(error)"])
+                await connection.close()
+                // Not at once, in case that the server takes connections only to drop them.
+                state = .disconnected(failures: 1)
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+public import Logging
+import Synchronization
+
+/// A bounded number of connections, opened when they are needed and lent in the order of asking.
+///
+/// It has no task of its own: who needs a connection opens it. `shutdown()` waits until all are back and closed.
+public final class PostgresPool: Sendable {
+    /// The limits of a pool.
+    public struct Limits: Sendable {
+        /// How many connections stay open although nobody uses them.
+        public var minimumConnections = 0
+        /// How many connections there are at most.
+        public var maximumConnections = 8
+        /// How many callers may wait at once; the next is refused.
+        public var maximumWaiters = 10_000
+        /// After how long unused a connection beyond the minimum is closed (looked at when another one comes back).
+        public var idleTimeout: Duration = .seconds(300)
+        /// How long a caller waits for a connection if it names no deadline.
+        public var acquireTimeout: Duration = .seconds(10)
+        /// The delays between attempts to connect while they fail.
+        public var connectBackoff = PostgresBackoff.connecting
+        /// The delays before a transaction that lost against another is run again.
+        public var transactionBackoff = PostgresBackoff.transactions
+
+        /// The default limits, with another number of connections.
+        public init(maximumConnections: Int = 8) {
+            self.maximumConnections = maximumConnections
+        }
+    }
+
+    /// What is lent: a connection and its number in the state machine.
+    struct Loan: Sendable {
+        let id: PoolStateMachine.ConnectionID
+        let connection: PostgresConnection
+    }
+
+    enum Word: Sendable {
+        /// Here is a connection.
+        case use(Loan)
+        /// Ask again.
+        case askAgain
+        /// There will be none.
+        case fail(PostgresError)
+    }
+
+    struct State {
+        var machine: PoolStateMachine
+        /// Connections that nobody uses.
+        var idle: [PoolStateMachine.ConnectionID: PostgresConnection] = [:]
+        var waiting: [PoolStateMachine.Ticket: CheckedContinuation<Word, Never>] = [:]
+        /// Words for waiters that were on their way to waiting.
+        var early: [PoolStateMachine.Ticket: Word] = [:]
+        var drained: [CheckedContinuation<Void, Never>] = []
+        /// Why connecting failed last, for those whose time runs out meanwhile.
+        var lastFailure: PostgresError?
+    }
+
+    let state: Mutex<State>
+    let limits: Limits
+    let timing: PostgresTiming
+    let logger: Logger
+    private let configuration: PostgresConfiguration
+
+    /// Makes an empty pool.
+    public init(
+        _ configuration: PostgresConfiguration,
+        limits: Limits = Limits(),
+        timing: PostgresTiming = .system,
+        logger: Logger = Logger(label: "muster.postgres")
+    ) {
+        self.configuration = configuration
+        self.limits = limits
+        self.timing = timing
+        self.logger = logger
+        let machine = PoolStateMachine(
+            limits: .init(
+                minimum: limits.minimumConnections,
+                maximum: max(1, limits.maximumConnections),
+                waiters: limits.maximumWaiters,
+                idleTimeout: limits.idleTimeout,
+                backoff: limits.connectBackoff
+            )
+        )
+        state = Mutex(State(machine: machine))
+    }
+
+    /// How many connections there are, including those that are being opened.
+    public var connectionCount: Int { state.withLock { $0.machine.connectionCount } }
+    /// How many callers wait for a connection.
+    public var waiterCount: Int { state.withLock { $0.machine.waiterCount } }
+
+    /// Lends no more connections, waits until all that are lent are back, and closes them. May be called repeatedly.
+    public func shutdown() async {
+        let (closing, waking) = state.withLock { state in
+            let effect = state.machine.shutDown()
+            let closing = effect.close.compactMap { state.idle.removeValue(forKey: $0) }
+            let waking = effect.fail.compactMap { state.tell($0, .fail(.shutDown)) }
+            return (closing, waking)
+        }
+        waking.forEach { $0.resume() }
+        for connection in closing {
+            await connection.close()
+        }
+        await withCheckedContinuation { continuation in
+            let isDrained = state.withLock { state in
+                if !state.machine.isDrained { state.drained.append(continuation) }
+                return state.machine.isDrained
+            }
+            if isDrained { continuation.resume() }
+        }
+    }
+
+    // MARK: Lending
+
+    private enum Step {
+        case use(Loan)
+        case open(PoolStateMachine.ConnectionID)
+        case wait(until: ContinuousClock.Instant)
+        case fail(any Error)
+    }
+
+    /// Waits for a connection.
+    func acquire(deadline: ContinuousClock.Instant?) async throws -> Loan {
+        try Task.checkCancellation()
+        let deadline = deadline ?? timing.now() + limits.acquireTimeout
+        let ticket = state.withLock { $0.machine.makeTicket() }
+        while true {
+            switch nextStep(ticket, deadline: deadline) {
+            case .use(let loan): return loan
+            case .fail(let error): throw error
+            case .open(let id):
+                if let loan = try await open(id, deadline: deadline) { return loan }
+            case .wait(let until):
+                switch await wait(ticket, until: until) {
+                case .use(let loan): return loan
+                case .askAgain: break
+                case .fail(let error): throw error
+                }
+            }
+        }
+    }
+
+    /// Decides under one lock whether a waiter got something, gives up, or goes on: a connection that was handed to it
+    /// while it was about to give up would otherwise belong to nobody.
+    private func nextStep(_ ticket: PoolStateMachine.Ticket, deadline: ContinuousClock.Instant) -> Step {
+        let now = timing.now()
+        let isCancelled = Task.isCancelled
+        let (step, waking) = state.withLock { state -> (Step, [Wakeup]) in
+            switch state.early.removeValue(forKey: ticket) {
+            case .use(let loan): return (.use(loan), [])
+            case .fail(let error): return (.fail(error), [])
+            case .askAgain, nil: break
+            }
+            guard !isCancelled, now < deadline else {
+                let waking = state.machine.leave(ticket, now: now).compactMap { state.tell($0, .askAgain) }
+                if isCancelled { return (.fail(CancellationError()), waking) }
+                // Who waited for a server that is down wants to know that, rather than that no connection was free.
+                return (.fail(state.lastFailure ?? .deadlineExceeded(.waitingForConnection)), waking)
+            }
+            switch state.machine.ask(ticket, now: now) {
+            case .use(let id):
+                guard let connection = state.idle.removeValue(forKey: id) else {
+                    return (.fail(PostgresError.shutDown), [])
+                }
+                return (.use(Loan(id: id, connection: connection)), [])
+            case .open(let id): return (.open(id), [])
+            case .wait(let until): return (.wait(until: min(until ?? deadline, deadline)), [])
+            case .refuse: return (.fail(PostgresError.misuse(.tooManyWaiters)), [])
+            case .shutDown: return (.fail(PostgresError.shutDown), [])
+            }
+        }
+        waking.forEach { $0.resume() }
+        return step
+    }
+
+    /// Opens a connection for whoever asked. `nil` when that failed and may be tried again.
+    private func open(_ id: PoolStateMachine.ConnectionID, deadline: ContinuousClock.Instant) async throws -> Loan? {
+        let connection: PostgresConnection
+        do {
+            connection = try await PostgresConnection.open(configuration, logger: logger, deadline: deadline)
+        } catch let error as PostgresError {
+            let failure: PoolStateMachine.OpenFailure = error.isPermanentForConnecting ? .permanent : .temporary
+            logger.warning("PostgreSQL cannot be reached", metadata: [LogKey.error: "\(error)"])
+            openFailed(id, failure, error)
+            if failure == .permanent { throw error }
+            return nil
+        } catch {
+            openFailed(id, .abandoned, nil)
+            throw error
+        }
+        let now = timing.now()
+        let (effect, waking) = state.withLock { state in
+            let effect = state.machine.opened(id, now: now)
+            state.lastFailure = nil
+            switch effect {
+            case .use(let wake): return (effect, wake.compactMap { state.tell($0, .askAgain) })
+            case .close: return (effect, state.takeDrained())
+            }
+        }
+        waking.forEach { $0.resume() }
+        switch effect {
+        case .use: return Loan(id: id, connection: connection)
+        case .close:
+            await connection.close()
+            throw PostgresError.shutDown
+        }
+    }
+
+    private func openFailed(
+        _ id: PoolStateMachine.ConnectionID,
+        _ failure: PoolStateMachine.OpenFailure,
+        _ error: PostgresError?
+    ) {
+        let now = timing.now()
+        let random = timing.random()
+        let waking = state.withLock { state in
+            if let error { state.lastFailure = error }
+            let effect = state.machine.openFailed(id, failure, now: now, random: random)
+            let waking =
+                switch effect {
+                case .wake(let tickets): tickets.compactMap { state.tell($0, .askAgain) }
+                case .fail(let tickets): tickets.compactMap { state.tell($0, .fail(error ?? .shutDown)) }
+                }
+            return waking + state.takeDrained()
+        }
+        waking.forEach { $0.resume() }
+    }
+
+    /// Waits for a word, until an instant, or the task's cancellation; both end as `askAgain`.
+    private func wait(_ ticket: PoolStateMachine.Ticket, until: ContinuousClock.Instant) async -> Word {
+        await withTaskGroup(of: Word.self) { group in
+            group.addTask { await self.word(for: ticket) }
+            group.addTask { [timing] in
+                // Cancelled or not, the other task is told to stop waiting below.
+                try? await timing.sleep(until)
+                return .askAgain
+            }
+            var word = Word.askAgain
+            for await next in group {
+                // A connection that was handed over while time ran out must not be lost, hence both words are heard.
+                switch next {
+                case .use, .fail: word = next
+                case .askAgain: break
+                }
+                group.cancelAll()
+            }
+            return word
+        }
+    }
+
+    private func word(for ticket: PoolStateMachine.Ticket) async -> Word {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let early = state.withLock { state -> Word? in
+                    if let word = state.early.removeValue(forKey: ticket) { return word }
+                    if Task.isCancelled { return .askAgain }
+                    state.waiting[ticket] = continuation
+                    return nil
+                }
+                if let early { continuation.resume(returning: early) }
+            }
+        } onCancel: {
+            let continuation = state.withLock { $0.waiting.removeValue(forKey: ticket) }
+            continuation?.resume(returning: .askAgain)
+        }
+    }
+
+    /// Takes a connection back. An open transaction is rolled back first.
+    func release(_ loan: Loan) async {
+        if loan.connection.condition.current == .inTransaction {
+            await loan.connection.rollBack()
+        }
+        let isUsable = loan.connection.condition.current == .idle
+        let now = timing.now()
+        let (closing, waking) = state.withLock { state in
+            var closing: [PostgresConnection] = []
+            var waking: [Wakeup] = []
+            switch state.machine.released(loan.id, isUsable: isUsable, now: now) {
+            case .hand(let ticket):
+                if let wakeup = state.tell(ticket, .use(loan)) { waking.append(wakeup) }
+            case .keep:
+                state.idle[loan.id] = loan.connection
+            case .close(let wake):
+                closing.append(loan.connection)
+                waking = wake.compactMap { state.tell($0, .askAgain) }
+            }
+            closing += state.machine.expire(now: now).compactMap { state.idle.removeValue(forKey: $0) }
+            return (closing, waking)
+        }
+        waking.forEach { $0.resume() }
+        for connection in closing {
+            await connection.close()
+        }
+        // Only now, so that a shutdown is over when the last connection is closed.
+        state.withLock { $0.takeDrained() }.forEach { $0.resume() }
+    }
+}
+
+extension PostgresPool {
+    /// A continuation and what to resume it with, carried out of the lock.
+    struct Wakeup: Sendable {
+        let resume: @Sendable () -> Void
+    }
+}
+
+extension PostgresPool.State {
+    /// Says a word to a waiter. If it is not waiting yet, it finds the word when it gets there.
+    mutating func tell(_ ticket: PoolStateMachine.Ticket, _ word: PostgresPool.Word) -> PostgresPool.Wakeup? {
+        guard let continuation = waiting.removeValue(forKey: ticket) else {
+            early[ticket] = word
+            return nil
+        }
+        return PostgresPool.Wakeup { continuation.resume(returning: word) }
+    }
+
+    /// Those who wait for the end of a shutdown, once it has come.
+    mutating func takeDrained() -> [PostgresPool.Wakeup] {
+        guard machine.isDrained else { return [] }
+        defer { drained = [] }
+        return drained.map { continuation in PostgresPool.Wakeup { continuation.resume() } }
+    }
+}
+
+extension PostgresError {
+    /// Whether connecting again with the same settings cannot succeed.
+    var isPermanentForConnecting: Bool {
+        guard case .connection(let connection) = self else { return false }
+        if connection.kind == .badConfiguration { return true }
+        // Class 28 is a refused login; 3D000 is a database, and 42704 a setting, that does not exist.
+        guard let code = connection.sqlState?.code else { return false }
+        return code.hasPrefix("28") || code == "3D000"
+    }
+}

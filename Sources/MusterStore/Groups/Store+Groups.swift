@@ -1,0 +1,125 @@
+public import MusterCore
+import MusterPostgres
+
+/// What can be asked of a group or of some of its tasks.
+public enum TaskVerb: Sendable {
+    /// Stop fetching and keep the bytes.
+    case pause
+    /// Go on.
+    case resume
+    /// End and drop what is unfinished (I13).
+    case cancel
+    /// Put failed tasks back with what they had.
+    case retry
+}
+
+extension Store {
+    /// Creates a group with its first tasks, all or nothing; seals it if wished.
+    ///
+    /// - Parameter upload: tasks staged before, or `nil` for none.
+    /// - Returns: the group. A repetition with the same creation key gets the group of the first time (I10).
+    public func createGroup(_ creation: GroupCreation, upload: Int64?) async throws -> GroupRecord {
+        let name = try await transaction { connection in
+            let rows = try await connection.query(
+                """
+                INSERT INTO groups (name, sink, priority, weight, max_connections, metadata, creation_key, served)
+                VALUES (\(creation.name), \(creation.sink), \(creation.priority), \(creation.weight),
+                    \(creation.maxConnections), \(creation.metadata.map { PostgresJSON($0) }), \(creation.creationKey),
+                    -- A new group starts level with those that are being served, not ahead of them by all that they had.
+                    coalesce((SELECT min(served) FROM groups
+                        WHERE sink = \(creation.sink) AND state IN ('open', 'sealed') AND desired = 'run'), 0))
+                ON CONFLICT (name) DO NOTHING RETURNING id
+                """)
+            guard let id = try rows.first?.decode("id", as: GroupID.self) else {
+                let before = try await connection.query("SELECT creation_key FROM groups WHERE name = \(creation.name)")
+                let key = try before.first?.decode("creation_key", as: String?.self) ?? nil
+                guard let key, key == creation.creationKey else { throw Refusal.groupExists(creation.name) }
+                return creation.name
+            }
+            if let upload { _ = try await Self.add(upload, to: id, firstChunk: policy.firstChunk, on: connection) }
+            if creation.isSealed { _ = try await connection.query("SELECT seal_group(\(id))::text") }
+            return creation.name
+        }
+        return try await group(name)
+    }
+
+    /// One group.
+    public func group(_ name: String) async throws -> GroupRecord {
+        let rows = try await query("SELECT \(GroupRecord.columns) FROM groups g WHERE g.name = \(name)")
+        guard let row = rows.first else { throw Refusal.noSuchGroup(name) }
+        return try GroupRecord(row)
+    }
+
+    /// A page of groups, by name.
+    public func groups(state: GroupState?, after: String?, limit: Int32) async throws -> [GroupRecord] {
+        try await query(
+            """
+            SELECT \(GroupRecord.columns) FROM groups g
+            WHERE (\(state?.rawValue)::text IS NULL OR g.state = \(state?.rawValue))
+                AND (\(after)::text IS NULL OR g.name > \(after)) ORDER BY g.name LIMIT \(limit)
+            """
+        ).map(GroupRecord.init)
+    }
+
+    /// Seals a group.
+    public func seal(_ name: String) async throws -> GroupRecord {
+        let id = try await groupID(name)
+        _ = try await query("SELECT seal_group(\(id))::text")
+        return try await group(name)
+    }
+
+    /// Applies a verb to a group, or to the tasks with these keys; keys that don't exist are refused.
+    public func apply(_ verb: TaskVerb, to name: String, keys: [String]?) async throws -> GroupRecord {
+        let id = try await groupID(name)
+        if let keys { try await checkKeys(keys, of: id) }
+        switch verb {
+        case .pause: _ = try await query("SELECT pause_group(\(id), \(keys))::text")
+        case .resume: _ = try await query("SELECT resume_group(\(id), \(keys))::text")
+        case .cancel: _ = try await query("SELECT cancel_group(\(id), \(keys))::text")
+        case .retry:
+            do {
+                _ = try await query("SELECT retry_group(\(id), \(keys))")
+            } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
+                throw Refusal.destinationTaken(name, line: nil)
+            }
+        }
+        return try await group(name)
+    }
+
+    /// Forgets a group, or the tasks with these keys.
+    public func remove(_ name: String, keys: [String]?, deletingFiles: Bool) async throws {
+        let id = try await groupID(name)
+        if let keys { try await checkKeys(keys, of: id) }
+        _ = try await query("SELECT remove_tasks(\(id), \(keys), \(deletingFiles))")
+    }
+
+    func groupID(_ name: String) async throws -> GroupID {
+        guard let row = try await query("SELECT id FROM groups WHERE name = \(name)").first else {
+            throw Refusal.noSuchGroup(name)
+        }
+        return try row.decode("id")
+    }
+
+    private func checkKeys(_ keys: [String], of group: GroupID) async throws {
+        let missing = try await query(
+            """
+            SELECT key FROM unnest(\(keys)) AS key
+            WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.group_id = \(group) AND t.key = key) LIMIT 1
+            """)
+        if let key = try missing.first?.decode("key", as: String.self) { throw Refusal.noSuchTask(key) }
+    }
+
+    /// Runs a transaction that may be repeated, also when nobody knows whether it was committed (fault F6).
+    func transaction<Answer: Sendable>(
+        _ body: @Sendable (PostgresConnection) async throws -> Answer
+    ) async throws -> Answer {
+        var tries = 0
+        while true {
+            do {
+                return try await pool.withTransaction(body)
+            } catch let error as PostgresError where tries < 4 && error.outcomeUnknown {
+                tries += 1
+            }
+        }
+    }
+}

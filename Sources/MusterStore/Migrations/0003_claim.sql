@@ -1,0 +1,220 @@
+-- The grant of leases: the one place where a lease comes into being.
+--
+-- One call serves many sessions at once, each with its newest sync and its room. First every lock is taken, then counts are
+-- read by later statements, whose snapshots are newer than the locks: a statement that locks and counts at once grants beyond
+-- a cap (I5).
+CREATE FUNCTION claim_chunks(
+    p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_origin_cap integer, p_session_cap integer
+) RETURNS TABLE (
+    session_id bigint, chunk_id bigint, epoch bigint, kind text, task_id bigint, sink text, path text, version integer,
+    first bigint, last bigint, planned boolean, stream boolean, fenced boolean, resume bigint, crc bigint,
+    size bigint, etag text, last_modified text, expected_size bigint, expected_digests text,
+    source integer, url text, headers text, done_first bigint[], done_last bigint[], done_crc bigint[]
+)
+LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_column
+DECLARE
+    v_ids bigint[];                     -- the sessions that may be granted anything, and how many leases each
+    v_rooms integer[];
+    v_sink text;
+    v_slots bigint[];                   -- a session id for every lease that may be granted, sessions taking turns
+    v_total integer;                    -- how many these were to begin with
+    v_left integer;                     -- how many of them are still free
+    v_groups bigint[];
+    v_group record;
+    v_origin record;
+    v_pass integer;
+    v_group_room integer;
+    v_origin_room integer;
+    v_want integer;
+    v_taken bigint[];
+    v_bytes bigint;
+    v_starts integer;
+    v_granted bigint[] := '{}';
+BEGIN
+    -- 1. The sessions that may be granted anything: alive, not draining, and asking with their newest sync.
+    PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
+    SELECT array_agg(s.id ORDER BY s.id),
+        array_agg(least(r.room, p_session_cap - (SELECT count(*) FROM leases l WHERE l.session_id = s.id))::integer
+            ORDER BY s.id)
+    INTO v_ids, v_rooms
+    FROM unnest(p_sessions, p_sequences, p_rooms) AS r (session_id, sequence, room)
+    JOIN sessions s ON s.id = r.session_id
+    WHERE s.sequence = r.sequence AND NOT s.draining AND s.expires_at > statement_timestamp();
+
+    -- 2. One sink after the other. A sink that is in trouble at one worker may be well at another.
+    FOR v_sink IN
+        SELECT DISTINCT sink FROM sessions s, unnest(s.sinks) AS sink
+        WHERE s.id = ANY (v_ids) AND sink <> ALL (s.parked) ORDER BY sink
+    LOOP
+        SELECT array_agg(r.id ORDER BY turn, r.id) INTO v_slots
+        FROM unnest(v_ids, v_rooms) AS r (id, room)
+        JOIN sessions s ON s.id = r.id AND v_sink = ANY (s.sinks) AND v_sink <> ALL (s.parked)
+        CROSS JOIN generate_series(1, r.room) AS turn;
+        v_total := coalesce(array_length(v_slots, 1), 0);
+        v_left := v_total;
+        CONTINUE WHEN v_left = 0;
+
+        -- 3. Leftovers of cancelled tasks go first: they are quick and free storage.
+        WITH picked AS MATERIALIZED (
+            SELECT id FROM ready_chunks
+            WHERE sink = v_sink AND kind = 'purge' AND status = 'ready' ORDER BY id LIMIT v_left FOR UPDATE SKIP LOCKED
+        ), taken AS MATERIALIZED (
+            DELETE FROM ready_chunks c USING picked p WHERE c.id = p.id RETURNING c.*
+        ), granted AS (
+            INSERT INTO leases (chunk_id, session_id, sync, kind, task_id, group_id, origin_id, source, sink, version,
+                first, last, resume, durable, crc, rank, attempts, deaths, remove_path, remove_size)
+            SELECT t.id, v_slots[t.n], s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version,
+                t.first, t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.remove_path, t.remove_size
+            FROM (SELECT taken.*, row_number() OVER (ORDER BY id) AS n FROM taken) AS t
+            JOIN sessions s ON s.id = v_slots[t.n]
+            RETURNING leases.chunk_id
+        )
+        SELECT array_agg(g.chunk_id) INTO v_taken FROM granted g;
+        IF v_taken IS NOT NULL THEN
+            v_granted := v_granted || v_taken;
+            v_slots := v_slots[array_length(v_taken, 1) + 1:];
+            v_left := v_left - array_length(v_taken, 1);
+        END IF;
+        CONTINUE WHEN v_left = 0;
+
+        -- 4. The groups that have something ready, the most urgent and then the least served first (I15). The lock on the
+        --    group serialises every verb on its tasks and chunks from here on.
+        SELECT array_agg(candidate.id) INTO v_groups FROM (
+            SELECT g.id FROM groups g
+            WHERE g.sink = v_sink AND g.state IN ('open', 'sealed') AND g.desired = 'run'
+                AND EXISTS (SELECT 1 FROM ready_chunks c WHERE c.group_id = g.id AND c.status = 'ready')
+            ORDER BY g.priority DESC, g.served, g.id LIMIT 32
+        ) AS candidate;
+        CONTINUE WHEN v_groups IS NULL;
+        PERFORM o.id FROM origins o
+        WHERE o.id IN (
+            WITH RECURSIVE pair (group_id, origin_id) AS (
+                SELECT g.id, (SELECT min(c.origin_id) FROM ready_chunks c WHERE c.group_id = g.id AND c.status = 'ready')
+                FROM unnest(v_groups) AS g (id)
+                UNION ALL
+                SELECT p.group_id, (
+                    SELECT min(c.origin_id) FROM ready_chunks c
+                    WHERE c.group_id = p.group_id AND c.status = 'ready' AND c.origin_id > p.origin_id)
+                FROM pair p WHERE p.origin_id IS NOT NULL
+            )
+            SELECT origin_id FROM pair WHERE origin_id > 0)
+        ORDER BY o.id FOR NO KEY UPDATE;
+        PERFORM g.id FROM groups g WHERE g.id = ANY (v_groups) ORDER BY g.id FOR NO KEY UPDATE;
+
+        -- 5. Share the room: in a first pass every group of the highest priority gets its part, in a second one whoever has
+        --    more gets the rest.
+        FOR v_pass IN 1..2 LOOP
+            FOR v_group IN
+                SELECT g.id, g.weight, g.max_connections,
+                    g.priority = max(g.priority) OVER () AS is_first,
+                    sum(g.weight) OVER (PARTITION BY g.priority) AS weights
+                FROM groups g
+                WHERE g.id = ANY (v_groups) AND g.state IN ('open', 'sealed') AND g.desired = 'run'
+                ORDER BY g.priority DESC, g.served, g.id
+            LOOP
+                EXIT WHEN v_left = 0;
+                CONTINUE WHEN v_pass = 1 AND NOT v_group.is_first;
+                v_group_room := v_left;
+                IF v_pass = 1 THEN
+                    v_group_room := greatest(1, (v_total * v_group.weight / v_group.weights)::integer);
+                END IF;
+                IF v_group.max_connections IS NOT NULL THEN
+                    v_group_room := least(v_group_room, v_group.max_connections
+                        - (SELECT count(*) FROM leases l WHERE l.group_id = v_group.id AND l.origin_id > 0)::integer);
+                END IF;
+
+                -- The origins that the group has work on, found by leaps through the index. Origin 0 is work that fetches
+                -- nothing and counts against no origin.
+                FOR v_origin IN
+                    WITH RECURSIVE leap (origin_id) AS (
+                        (SELECT min(c.origin_id) FROM ready_chunks c WHERE c.group_id = v_group.id AND c.status = 'ready')
+                        UNION ALL
+                        SELECT (
+                            SELECT min(c.origin_id) FROM ready_chunks c
+                            WHERE c.group_id = v_group.id AND c.status = 'ready' AND c.origin_id > leap.origin_id)
+                        FROM leap WHERE leap.origin_id IS NOT NULL
+                    )
+                    SELECT leap.origin_id AS id, coalesce(o.max_connections, p_origin_cap) AS cap
+                    FROM leap LEFT JOIN origins o ON o.id = leap.origin_id
+                    WHERE leap.origin_id IS NOT NULL AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+                    ORDER BY leap.origin_id
+                LOOP
+                    v_want := least(v_left, CASE WHEN v_origin.id = 0 THEN v_left ELSE v_group_room END);
+                    IF v_origin.id > 0 THEN
+                        SELECT v_origin.cap - count(*) INTO v_origin_room FROM leases l WHERE l.origin_id = v_origin.id;
+                        v_want := least(v_want, v_origin_room);
+                    END IF;
+                    CONTINUE WHEN v_want <= 0;
+
+                    WITH picked AS MATERIALIZED (
+                        SELECT id FROM ready_chunks
+                        WHERE group_id = v_group.id AND origin_id = v_origin.id AND status = 'ready'
+                        ORDER BY rank, id LIMIT v_want FOR UPDATE SKIP LOCKED
+                    ), taken AS MATERIALIZED (
+                        DELETE FROM ready_chunks c USING picked p WHERE c.id = p.id RETURNING c.*
+                    ), granted AS MATERIALIZED (
+                        INSERT INTO leases (chunk_id, session_id, sync, kind, task_id, group_id, origin_id, source, sink,
+                            version, first, last, resume, durable, crc, rank, attempts, deaths)
+                        SELECT t.id, v_slots[t.n], s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink,
+                            t.version, t.first, t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths
+                        FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t
+                        JOIN sessions s ON s.id = v_slots[t.n]
+                        RETURNING leases.chunk_id, leases.task_id, leases.kind, leases.first, leases.last, leases.resume
+                    ), touched AS (
+                        -- A task becomes active with its first lease.
+                        UPDATE tasks t
+                        SET leases = t.leases + n.count, state = 'active',
+                            started_at = coalesce(t.started_at, statement_timestamp())
+                        FROM (SELECT g.task_id, count(*)::integer AS count FROM granted g WHERE g.kind = 'fetch' GROUP BY 1) AS n
+                        JOIN tasks before ON before.id = n.task_id
+                        WHERE t.id = n.task_id
+                        RETURNING (before.state = 'queued')::integer AS starts
+                    )
+                    SELECT array_agg(g.chunk_id),
+                        sum(greatest(65536, coalesce(g.last, g.first + 8388608) - g.resume)),
+                        coalesce((SELECT sum(starts) FROM touched), 0)
+                    INTO v_taken, v_bytes, v_starts
+                    FROM granted g;
+                    CONTINUE WHEN v_taken IS NULL;
+
+                    UPDATE groups g
+                    SET queued = g.queued - v_starts, active = g.active + v_starts, served = g.served + v_bytes / g.weight
+                    WHERE g.id = v_group.id;
+                    v_granted := v_granted || v_taken;
+                    v_slots := v_slots[array_length(v_taken, 1) + 1:];
+                    v_left := v_left - array_length(v_taken, 1);
+                    IF v_origin.id > 0 THEN
+                        v_group_room := v_group_room - array_length(v_taken, 1);
+                    END IF;
+                    EXIT WHEN v_left = 0;
+                END LOOP;
+            END LOOP;
+            EXIT WHEN v_left = 0;
+        END LOOP;
+
+        -- 6. What a session got for this sink is not free for the next one.
+        SELECT array_agg(r.room - coalesce(n.count, 0) ORDER BY r.id) INTO v_rooms
+        FROM unnest(v_ids, v_rooms) AS r (id, room)
+        LEFT JOIN (
+            SELECT l.session_id, count(*)::integer AS count FROM leases l
+            WHERE l.chunk_id = ANY (v_granted) AND l.sink = v_sink GROUP BY 1
+        ) AS n ON n.session_id = r.id;
+    END LOOP;
+
+    RETURN QUERY
+    SELECT l.session_id, l.chunk_id, l.epoch, l.kind, l.task_id, l.sink, coalesce(t.path, l.remove_path, ''), l.version,
+        l.first, l.last, coalesce(t.planned, false), coalesce(t.stream, false), coalesce(t.fenced, false), l.resume, l.crc,
+        coalesce(t.size, l.remove_size), t.etag, t.last_modified, t.expected_size, t.expected_digests::text,
+        l.source, s.url, s.headers::text, d.firsts, d.lasts, d.crcs
+    FROM leases l
+    LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
+    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch'
+    LEFT JOIN LATERAL (
+        SELECT array_agg(d.first ORDER BY d.first) AS firsts, array_agg(d.last ORDER BY d.first) AS lasts,
+            array_agg(d.crc ORDER BY d.first) AS crcs
+        FROM done_chunks d WHERE l.kind = 'finalize' AND d.task_id = l.task_id AND d.version = l.version
+    ) AS d ON true
+    WHERE l.chunk_id = ANY (v_granted);
+END
+$$;

@@ -1,0 +1,177 @@
+public import MusterCore
+import MusterPostgres
+
+/// The introduction of a worker.
+public struct SessionOpening: Sendable {
+    /// The worker's name.
+    public var worker: String
+    /// The version of its program.
+    public var version: String
+    /// Labels as a JSON object.
+    public var labels: String
+    /// Transfers at once.
+    public var slots: Int32
+    /// The sinks that it reaches.
+    public var sinks: [String]
+
+    /// An introduction.
+    public init(worker: String, version: String, labels: String, slots: Int32, sinks: [String]) {
+        self.worker = worker
+        self.version = version
+        self.labels = labels
+        self.slots = slots
+        self.sinks = sinks
+    }
+}
+
+/// What a sync says about its session.
+public struct SessionRenewal: Sendable {
+    /// The session.
+    public var session: SessionID
+    /// The number of the sync.
+    public var sequence: Int64
+    /// The sinks that are in trouble.
+    public var parkedSinks: [String]
+    /// The states of all sinks as a JSON array.
+    public var sinkStatus: String
+    /// Bytes received since the last sync.
+    public var receivedBytes: Int64
+
+    /// A renewal.
+    public init(session: SessionID, sequence: Int64, parkedSinks: [String], sinkStatus: String, receivedBytes: Int64) {
+        self.session = session
+        self.sequence = sequence
+        self.parkedSinks = parkedSinks
+        self.sinkStatus = sinkStatus
+        self.receivedBytes = receivedBytes
+    }
+}
+
+/// What a renewal found.
+public struct RenewedSession: Sendable {
+    /// Whether the sync is the session's newest, and may be granted leases.
+    public let isNewest: Bool
+    /// Whether the worker shall leave.
+    public let isDraining: Bool
+    /// How many leases were given back since the worker never learned of them.
+    public let repaired: Int64
+    /// The leases that the worker holds no longer, whatever it thinks.
+    public let lost: [LeaseName]
+}
+
+/// A live session as it is shown.
+public struct WorkerRecord: Sendable {
+    /// The session.
+    public let session: SessionID
+    /// The worker's name.
+    public let worker: String
+    /// The version of its program.
+    public let version: String
+    /// Labels as a JSON object.
+    public let labels: String
+    /// Transfers at once.
+    public let slots: Int32
+    /// The states of its sinks as a JSON array.
+    public let sinkStatus: String
+    /// Whether it is leaving.
+    public let isDraining: Bool
+    /// Leases that it holds.
+    public let leases: Int64
+    /// Bytes per second lately.
+    public let bytesPerSecond: Int64
+    /// When it was opened.
+    public let openedAt: Timestamp
+    /// When it was last heard of.
+    public let seenAt: Timestamp
+}
+
+extension Store {
+    /// Opens a session.
+    public func openSession(_ opening: SessionOpening, timeToLive: Duration) async throws -> SessionID {
+        // Not repeated when the outcome is unknown: a session that nobody knows of expires by itself, a doubled one does too.
+        let rows = try await queryOnce(
+            """
+            INSERT INTO sessions (worker, version, labels, slots, sinks, expires_at)
+            VALUES (\(opening.worker), \(opening.version), \(PostgresJSON(opening.labels)), \(opening.slots), \(opening.sinks),
+                statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms')
+            RETURNING id
+            """)
+        return try rows[0].decode("id")
+    }
+
+    /// Renews a session by a sync and compares what is held. Returns `nil` when the session is over.
+    ///
+    /// - Parameters:
+    ///   - settled: the sync up to which the worker has every answer, or has given up on it.
+    ///   - held: the leases that the worker holds.
+    public func renew(
+        _ renewal: SessionRenewal, settled: Int64, held: [LeaseName], timeToLive: Duration
+    ) async throws -> RenewedSession? {
+        let rows = try await query(
+            """
+            SELECT is_newest, is_draining, repaired, lost FROM sync_session(\(renewal.session), \(renewal.sequence),
+                \(timeToLive.milliseconds)::bigint * interval '1 ms', \(renewal.parkedSinks),
+                \(PostgresJSON(renewal.sinkStatus)), \(renewal.receivedBytes), \(settled), \(held.map(\.chunk)),
+                \(held.map(\.epoch)), \(policy.firstChunk), \(policy.deaths))
+            """)
+        guard let row = rows.first else { return nil }
+        let lost = try row.decode("lost", as: [Int32]?.self) ?? []
+        return RenewedSession(
+            isNewest: try row.decode("is_newest"), isDraining: try row.decode("is_draining"),
+            repaired: try row.decode("repaired"), lost: lost.map { held[Int($0) - 1] })
+    }
+
+    /// Ends a session whose worker says that all its writes have stopped.
+    public func closeSession(_ session: SessionID) async throws {
+        _ = try await query("SELECT close_session(\(session), \(policy.firstChunk), \(policy.deaths))::text")
+    }
+
+    /// Gives sessions that expired while nobody could renew them another time to live.
+    public func graceExpiredSessions(timeToLive: Duration) async throws {
+        _ = try await query(
+            """
+            UPDATE sessions SET expires_at = statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms'
+            WHERE expires_at < statement_timestamp()
+            """)
+    }
+
+    /// Lets every session expire at once, for a coordinator that knows that no worker has outlived its start.
+    public func expireAllSessions() async throws {
+        _ = try await query("UPDATE sessions SET expires_at = '-infinity'")
+    }
+
+    /// Asks every session of a worker to leave.
+    public func drain(worker: String) async throws {
+        let rows = try await query("UPDATE sessions SET draining = true WHERE worker = \(worker) RETURNING id")
+        guard !rows.isEmpty else { throw Refusal.noSuchWorker(worker) }
+    }
+
+    /// The live sessions.
+    public func workers() async throws -> [WorkerRecord] {
+        try await query(
+            """
+            SELECT s.id, s.worker, s.version, s.labels::text AS labels, s.slots, s.sink_status::text AS sink_status, s.draining,
+                (SELECT count(*) FROM leases l WHERE l.session_id = s.id) AS leases,
+                (decayed(s.rate_bytes, s.rate_at, 0) / 10)::bigint AS rate, s.opened_at, s.seen_at
+            FROM sessions s WHERE s.expires_at > statement_timestamp() ORDER BY s.worker, s.id LIMIT 10000
+            """
+        ).map { row in
+            WorkerRecord(
+                session: try row.decode("id"), worker: try row.decode("worker"), version: try row.decode("version"),
+                labels: try row.decode("labels"), slots: try row.decode("slots"),
+                sinkStatus: try row.decode("sink_status"), isDraining: try row.decode("draining"),
+                leases: try row.decode("leases"), bytesPerSecond: try row.decode("rate"),
+                openedAt: Timestamp(try row.decode("opened_at")), seenAt: Timestamp(try row.decode("seen_at")))
+        }
+    }
+
+    /// The slots of the live sessions that reach a sink, and could work for it now.
+    public func slots(sink: String) async throws -> Int {
+        Int(
+            try await query(
+                """
+                SELECT coalesce(sum(slots), 0) AS slots FROM sessions
+                WHERE \(sink) = ANY (sinks) AND \(sink) <> ALL (parked) AND NOT draining AND expires_at > statement_timestamp()
+                """)[0].decode("slots", as: Int64.self))
+    }
+}

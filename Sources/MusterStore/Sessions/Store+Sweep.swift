@@ -1,0 +1,42 @@
+import MusterCore
+import MusterPostgres
+
+extension Store {
+    /// What a sweep found.
+    public struct Swept: Sendable, Hashable {
+        /// Sessions that had expired.
+        public let sessions: Int64
+        /// Leases that were taken back.
+        public let leases: Int64
+    }
+
+    /// Ends expired sessions and takes back what they held (I14).
+    public func sweepSessions(limit: Int32 = 1_000) async throws -> Swept {
+        let row = try await query(
+            "SELECT sessions, leases FROM sweep_sessions(\(limit), \(policy.firstChunk), \(policy.deaths))")[0]
+        return Swept(sessions: try row.decode("sessions"), leases: try row.decode("leases"))
+    }
+
+    /// Takes back leases that made no progress for `stall`, whatever their session's heartbeats say.
+    public func sweepStalled(stall: Duration, limit: Int32 = 1_000) async throws -> Int64 {
+        try await query(
+            """
+            SELECT sweep_stalled(\(stall.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.firstChunk),
+                \(policy.deaths)) AS count
+            """)[0].decode("count")
+    }
+
+    /// Makes chunks leasable whose backoff is over. Returns how many.
+    public func promoteDueChunks(limit: Int32 = 10_000) async throws -> Int64 {
+        try await query("SELECT promote_due_chunks(\(limit)) AS count")[0].decode("count")
+    }
+
+    /// Deletes staged tasks that nobody came back for.
+    public func sweepStagedTasks(olderThan age: Duration) async throws {
+        _ = try await query(
+            """
+            DELETE FROM staged_tasks
+            WHERE staged_at < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms'
+            """)
+    }
+}

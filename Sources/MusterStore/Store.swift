@@ -1,0 +1,110 @@
+public import MusterCore
+public import MusterPostgres
+
+/// The database in the domain's verbs. It holds nothing but a pool: everything that is true is in PostgreSQL.
+///
+/// Every verb is one statement or one transaction, and harmless when repeated (I10), unless its documentation says otherwise.
+/// All of them throw `PostgresError`; the methods for callers' requests throw `Refusal` besides.
+public struct Store: Sendable {
+    /// The bounds that the SQL functions are given.
+    public struct Policy: Sendable, Hashable {
+        /// The size of the chunk that is leased before a file's size is known, in bytes.
+        public var firstChunk: Int64 = Limits.chunk.lowerBound.bytes
+        /// The most leases on an origin that has no cap of its own.
+        public var leasesPerOrigin: Int32 = 64
+        /// The most leases of one session.
+        public var leasesPerSession: Int32 = 1_024
+        /// Failures without progress after which a task fails (I12).
+        public var attempts: Int32 = Limits.attempts
+        /// Content versions after which a task fails.
+        public var contentVersions: Int32 = Limits.contentVersions
+        /// Deaths of sessions without progress after which a task counts as poison (I12).
+        public var deaths: Int32 = Limits.deaths
+
+        /// The bounds of `Limits`.
+        public init() {}
+    }
+
+    /// Why a request can't be fulfilled as things stand.
+    public enum Refusal: Error, Sendable, Hashable {
+        /// There is no group of this name.
+        case noSuchGroup(String)
+        /// There is no task of this key.
+        case noSuchTask(String)
+        /// There is no live worker of this name.
+        case noSuchWorker(String)
+        /// A group of this name exists.
+        case groupExists(String)
+        /// Two lines mean different things by the same key.
+        case duplicateKey(String, line: Int64, other: Int64)
+        /// Two lines have the same destination.
+        case duplicatePath(String, line: Int64, other: Int64)
+        /// A live task of some group has this destination already.
+        case destinationTaken(String, line: Int64?)
+        /// The number of the group's tasks is final.
+        case groupSealed(newKey: String, line: Int64)
+        /// The group has finished.
+        case groupFinished(newKey: String, line: Int64)
+    }
+
+    let pool: PostgresPool
+    let policy: Policy
+
+    /// A store over a pool that its owner runs and shuts down.
+    public init(pool: PostgresPool, policy: Policy = Policy()) {
+        self.pool = pool
+        self.policy = policy
+    }
+
+    /// Runs one statement that may be repeated: after a deadlock or a serialization failure, and when the connection broke so
+    /// that nobody knows whether it was committed (fault F6).
+    func query(_ sql: SQL) async throws -> PostgresRows {
+        var tries = 0
+        while true {
+            do {
+                return try await pool.query(sql)
+            } catch let error as PostgresError where tries < 4 && (error.isRetryable || error.outcomeUnknown) {
+                tries += 1
+            }
+        }
+    }
+
+    /// Runs one statement that must not be repeated when its outcome is unknown.
+    func queryOnce(_ sql: SQL) async throws -> PostgresRows {
+        var tries = 0
+        while true {
+            do {
+                return try await pool.query(sql)
+            } catch let error as PostgresError where tries < 4 && error.isRetryable && !error.outcomeUnknown {
+                tries += 1
+            }
+        }
+    }
+
+    /// Whether the database answers.
+    public func ping() async throws {
+        _ = try await pool.query("SELECT 1")
+    }
+
+    /// A hint to every coordinator that there is something new on a channel. Lost hints only cost time.
+    public func hint(_ channel: Channel) async throws {
+        _ = try await pool.query("SELECT pg_notify(\(channel.rawValue), '')")
+    }
+
+    /// The channels of hints.
+    public enum Channel: String, Sendable, CaseIterable {
+        /// Something can be leased.
+        case work = "muster_work"
+        /// The log has grown.
+        case events = "muster_events"
+    }
+}
+
+extension Identifier: PostgresScalar {}
+
+extension Timestamp {
+    /// A moment as the database sends it.
+    init(_ timestamp: PostgresTimestamp) {
+        self.init(microseconds: timestamp.microsecondsSinceEpoch)
+    }
+}

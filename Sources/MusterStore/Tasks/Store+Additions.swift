@@ -1,0 +1,109 @@
+public import MusterCore
+import MusterPostgres
+
+/// A checked task on its way in, with the JSON of its parts.
+public struct StagedTask: Sendable {
+    /// The line of the manifest, from 1, or the place in the array.
+    public let line: Int64
+    /// The task.
+    public let task: TaskSpecification
+    /// Expected digests as a JSON object.
+    public let digests: String?
+    /// Metadata as JSON.
+    public let metadata: String?
+    /// Headers as a JSON object.
+    public let headers: String?
+
+    /// A task on its way in.
+    public init(line: Int64, task: TaskSpecification, digests: String?, metadata: String?, headers: String?) {
+        self.line = line
+        self.task = task
+        self.digests = digests
+        self.metadata = metadata
+        self.headers = headers
+    }
+}
+
+/// What an addition did.
+public struct Addition: Sendable, Hashable {
+    /// Tasks that are new.
+    public let added: Int64
+    /// Tasks whose key was there already.
+    public let existing: Int64
+
+    /// What an addition did.
+    public init(added: Int64, existing: Int64) {
+        self.added = added
+        self.existing = existing
+    }
+}
+
+extension Store {
+    /// A place for tasks on their way in. Nothing of them is visible until they are added.
+    public func beginUpload() async throws -> Int64 {
+        try await query("SELECT nextval('upload_ids') AS upload")[0].decode("upload")
+    }
+
+    /// Puts tasks into an upload.
+    public func stage(_ tasks: [StagedTask], upload: Int64) async throws {
+        guard !tasks.isEmpty else { return }
+        // Not repeated when its outcome is unknown: the lines would be there twice, and the upload is given up instead.
+        _ = try await pool.withConnection { connection in
+            try await connection.copyIn(
+                into: "staged_tasks",
+                columns: [
+                    "upload", "line", "key", "path", "priority", "size", "digests", "metadata", "headers", "urls", "origins",
+                ]
+            ) { writer in
+                for staged in tasks {
+                    try await writer.write(
+                        upload, staged.line, staged.task.key, staged.task.path.string, staged.task.priority,
+                        staged.task.size, staged.digests.map { PostgresJSON($0) }, staged.metadata.map { PostgresJSON($0) },
+                        staged.headers.map { PostgresJSON($0) }, staged.task.sources.map(\.string),
+                        staged.task.sources.map(\.origin))
+                }
+            }
+        }
+    }
+
+    /// Drops an upload that is not wanted any more.
+    public func abandon(upload: Int64) async throws {
+        _ = try await query("DELETE FROM staged_tasks WHERE upload = \(upload)")
+    }
+
+    /// Adds an upload's tasks to a group, all or none.
+    public func addTasks(upload: Int64, to group: String) async throws -> Addition {
+        let id = try await groupID(group)
+        return try await transaction { connection in
+            try await Self.add(upload, to: id, firstChunk: policy.firstChunk, on: connection)
+        }
+    }
+
+    static func add(
+        _ upload: Int64, to group: GroupID, firstChunk: Int64, on connection: PostgresConnection
+    ) async throws -> Addition {
+        let row: PostgresRow
+        do {
+            row = try await connection.query(
+                """
+                SELECT outcome, line, other_line, subject, added, existing
+                FROM add_staged_tasks(\(group), \(upload), \(firstChunk))
+                """, deadline: .now + .seconds(600))[0]
+        } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
+            // Somebody else's task took the destination between the check and the index.
+            throw Refusal.destinationTaken("", line: nil)
+        }
+        let subject = try row.decode("subject", as: String?.self) ?? ""
+        let line = try row.decode("line", as: Int64?.self) ?? 0
+        let other = try row.decode("other_line", as: Int64?.self) ?? 0
+        let outcome: String = try row.decode("outcome")
+        switch outcome {
+        case "duplicateKey": throw Refusal.duplicateKey(subject, line: line, other: other)
+        case "duplicatePath": throw Refusal.duplicatePath(subject, line: line, other: other)
+        case "destinationTaken": throw Refusal.destinationTaken(subject, line: line)
+        case "sealed": throw Refusal.groupSealed(newKey: subject, line: line)
+        case "finished": throw Refusal.groupFinished(newKey: subject, line: line)
+        default: return Addition(added: try row.decode("added"), existing: try row.decode("existing"))
+        }
+    }
+}

@@ -1,0 +1,35 @@
+public import MusterCore
+import MusterPostgres
+
+extension Store {
+    /// One task.
+    public func task(_ key: String, of group: String) async throws -> TaskRecord {
+        let id = try await groupID(group)
+        let rows = try await query(
+            "SELECT \(TaskRecord.columns) FROM tasks t WHERE t.group_id = \(id) AND t.key = \(key)")
+        guard let row = rows.first else { throw Refusal.noSuchTask(key) }
+        return try TaskRecord(row)
+    }
+
+    /// A page of a group's tasks in the order in which they were added, from after a task.
+    public func tasks(of group: String, state: TaskState?, after: TaskID?, limit: Int32) async throws -> [TaskRecord] {
+        let id = try await groupID(group)
+        let start = after ?? TaskID(0)
+        // Two statements, since each has an index of its own to walk.
+        let rows =
+            if let state {
+                try await query(
+                    """
+                    SELECT \(TaskRecord.columns) FROM tasks t
+                    WHERE t.group_id = \(id) AND t.state = \(state.rawValue) AND t.id > \(start) ORDER BY t.id LIMIT \(limit)
+                    """)
+            } else {
+                try await query(
+                    """
+                    SELECT \(TaskRecord.columns) FROM tasks t
+                    WHERE t.group_id = \(id) AND t.id > \(start) ORDER BY t.id LIMIT \(limit)
+                    """)
+            }
+        return try rows.map(TaskRecord.init)
+    }
+}

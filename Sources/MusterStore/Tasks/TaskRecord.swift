@@ -1,0 +1,86 @@
+public import MusterCore
+import MusterPostgres
+
+/// A task as it is stored, without its headers: nobody but leases sees these.
+public struct TaskRecord: Sendable {
+    /// Its identity.
+    public let id: TaskID
+    /// Its key.
+    public let key: String
+    /// What is observed of it.
+    public let state: TaskState
+    /// Its sources.
+    public let urls: [String]
+    /// Its destination.
+    public let path: String
+    /// The size that the caller expects.
+    public let expectedSize: Int64?
+    /// Priority within the group.
+    public let priority: Int32
+    /// The caller's data, as JSON.
+    public let metadata: String?
+    /// Durable bytes.
+    public let bytesDone: Int64
+    /// The known size.
+    public let size: Int64?
+    /// The content version.
+    public let version: Int32
+    /// The entity tag that the origin stated.
+    public let etag: String?
+    /// The Last-Modified that the origin stated.
+    public let lastModified: String?
+    /// Where the content came from, after redirects.
+    public let effectiveURL: String?
+    /// Digests as computed, or as expected, as a JSON object.
+    public let digests: String?
+    /// Failures so far.
+    public let attempts: Int32
+    /// The last failure.
+    public let failure: (kind: FailureKind, detail: String, at: Timestamp)?
+    /// When it was added.
+    public let createdAt: Timestamp
+    /// When it was first leased.
+    public let startedAt: Timestamp?
+    /// When it became terminal.
+    public let finishedAt: Timestamp?
+
+    static let columns: SQL = """
+        t.id, t.key, t.state, t.path, t.expected_size, t.priority, t.metadata::text AS metadata, t.size, t.version, t.etag,
+        t.last_modified, t.effective_url, coalesce(t.digests, t.expected_digests)::text AS digests, t.attempts,
+        t.failure_kind, t.failure_detail, t.failure_at, t.created_at, t.started_at, t.finished_at,
+        ARRAY (SELECT s.url FROM sources s WHERE s.task_id = t.id ORDER BY s.ordinal) AS urls,
+        (t.bytes_done
+            + coalesce((SELECT sum(l.durable - l.first) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'), 0)
+            + coalesce((SELECT sum(c.resume - c.first) FROM ready_chunks c WHERE c.task_id = t.id AND c.kind = 'fetch'), 0)
+        )::bigint AS done
+        """
+
+    init(_ row: PostgresRow) throws {
+        id = try row.decode("id")
+        key = try row.decode("key")
+        state = TaskState(rawValue: try row.decode("state")) ?? .queued
+        urls = try row.decode("urls")
+        path = try row.decode("path")
+        expectedSize = try row.decode("expected_size")
+        priority = try row.decode("priority")
+        metadata = try row.decode("metadata")
+        bytesDone = try row.decode("done")
+        size = try row.decode("size")
+        version = try row.decode("version")
+        etag = try row.decode("etag")
+        lastModified = try row.decode("last_modified")
+        effectiveURL = try row.decode("effective_url")
+        digests = try row.decode("digests")
+        attempts = try row.decode("attempts")
+        if let kind = try row.decode("failure_kind", as: String?.self).flatMap(FailureKind.init(rawValue:)),
+            let at = try row.decode("failure_at", as: PostgresTimestamp?.self)
+        {
+            failure = (kind, try row.decode("failure_detail", as: String?.self) ?? "", Timestamp(at))
+        } else {
+            failure = nil
+        }
+        createdAt = Timestamp(try row.decode("created_at"))
+        startedAt = try row.decode("started_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        finishedAt = try row.decode("finished_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+    }
+}

@@ -1,0 +1,204 @@
+extension ResponsePlan {
+    /// What the request asked for, as far as a plan depends on it.
+    struct Asked: Sendable {
+        let isHead: Bool
+        let range: OriginRange
+        let ifRange: String?
+    }
+
+    /// Plans the response to a request for a file, with all misbehaviours that apply.
+    static func make(
+        file original: ScriptedOrigin.File,
+        asked: Asked,
+        misbehaviours: [ScriptedOrigin.Misbehaviour]
+    ) -> ResponsePlan {
+        var file = original
+        for case .replaced(let replacement) in misbehaviours { file = replacement }
+        for case .etag(let etag) in misbehaviours { file.etag = etag }
+        for case .lastModified(let lastModified) in misbehaviours { file.lastModified = lastModified }
+        if misbehaviours.contains(.weakETag), let etag = file.etag { file.etag = "W/" + etag }
+        if misbehaviours.contains(.noValidators) { (file.etag, file.lastModified) = (nil, nil) }
+
+        var plan = correct(file: file, range: effectiveRange(asked, file: file, misbehaviours: misbehaviours))
+        plan.omitsBody = asked.isHead
+        for misbehaviour in misbehaviours { plan.apply(misbehaviour, file: file, asked: asked) }
+        return plan
+    }
+
+    /// The range that counts after If-Range (RFC 9110 §13.1.5): only a strong ETag, or the very same date, selects a part.
+    private static func effectiveRange(
+        _ asked: Asked,
+        file: ScriptedOrigin.File,
+        misbehaviours: [ScriptedOrigin.Misbehaviour]
+    ) -> OriginRange {
+        if misbehaviours.contains(.ignoreRange) { return .none }
+        guard let condition = asked.ifRange else { return asked.range }
+        if misbehaviours.contains(.mistrustIfRange) { return .none }
+        if misbehaviours.contains(.ignoreIfRange) { return asked.range }
+        let matches =
+            condition.hasPrefix("\"")
+            ? condition == file.etag : !condition.hasPrefix("W/") && condition == file.lastModified
+        return matches ? asked.range : .none
+    }
+
+    private static func correct(file: ScriptedOrigin.File, range: OriginRange) -> ResponsePlan {
+        var plan = ResponsePlan()
+        plan.set("Content-Type", file.contentType)
+        plan.set("ETag", file.etag)
+        plan.set("Last-Modified", file.lastModified)
+        plan.set("Accept-Ranges", "bytes")
+        plan.headers += file.headers
+        let size = file.content.size
+        switch range.selection(size: size) {
+        case .whole:
+            plan.select(0..<size, of: file.content)
+        case .part(let part):
+            plan.status = 206
+            plan.set("Content-Range", contentRange(part, size: size))
+            plan.select(part, of: file.content)
+        case .unsatisfiable:
+            plan.replaceBody(status: 416, contentType: "text/plain", text: "range not satisfiable\n")
+            plan.set("Content-Range", "bytes */\(size)")
+        }
+        return plan
+    }
+
+    private mutating func apply(
+        _ misbehaviour: ScriptedOrigin.Misbehaviour,
+        file: ScriptedOrigin.File,
+        asked: Asked
+    ) {
+        let size = file.content.size
+        let part = selectedPart
+        switch misbehaviour {
+        case .ignoreRange, .replaced, .etag, .lastModified, .weakETag, .noValidators, .mistrustIfRange, .ignoreIfRange:
+            // Part of what a correct response is made from, see `make`.
+            break
+        case .contentRangeShifted(let distance):
+            guard let part else { break }
+            set("Content-Range", Self.contentRange(part.shifted(by: distance), size: size))
+        case .rangeShifted(let distance):
+            guard let part else { break }
+            let moved = part.shifted(by: distance).clamped(to: 0..<size)
+            set("Content-Range", Self.contentRange(moved, size: size))
+            select(moved, of: file.content)
+        case .noContentRange:
+            if status == 206 { set("Content-Range", nil) }
+        case .contentRange(let value):
+            if status == 206 { set("Content-Range", value) }
+        case .shortRange(let bytes):
+            guard let part else { break }
+            let shorter = part.lowerBound..<min(part.upperBound, part.lowerBound + max(1, bytes))
+            set("Content-Range", Self.contentRange(shorter, size: size))
+            select(shorter, of: file.content)
+        case .surplus(let bytes):
+            surplus = bytes
+        case .contentLengthOff(let distance):
+            framing = .length(["\(bodyLength + distance)"])
+            ending = .close
+        case .totalSize(let total):
+            if let part { set("Content-Range", Self.contentRange(part, size: total)) }
+        case .multipartByteRanges:
+            if let part { makeMultipart(part, file: file) }
+        case .contentEncoding(let coding):
+            set("Content-Encoding", coding)
+        case .chunked:
+            framing = .chunked(lengths: [], terminated: true)
+        case .chunkedUnterminated(let bytes):
+            framing = .chunked(lengths: [], terminated: false)
+            stop(after: bytes, .close)
+        case .closeDelimited:
+            framing = .close
+            ending = .close
+        case .truncated(let bytes):
+            stop(after: bytes, .close)
+        case .reset(let bytes):
+            stop(after: bytes, .reset)
+        case .hang(let bytes):
+            stop(after: bytes, .hang)
+        case .rangeNotSatisfiable:
+            replaceBody(status: 416, contentType: "text/plain", text: "range not satisfiable\n")
+            set("Content-Range", "bytes */\(size)")
+        case .refuseHead:
+            guard asked.isHead else { break }
+            replaceBody(status: 405, contentType: "text/plain", text: "")
+            set("Allow", "GET")
+        case .lieInHead(let length):
+            if asked.isHead { framing = .length(["\(length)"]) }
+        case .acceptRanges(let value):
+            set("Accept-Ranges", value)
+        case .redirect(let target, let status):
+            replaceBody(status: status, contentType: "text/plain", text: "elsewhere\n")
+            set("Location", target)
+        case .status(let status, let retryAfter):
+            replaceBody(status: status, contentType: "text/plain", text: "status \(status)\n")
+            set("Retry-After", retryAfter)
+        case .closeBeforeHeaders:
+            closesBeforeHeaders = true
+        case .htmlErrorPage:
+            replaceBody(
+                status: 200,
+                contentType: "text/html",
+                text: "<!doctype html><title>Oops</title><h1>Something went wrong</h1>\n"
+            )
+        case .conflictingContentLengths:
+            framing = .length(["\(bodyLength)", "\(bodyLength + 1)"])
+        case .negativeContentLength:
+            framing = .length(["-\(max(1, bodyLength))"])
+            ending = .close
+        case .transferEncodingAndContentLength:
+            framing = .chunked(lengths: ["\(bodyLength)"], terminated: true)
+        case .drip(let bytes, let interval):
+            pace = (bytes: max(1, bytes), every: interval)
+        case .hangBeforeHeaders:
+            hangsBeforeHeaders = true
+        case .corruptByte(let offset):
+            corruptOffsets.append(offset)
+        case .headers(let fields):
+            for field in fields { set(field.name, field.value) }
+        case .interim(let status):
+            interim.append(status)
+        }
+    }
+
+    /// What a 206 sends of the file.
+    private var selectedPart: Range<Int64>? {
+        guard status == 206, case .content(_, let range)? = segments.first else { return nil }
+        return range
+    }
+
+    private mutating func select(_ range: Range<Int64>, of content: ScriptedOrigin.Content) {
+        segments = [.content(content, range)]
+        framing = .length(["\(range.upperBound - range.lowerBound)"])
+    }
+
+    private mutating func stop(after bytes: Int64, _ ending: Ending) {
+        stopsAfterBytes = bytes
+        self.ending = ending
+    }
+
+    private mutating func makeMultipart(_ part: Range<Int64>, file: ScriptedOrigin.File) {
+        let boundary = "scripted-boundary"
+        set("Content-Range", nil)
+        set("Content-Type", "multipart/byteranges; boundary=\(boundary)")
+        let opening = """
+            \r\n--\(boundary)\r\nContent-Type: \(file.contentType)\r\n\
+            Content-Range: \(Self.contentRange(part, size: file.content.size))\r\n\r\n
+            """
+        segments = [
+            .literal(Array(opening.utf8)), .content(file.content, part),
+            .literal(Array("\r\n--\(boundary)--\r\n".utf8)),
+        ]
+        framing = .length(["\(bodyLength)"])
+    }
+
+    private static func contentRange(_ part: Range<Int64>, size: Int64) -> String {
+        "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(size)"
+    }
+}
+
+extension Range<Int64> {
+    func shifted(by distance: Int64) -> Range<Int64> {
+        (lowerBound + distance)..<(upperBound + distance)
+    }
+}

@@ -1,0 +1,128 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Everything about one response, before a byte of it is sent. What a correct origin would send is planned first; each
+/// misbehaviour then changes the plan.
+struct ResponsePlan: Sendable {
+    typealias Header = ScriptedOrigin.Header
+
+    /// A piece of the body.
+    enum Segment: Sendable {
+        case content(ScriptedOrigin.Content, Range<Int64>)
+        case literal([UInt8])
+
+        var count: Int64 {
+            switch self {
+            case .content(_, let range): range.upperBound - range.lowerBound
+            case .literal(let bytes): Int64(bytes.count)
+            }
+        }
+    }
+
+    /// How the end of the body is marked.
+    enum Framing: Sendable, Hashable {
+        /// By these Content-Length fields; one, for those who keep to the rules.
+        case length([String])
+        /// By chunks, with these Content-Length fields beside.
+        case chunked(lengths: [String], terminated: Bool)
+        /// By the end of the connection.
+        case close
+    }
+
+    /// What comes after the body, or after the part of it that is sent.
+    enum Ending: Sendable, Hashable {
+        case keepAlive
+        case close
+        case reset
+        case hang
+    }
+
+    var interim: [Int] = []
+    var status = 200
+    var headers: [Header] = []
+    var segments: [Segment] = []
+    var surplus = 0
+    var framing = Framing.length([])
+    var ending = Ending.keepAlive
+    var stopsAfterBytes: Int64?
+    var hangsBeforeHeaders = false
+    var closesBeforeHeaders = false
+    var pace: (bytes: Int, every: Duration)?
+    var corruptOffsets: [Int64] = []
+    /// HEAD: the headers alone.
+    var omitsBody = false
+
+    var bodyLength: Int64 { segments.reduce(0) { $0 + $1.count } }
+
+    /// Sets a field, in place of those of that name; nil removes them.
+    mutating func set(_ name: String, _ value: String?) {
+        headers.removeAll { $0.name.lowercased() == name.lowercased() }
+        if let value { headers.append(Header(name, value)) }
+    }
+
+    /// A small body of another kind than the file.
+    mutating func replaceBody(status: Int, contentType: String, text: String) {
+        self.status = status
+        set("Content-Type", contentType)
+        for name in ["Content-Range", "ETag", "Last-Modified", "Accept-Ranges"] { set(name, nil) }
+        segments = [.literal(Array(text.utf8))]
+        framing = .length(["\(text.utf8.count)"])
+    }
+
+    /// The status line and the fields.
+    func head() -> String {
+        var text = interim.map { "HTTP/1.1 \($0) Interim\r\n\r\n" }.joined()
+        text += "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
+        text += "Date: \(Self.date(time(nil)))\r\nServer: scripted-origin\r\n"
+        var fields = headers
+        switch framing {
+        case .length(let lengths):
+            fields += lengths.map { Header("Content-Length", $0) }
+        case .chunked(let lengths, _):
+            fields.append(Header("Transfer-Encoding", "chunked"))
+            fields += lengths.map { Header("Content-Length", $0) }
+        case .close:
+            fields.append(Header("Connection", "close"))
+        }
+        for field in fields { text += "\(field.name): \(field.value)\r\n" }
+        return text + "\r\n"
+    }
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 206: "Partial Content"
+        case 301: "Moved Permanently"
+        case 302: "Found"
+        case 303: "See Other"
+        case 307: "Temporary Redirect"
+        case 308: "Permanent Redirect"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 416: "Range Not Satisfiable"
+        case 429: "Too Many Requests"
+        case 500: "Internal Server Error"
+        case 503: "Service Unavailable"
+        default: "Status"
+        }
+    }
+
+    /// An IMF-fixdate (RFC 9110 §5.6.7).
+    static func date(_ seconds: Int) -> String {
+        var seconds = time_t(seconds)
+        var parts = tm()
+        _ = gmtime_r(&seconds, &parts)
+        let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        let two: (Int32) -> String = { $0 < 10 ? "0\($0)" : "\($0)" }
+        return "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) "
+            + "\(parts.tm_year + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
+    }
+}

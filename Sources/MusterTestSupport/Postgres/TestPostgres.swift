@@ -1,0 +1,179 @@
+import Logging
+import MusterEmbeddedPostgres
+import Subprocess
+import SystemPackage
+
+/// A real PostgreSQL for tests. It ends with the test process, however that ends, and its files with it.
+public actor TestPostgres {
+    /// How much a committed transaction is worth.
+    public enum Durability: Sendable, Hashable {
+        /// It survives a crash of the machine: to test what survives what.
+        case full
+        /// It survives the end of the server alone. Nothing is flushed to storage, which is fast.
+        case none
+    }
+
+    /// How the server is stopped.
+    public enum StopMode: Sendable, Hashable {
+        /// Connections are ended, and everything is written.
+        case fast
+        /// All of its processes end at once, and the next start recovers from the log (F5).
+        case immediate
+    }
+
+    /// A fresh, empty schema.
+    public struct Schema: Sendable, Hashable {
+        /// Its name: lower-case, needs no quotes.
+        public let name: String
+        /// A connection string whose connections have this schema alone as their `search_path`.
+        public let conninfo: String
+    }
+
+    /// A fresh, empty database.
+    public struct Database: Sendable, Hashable {
+        /// Its name: lower-case, needs no quotes.
+        public let name: String
+        /// A connection string for it.
+        public let conninfo: String
+    }
+
+    /// A statement that `psql` refused.
+    public struct StatementFailed: Error, Sendable, Hashable {
+        /// What was run.
+        public let statement: String
+        /// What was printed.
+        public let output: String
+    }
+
+    private let directory: TemporaryDirectory
+    private let server: EmbeddedPostgres
+    private let environment: [String: String]
+    private var endpoint: EmbeddedPostgres.Endpoint
+
+    /// The cluster that all tests of a process share; started by the first who asks. It does not flush to storage:
+    /// tests of durability, and tests that restart their server, start one of their own.
+    public static func shared() async throws -> TestPostgres {
+        try await sharedStart.value
+    }
+
+    private static let sharedStart = Task { try await TestPostgres.start() }
+
+    /// Starts a cluster of one's own.
+    ///
+    /// - Parameters:
+    ///   - durability: `.full` to test what survives a crash.
+    ///   - settings: Further settings of PostgreSQL.
+    public static func start(
+        durability: Durability = .none,
+        maxConnections: Int = 200,
+        settings: [String: String] = [:]
+    ) async throws -> TestPostgres {
+        let directory = try TemporaryDirectory(
+            in: "/tmp",
+            permissions: [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute],
+            removal: .afterServer
+        )
+        var configuration = EmbeddedPostgres.Configuration()
+        switch durability {
+        case .full: configuration.durability = .full
+        case .none: configuration.durability = .none
+        }
+        configuration.maxConnections = maxConnections
+        configuration.settings = settings
+        var environment: [String: String] = [:]
+        for name in ["PATH", "MUSTER_PG_BINDIR"] { environment[name] = Environs.value(name) }
+        var logger = Logger(label: "muster.test.postgres")
+        logger.logLevel = .warning
+        let server = EmbeddedPostgres(
+            // The reaper looks here for a server that is still stopping.
+            stateDirectory: directory.path.appending("state"),
+            environment: environment,
+            configuration: configuration,
+            logger: logger
+        )
+        return TestPostgres(
+            directory: directory,
+            server: server,
+            environment: environment,
+            endpoint: try await server.start()
+        )
+    }
+
+    private init(
+        directory: TemporaryDirectory,
+        server: EmbeddedPostgres,
+        environment: [String: String],
+        endpoint: EmbeddedPostgres.Endpoint
+    ) {
+        self.directory = directory
+        self.server = server
+        self.environment = environment
+        self.endpoint = endpoint
+    }
+
+    /// The connection string of the database `muster`, which exists from the start.
+    public var conninfo: String { endpoint.conninfo }
+
+    /// The process id of the server; nil while it is stopped.
+    public var processID: Int32? { get async { await server.processID } }
+
+    /// Stops the server; the connection strings stay good for when it is started again.
+    public func stop(_ mode: StopMode = .fast) async {
+        switch mode {
+        case .fast: await server.stop(.fast)
+        case .immediate: await server.stop(.immediate)
+        }
+    }
+
+    /// Starts it again, with what it had committed.
+    public func start() async throws { endpoint = try await server.start() }
+
+    /// Stops and starts it; `.immediate` ends in crash recovery (F5).
+    public func restart(_ mode: StopMode = .fast) async throws {
+        await stop(mode)
+        try await start()
+    }
+
+    /// Makes a schema with a name that nobody else has, in the database `muster`.
+    public func makeSchema(_ prefix: String = "t") async throws -> Schema {
+        let name = Self.uniqueName(prefix)
+        try await execute("CREATE SCHEMA \(name)")
+        let options = EmbeddedPostgres.Endpoint.quoted("-c search_path=\(name)")
+        return Schema(name: name, conninfo: "\(endpoint.conninfo) options=\(options)")
+    }
+
+    /// Makes a database, which goes with the cluster, or by ``dropDatabase(_:)``.
+    ///
+    /// - Parameter name: Nil gives it a name that nobody else has.
+    public func makeDatabase(_ name: String? = nil) async throws -> Database {
+        let name = name ?? Self.uniqueName("db")
+        try await execute("CREATE DATABASE \"\(name)\"")
+        return Database(name: name, conninfo: endpoint.conninfo(database: name))
+    }
+
+    /// Drops a database, ending whoever is connected to it.
+    public func dropDatabase(_ name: String) async throws {
+        try await execute("DROP DATABASE IF EXISTS \"\(name)\" WITH (FORCE)")
+    }
+
+    /// Runs SQL by `psql`, each statement on its own, and returns what it prints: a line per row, values separated by `|`.
+    @discardableResult
+    public func execute(_ sql: String, conninfo: String? = nil) async throws -> String {
+        let program = environment["MUSTER_PG_BINDIR"].map { "\($0)/psql" } ?? "psql"
+        let result = try await Subprocess.run(
+            program.contains("/") ? .path(FilePath(program)) : .name(program),
+            arguments: ["-XAtq", "-v", "ON_ERROR_STOP=1", conninfo ?? endpoint.conninfo],
+            input: .string(sql),
+            output: .string(limit: 16 << 20),
+            error: .combinedWithOutput
+        )
+        guard result.terminationStatus.isSuccess else {
+            throw StatementFailed(statement: sql, output: result.standardOutput)
+        }
+        return result.standardOutput
+    }
+
+    private static func uniqueName(_ prefix: String) -> String {
+        "\(prefix)_\(String(UInt64.random(in: .min ... .max), radix: 36))"
+    }
+}

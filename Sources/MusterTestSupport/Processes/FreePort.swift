@@ -1,0 +1,20 @@
+import NIOCore
+import NIOPosix
+
+/// A TCP port of 127.0.0.1 that nobody listened on a moment ago.
+///
+/// It may be taken by the time it is used: whatever can listen on port 0 itself should do that instead.
+public enum FreePort {
+    /// Finds one.
+    public static func find() async throws -> Int {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0)
+            .get()
+        let port = channel.localAddress?.port
+        try await channel.close()
+        guard let port else { throw Errors.noPort }
+        return port
+    }
+
+    private enum Errors: Error { case noPort }
+}

@@ -1,0 +1,53 @@
+import Logging
+import MusterAPI
+import MusterCore
+import Synchronization
+
+/// What every job of a worker shares.
+final class JobContext: Sendable {
+    /// Whether writing is allowed.
+    let gate: TrustGate
+    /// Where transfers run.
+    let loops: LoopSet
+    /// Makes running chunks durable now and then.
+    let checkpointer: Checkpointer
+    /// The worker's configuration.
+    let configuration: WorkerConfiguration
+    /// The log.
+    let logger: Logger
+    /// Tells the machine something about a lease.
+    let tell: @Sendable (LeaseName, JobNews) -> Void
+    private let stations: [String: SinkStation]
+    private let receivedBytes = Atomic<Int64>(0)
+
+    /// The context of one run of a worker.
+    init(
+        configuration: WorkerConfiguration,
+        gate: TrustGate,
+        loops: LoopSet,
+        stations: [SinkStation],
+        logger: Logger,
+        tell: @escaping @Sendable (LeaseName, JobNews) -> Void
+    ) {
+        self.configuration = configuration
+        self.gate = gate
+        self.loops = loops
+        self.logger = logger
+        self.tell = tell
+        self.stations = Dictionary(stations.map { ($0.name, $0) }) { first, _ in first }
+        checkpointer = Checkpointer(tell: tell)
+    }
+
+    /// The sink of that name, if this worker reaches it.
+    func station(_ name: String) -> SinkStation? { stations[name] }
+
+    /// Counts body bytes that came in.
+    func received(_ count: Int) {
+        receivedBytes.add(Int64(count), ordering: .relaxed)
+    }
+
+    /// Takes the count of body bytes since the last call.
+    func takeReceived() -> Int64 {
+        receivedBytes.exchange(0, ordering: .relaxed)
+    }
+}

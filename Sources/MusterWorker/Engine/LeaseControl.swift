@@ -1,0 +1,55 @@
+import MusterCurl
+import Synchronization
+
+/// How the engine reaches a running job from outside.
+final class LeaseControl: Sendable {
+    /// What is wanted of the job. It only ever becomes more urgent.
+    enum Wish: UInt8, Sendable, Comparable, AtomicRepresentable {
+        /// Do the work. Exits: `release`, `abort`.
+        case work
+        /// Make durable what there is and give the lease back. Exits: `abort`.
+        case release
+        /// Write nothing more and end: the lease is somebody else's.
+        case abort
+
+        static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    private struct Running {
+        let loop: CurlLoop
+        let id: TransferID
+    }
+
+    private let current = Atomic<Wish>(.work)
+    private let running = Mutex<Running?>(nil)
+
+    /// What is wanted now; cheap enough to be asked before every write.
+    var wish: Wish { current.load(ordering: .acquiring) }
+
+    /// Tells the job what is wanted. A transfer that is under way is cut either way.
+    func ask(_ wish: Wish) {
+        var known = self.wish
+        while known < wish {
+            let result = current.compareExchange(expected: known, desired: wish, ordering: .acquiringAndReleasing)
+            if result.exchanged { break }
+            known = result.original
+        }
+        if let transfer = running.withLock({ $0 }) { transfer.loop.cancel(transfer.id) }
+    }
+
+    /// Notes the transfer that is under way; one that is not wanted any more is cut at once.
+    func attach(_ id: TransferID, on loop: CurlLoop) {
+        running.withLock { $0 = Running(loop: loop, id: id) }
+        if wish != .work { loop.cancel(id) }
+    }
+
+    /// The transfer is over.
+    func detach() {
+        running.withLock { $0 = nil }
+    }
+
+    /// Goes on with a transfer that was paused.
+    func resumeTransfer() {
+        if let transfer = running.withLock({ $0 }) { transfer.loop.resume(transfer.id) }
+    }
+}

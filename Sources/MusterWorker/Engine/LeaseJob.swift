@@ -1,0 +1,69 @@
+import MusterAPI
+import MusterCore
+
+/// The work on one lease, whatever its kind.
+struct LeaseJob: Sendable {
+    let lease: LeaseDocument
+    let context: JobContext
+    let control: LeaseControl
+
+    /// Does the work and says how it ended.
+    func run() async -> JobEnding {
+        guard let station = context.station(lease.sink) else {
+            return .failed(Report.Failure(kind: .storage, detail: "this worker has no such sink"), nil, nil)
+        }
+        let equipment: SinkStation.Equipment
+        do {
+            equipment = try station.equipped()
+        } catch {
+            return JobEnding(error)
+        }
+        switch lease.kind {
+        case .fetch:
+            guard let source = lease.source else {
+                return .failed(Report.Failure(kind: .notFound, detail: "the lease names no source"), nil, nil)
+            }
+            return await FetchJob(
+                lease: lease,
+                source: source,
+                equipment: equipment,
+                station: station,
+                context: context,
+                control: control
+            ).run()
+        case .finalize: return await finalize(equipment)
+        case .purge: return await purge(equipment)
+        }
+    }
+
+    private func finalize(_ equipment: SinkStation.Equipment) async -> JobEnding {
+        let size = lease.representation.size ?? lease.chunks.map(\.range.end).max() ?? 0
+        let digests = lease.expectedDigests.sorted { $0.key < $1.key }.compactMap { name, value in
+            DigestAlgorithm(rawValue: name).flatMap { ContentDigest(algorithm: $0, hexadecimal: value) }
+        }
+        let placing = Placing(lease: lease, equipment: equipment, context: context, control: control)
+        switch await placing.place(size: size, chunks: lease.chunks, digests: digests) {
+        // Nothing was fetched: its bytes must not count among the sizes that decide about fetching ahead.
+        case .inPlace(let finished): return .done(nil, nil, finished, bytes: 0)
+        case .failed(let failure): return .failed(failure, nil, nil)
+        case .storage(let error): return JobEnding(error)
+        case .stopped: return stopped
+        }
+    }
+
+    private func purge(_ equipment: SinkStation.Equipment) async -> JobEnding {
+        guard await context.gate.opened(unless: { control.wish != .work }) else { return stopped }
+        // A purge lease with a path asks for the finished file to go as well.
+        let path = try? DestinationPath(validating: lease.path)
+        let file = path.flatMap { path in lease.representation.size.map { PurgeOrder.File(path: path, size: $0) } }
+        switch await equipment.purges.submit(PurgeOrder(task: lease.task, file: file)) {
+        case .success?: return .done(nil, nil, nil, bytes: 0)
+        case .failure(let error)?: return JobEnding(error)
+        case nil: return .released(nil, nil)
+        }
+    }
+
+    private var stopped: JobEnding {
+        control.wish == .abort ? .aborted : .released(nil, nil)
+    }
+}

@@ -1,0 +1,34 @@
+import MusterCurl
+import Synchronization
+
+/// The transfer loops of a worker; each transfer goes to the loop that carries the fewest.
+final class LoopSet: Sendable {
+    private let loops: [CurlLoop]
+    private let loads: Mutex<[Int]>
+
+    /// Starts the loops.
+    init(count: Int, slots: Int) throws(CurlLoopError) {
+        var loops: [CurlLoop] = []
+        for _ in 0..<max(1, count) {
+            loops.append(try CurlLoop(CurlLoopConfiguration(maxConnections: max(256, slots), connectionCacheSize: 64)))
+        }
+        self.loops = loops
+        loads = Mutex(Array(repeating: 0, count: loops.count))
+    }
+
+    /// Runs `transfer` on the least loaded loop, and counts it there as long as it runs.
+    func withLoop<Value: Sendable>(_ transfer: (CurlLoop) async -> Value) async -> Value {
+        let index = loads.withLock { loads in
+            let index = loads.indices.min { loads[$0] < loads[$1] } ?? 0
+            loads[index] += 1
+            return index
+        }
+        defer { loads.withLock { $0[index] -= 1 } }
+        return await transfer(loops[index])
+    }
+
+    /// Ends all threads.
+    func shutdown() async {
+        for loop in loops { await loop.shutdown() }
+    }
+}

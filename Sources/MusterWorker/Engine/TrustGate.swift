@@ -1,0 +1,44 @@
+import Synchronization
+
+/// Whether writing is allowed right now. Read directly before each write and each rename, on any thread, without a lock:
+/// a process that was stopped for an hour and goes on between two instructions must not begin a write (F2).
+final class TrustGate: Sendable {
+    private let end = Atomic<Int64>(.min)
+    /// Whether somebody holds bytes back because the gate was closed.
+    private let hasDeferred = Atomic<Bool>(false)
+    private let clock: @Sendable () -> Int64
+
+    /// How often somebody who waits for a renewal looks again. Outages are rare and long, so that a short pause more does
+    /// no harm, and a wake-up can't be missed.
+    private static let pause: Duration = .milliseconds(100)
+
+    /// A closed gate.
+    init(clock: @escaping @Sendable () -> Int64) {
+        self.clock = clock
+    }
+
+    /// Whether a write may begin.
+    var isOpen: Bool { clock() < end.load(ordering: .sequentiallyConsistent) }
+
+    /// Opens the gate until a moment of the clock. Returns whether somebody has to be told to go on.
+    func open(until moment: Int64) -> Bool {
+        end.store(moment, ordering: .sequentiallyConsistent)
+        return clock() < moment && hasDeferred.exchange(false, ordering: .sequentiallyConsistent)
+    }
+
+    /// To be called by whoever is about to hold bytes back; if it returns `true`, the gate was opened in this very moment
+    /// and the write may begin after all.
+    func deferring() -> Bool {
+        hasDeferred.store(true, ordering: .sequentiallyConsistent)
+        return isOpen
+    }
+
+    /// Waits until the gate is open, or `stopped` says that there is no point any more. Returns whether it is open.
+    func opened(unless stopped: () -> Bool) async -> Bool {
+        while !isOpen {
+            if stopped() || Task.isCancelled { return false }
+            try? await Task.sleep(for: Self.pause)
+        }
+        return !stopped()
+    }
+}

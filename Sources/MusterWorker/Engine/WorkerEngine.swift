@@ -1,0 +1,235 @@
+import Logging
+import MusterAPI
+import MusterCore
+import ServiceLifecycle
+
+/// Feeds a `WorkerMachine` and does what it asks for, until it says `stop`.
+///
+/// One loop owns the machine and everything that changes; jobs, calls and alarms are children of one task group, which is
+/// waited for. They speak to the loop through its inbox only.
+struct WorkerEngine: Sendable {
+    /// What comes into the loop.
+    private enum Event: Sendable {
+        /// For the machine.
+        case input(MachineInput)
+        /// An alarm that was set for this moment.
+        case alarm(Int64)
+    }
+
+    private typealias Inbox = AsyncStream<Event>.Continuation
+
+    private let configuration: WorkerConfiguration
+    private let client: MusterClient
+    private let gate: TrustGate
+    private let loops: LoopSet
+    private let stations: [SinkStation]
+    private let logger: Logger
+
+    /// An engine whose threads are running; `run` ends them.
+    init(
+        configuration: WorkerConfiguration,
+        client: MusterClient,
+        gate: TrustGate,
+        loops: LoopSet,
+        stations: [SinkStation],
+        logger: Logger
+    ) {
+        self.configuration = configuration
+        self.client = client
+        self.gate = gate
+        self.loops = loops
+        self.stations = stations
+        self.logger = logger
+    }
+
+    /// Runs until a drain is complete, or the task is cancelled: then everything is aborted and nothing is given back.
+    func run() async {
+        let (events, inbox) = AsyncStream.makeStream(of: Event.self)
+        let context = JobContext(
+            configuration: configuration,
+            gate: gate,
+            loops: loops,
+            stations: stations,
+            logger: logger,
+            tell: { name, news in inbox.yield(.input(.job(name, news))) }
+        )
+        var sinks: [SinkStatus] = []
+        for station in stations { sinks.append(status(of: station.name, await station.probe())) }
+        let machine = WorkerMachine(
+            MachineConfiguration(
+                name: configuration.name,
+                version: configuration.version,
+                labels: configuration.labels,
+                sinks: sinks,
+                slots: configuration.slots
+            ),
+            seed: UInt64.random(in: .min ... .max)
+        )
+        await withGracefulShutdownHandler {
+            await withDiscardingTaskGroup { group in
+                group.addTask { await context.checkpointer.run() }
+                inbox.yield(.input(.tick))
+                await loop(machine, context, events, inbox, &group)
+                group.cancelAll()
+            }
+        } onGracefulShutdown: {
+            inbox.yield(.input(.drain))
+        }
+        inbox.finish()
+    }
+
+    private func status(of name: String, _ result: ProbeResult) -> SinkStatus {
+        switch result {
+        case .well(let freeBytes): SinkStatus(name: name, freeBytes: freeBytes)
+        case .trouble(let trouble): SinkStatus(name: name, parked: trouble.kind, detail: trouble.detail)
+        }
+    }
+
+    private func loop(
+        _ initial: WorkerMachine,
+        _ context: JobContext,
+        _ events: AsyncStream<Event>,
+        _ inbox: Inbox,
+        _ group: inout DiscardingTaskGroup
+    ) async {
+        var machine = initial
+        var controls: [LeaseName: LeaseControl] = [:]
+        var alarms: Set<Int64> = []
+        events: for await event in events {
+            var input = MachineInput.tick
+            switch event {
+            case .input(let known): input = known
+            case .alarm(let moment): alarms.remove(moment)
+            }
+            if case .job(let name, .ended) = input { controls[name] = nil }
+            var effects: [MachineEffect] = []
+            let received = context.takeReceived()
+            if received > 0 { effects += machine.step(.received(received), now: MonotonicClock.now()) }
+            effects += machine.step(input, now: MonotonicClock.now())
+            for effect in effects {
+                if case .stop = effect { break events }
+                carryOut(effect, context, &controls, inbox, &group)
+            }
+            // An alarm that turns out too early costs one empty step; so only an earlier one than all others is set.
+            if let deadline = machine.nextDeadline, deadline < alarms.min() ?? .max {
+                alarms.insert(deadline)
+                group.addTask {
+                    await MonotonicClock.sleep(until: deadline)
+                    inbox.yield(.alarm(deadline))
+                }
+            }
+        }
+        // Reached by `stop`, or because the task was cancelled: no write may follow.
+        for control in controls.values { control.ask(.abort) }
+    }
+
+    private func carryOut(
+        _ effect: MachineEffect,
+        _ context: JobContext,
+        _ controls: inout [LeaseName: LeaseControl],
+        _ inbox: Inbox,
+        _ group: inout DiscardingTaskGroup
+    ) {
+        switch effect {
+        case .openSession(let request):
+            group.addTask { if let input = await open(request) { inbox.yield(.input(input)) } }
+        case .sync(let session, let request):
+            group.addTask { if let input = await sync(session, request) { inbox.yield(.input(input)) } }
+        case .closeSession(let session):
+            group.addTask {
+                try? await client.closeSession(session)
+                inbox.yield(.input(.sessionClosed))
+            }
+        // The call has a bound of its own, and the coordinator answers a superseded poll at once.
+        case .abandonSync: break
+        case .trust(let moment):
+            if gate.open(until: moment) { resumeTransfers(controls) }
+        // Every write asks the gate itself, and holds its transfer when that is closed.
+        case .suspendWriting: break
+        case .resumeWriting: resumeTransfers(controls)
+        case .start(let lease):
+            let control = LeaseControl()
+            controls[lease.name] = control
+            group.addTask {
+                let ending = await LeaseJob(lease: lease, context: context, control: control).run()
+                inbox.yield(.input(.job(lease.name, .ended(ending))))
+            }
+        case .release(let name): controls[name]?.ask(.release)
+        case .abort(let name): controls[name]?.ask(.abort)
+        case .probe(let name):
+            group.addTask {
+                guard let station = context.station(name) else { return }
+                inbox.yield(.input(.sinkProbed(name, await station.probe())))
+            }
+        case .log(let note): log(note)
+        case .stop: break
+        }
+    }
+
+    private func resumeTransfers(_ controls: [LeaseName: LeaseControl]) {
+        for control in controls.values { control.resumeTransfer() }
+    }
+}
+
+extension WorkerEngine {
+    private func open(_ request: SessionRequest) async -> MachineInput? {
+        do {
+            return .sessionOpened(try await client.openSession(request))
+        } catch {
+            return CallFailure(error).map { .sessionRefused($0) }
+        }
+    }
+
+    private func sync(_ session: SessionID, _ request: SyncRequest) async -> MachineInput? {
+        do {
+            return .syncAnswered(session, sequence: request.sequence, try await client.sync(session, request))
+        } catch {
+            return CallFailure(error).map { .syncFailed(session, sequence: request.sequence, $0) }
+        }
+    }
+
+    private func log(_ note: MachineNote) {
+        switch note {
+        case .sessionOpened(let id): logger.info("Session opened", metadata: .init([.session: "\(id)"]))
+        case .sessionLost(let id):
+            logger.warning("The session is over; what was held is dropped", metadata: .init([.session: "\(id)"]))
+        case .unreachable(.refused(let reason)):
+            logger.error("A coordinator refuses this worker", metadata: .init([.reason: reason]))
+        case .unreachable(.unreachable), .unreachable(.sessionGone): logger.warning("No coordinator can be reached")
+        case .reachable: logger.info("A coordinator can be reached again")
+        case .trustEnded: logger.warning("The session was not renewed in time; nothing is written until it is")
+        case .trustRenewed: logger.info("The session is renewed; writing goes on")
+        case .leaseLost(let name):
+            logger.info("A lease was taken away", metadata: .init([.chunk: "\(name.chunk)", .epoch: "\(name.epoch)"]))
+        case .sinkParked(let sink, let trouble):
+            logger.error(
+                "A sink takes no more work for now",
+                metadata: .init([.sink: sink, .kind: trouble.kind.rawValue, .reason: trouble.detail])
+            )
+        case .sinkRecovered(let sink): logger.info("A sink works again", metadata: .init([.sink: sink]))
+        case .draining: logger.info("Draining: no more work is taken")
+        case .drainCutShort(let leases):
+            logger.warning("The drain ran out of time", metadata: .init([.leases: "\(leases)"]))
+        }
+    }
+}
+
+extension CallFailure {
+    /// What an error of the client means; `nil` when the call was cancelled, so that nobody waits for it.
+    init?(_ error: any Error) {
+        switch error {
+        case is CancellationError: return nil
+        case is Unreachable: self = .unreachable
+        case let problem as Problem:
+            switch problem.code {
+            case .sessionNotFound: self = .sessionGone
+            case .databaseUnavailable, .stopping: self = .unreachable
+            case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .groupNotFound, .taskNotFound, .workerNotFound,
+                .notFound, .methodNotAllowed, .groupExists, .groupSealed, .groupFinished, .destinationTaken, .conflict,
+                .internal:
+                self = .refused(problem.description)
+            }
+        default: self = .refused("\(error)")
+        }
+    }
+}

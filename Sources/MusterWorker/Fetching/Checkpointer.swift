@@ -1,0 +1,91 @@
+import MusterAPI
+import MusterCore
+import Synchronization
+
+/// Makes running chunks durable every 64 MiB or 2 s, whichever comes first, and reports how far they are (I4, I16).
+final class Checkpointer: Sendable {
+    private struct Entry: Sendable {
+        let writer: ChunkWriter
+        let sync: DurableSync
+        /// The offset of the last durable state, or the one known before.
+        var durable: Int64
+        var since: ContinuousClock.Instant
+        var isRunning = false
+    }
+
+    private static let bytesBetween: Int64 = 64 << 20
+    private static let timeBetween: Duration = .seconds(2)
+    /// How often the running chunks are looked at.
+    private static let round: Duration = .milliseconds(250)
+
+    private let entries = Mutex<[LeaseName: Entry]>([:])
+    private let tell: @Sendable (LeaseName, JobNews) -> Void
+
+    /// A checkpointer that tells of its successes.
+    init(tell: @escaping @Sendable (LeaseName, JobNews) -> Void) {
+        self.tell = tell
+    }
+
+    /// Watches a chunk; nothing is reported of it at or below `known`.
+    func watch(_ name: LeaseName, _ writer: ChunkWriter, known: Int64, sync: DurableSync) {
+        let entry = Entry(writer: writer, sync: sync, durable: known, since: .now)
+        entries.withLock { $0[name] = entry }
+    }
+
+    /// Watches it no more.
+    func forget(_ name: LeaseName) {
+        entries.withLock { _ = $0.removeValue(forKey: name) }
+    }
+
+    /// Runs until its task is cancelled.
+    func run() async {
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                try? await Task.sleep(for: Self.round)
+                for (name, entry) in takeDue() {
+                    group.addTask { await self.checkpoint(name, entry) }
+                }
+            }
+        }
+    }
+
+    private func takeDue() -> [(LeaseName, Entry)] {
+        entries.withLock { entries in
+            var due: [(LeaseName, Entry)] = []
+            for (name, entry) in entries where !entry.isRunning {
+                let fresh = entry.writer.offset - entry.durable
+                guard fresh > 0, fresh >= Self.bytesBetween || entry.since.duration(to: .now) >= Self.timeBetween else {
+                    continue
+                }
+                entries[name]?.isRunning = true
+                due.append((name, entry))
+            }
+            return due
+        }
+    }
+
+    private func checkpoint(_ name: LeaseName, _ entry: Entry) async {
+        // Taken before the sync: what comes during it is not covered.
+        let prefix = entry.writer.prefix
+        do {
+            try await entry.sync.makeDurable(entry.writer.part)
+        } catch {
+            // The job itself meets the failure at its next write or at its end, and says what it means.
+            _ = settle(name, durable: nil)
+            return
+        }
+        // Progress is only said of a job that still runs: after its end its terminal report tells all.
+        if settle(name, durable: prefix.offset) { tell(name, .progress(prefix, nil)) }
+    }
+
+    private func settle(_ name: LeaseName, durable: Int64?) -> Bool {
+        entries.withLock { entries in
+            guard var entry = entries[name] else { return false }
+            entry.isRunning = false
+            entry.since = .now
+            entry.durable = max(entry.durable, durable ?? 0)
+            entries[name] = entry
+            return true
+        }
+    }
+}

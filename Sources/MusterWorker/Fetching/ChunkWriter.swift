@@ -1,0 +1,100 @@
+import MusterCore
+import MusterCurl
+import Synchronization
+
+/// Writes the bytes of one lease where they belong and keeps their checksum.
+///
+/// The loop's thread writes; others take snapshots. Both are in order: a snapshot never covers bytes that were not handed
+/// to the kernel before it (I4).
+final class ChunkWriter: Sendable {
+    /// What became of a piece.
+    enum Result: Sendable, Hashable {
+        /// It is in the file.
+        case written
+        /// The trust has ended: it is kept in memory until that is renewed.
+        case deferred
+        /// The storage failed, now or before.
+        case failed
+        /// Nothing more is to be written for this lease.
+        case unwanted
+    }
+
+    private struct State {
+        var offset: Int64
+        var crc: UInt32
+        /// At most one piece of the transfer's body.
+        var deferred: [UInt8] = []
+        var failure: StorageError?
+    }
+
+    /// The file.
+    let part: PartFile
+    private let gate: TrustGate
+    private let control: LeaseControl
+    private let state: Mutex<State>
+
+    /// A writer that goes on after `prefix`.
+    init(_ part: PartFile, after prefix: DurablePrefix, gate: TrustGate, control: LeaseControl) {
+        self.part = part
+        self.gate = gate
+        self.control = control
+        state = Mutex(State(offset: prefix.offset, crc: prefix.crc))
+    }
+
+    /// How far the file is written, with the checksum from the chunk's start.
+    var prefix: DurablePrefix { state.withLock { DurablePrefix(offset: $0.offset, crc: $0.crc) } }
+    /// Where the next byte goes.
+    var offset: Int64 { state.withLock { $0.offset } }
+    /// What the storage failed with.
+    var failure: StorageError? { state.withLock { $0.failure } }
+    /// Whether a piece waits in memory.
+    var hasDeferred: Bool { state.withLock { !$0.deferred.isEmpty } }
+
+    /// Begins the chunk over at its start.
+    func restart(at start: Int64) {
+        state.withLock { state in
+            state.offset = start
+            state.crc = CRC32C.empty
+            state.deferred = []
+        }
+    }
+
+    /// Takes the next piece of the body.
+    func write(_ bytes: UnsafeRawBufferPointer) -> Result {
+        state.withLock { state in
+            guard state.failure == nil else { return .failed }
+            guard control.wish == .work else { return .unwanted }
+            guard gate.isOpen || gate.deferring() else {
+                state.deferred.append(contentsOf: bytes)
+                return .deferred
+            }
+            if !state.deferred.isEmpty, !writeDeferred(&state) { return .failed }
+            return append(bytes, &state) ? .written : .failed
+        }
+    }
+
+    /// Writes what was kept in memory; blocks. To be called when the gate is open.
+    func flush() {
+        state.withLock { state in
+            if state.failure == nil, gate.isOpen, !state.deferred.isEmpty { _ = writeDeferred(&state) }
+        }
+    }
+
+    private func writeDeferred(_ state: inout State) -> Bool {
+        let bytes = state.deferred
+        state.deferred = []
+        return bytes.withUnsafeBytes { append($0, &state) }
+    }
+
+    private func append(_ bytes: UnsafeRawBufferPointer, _ state: inout State) -> Bool {
+        do {
+            try part.write(bytes, at: state.offset)
+        } catch {
+            state.failure = error
+            return false
+        }
+        state.offset += Int64(bytes.count)
+        state.crc = CRC32C.extend(state.crc, bytes)
+        return true
+    }
+}

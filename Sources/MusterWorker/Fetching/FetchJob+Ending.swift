@@ -1,0 +1,104 @@
+import Logging
+import MusterAPI
+import MusterCore
+
+extension FetchJob {
+    /// All bytes are written: makes the chunk durable, or puts the whole file in place.
+    func complete(_ plan: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
+        let prefix = writer.prefix
+        let learned = plan.isWorthTellingAtOnce ? nil : plan.learned
+        let fetched = prefix.offset - lease.start
+        guard plan.isWholeFile else {
+            do {
+                try await equipment.sync.makeDurable(writer.part)
+            } catch {
+                return ending(of: error, durable: nil, learned)
+            }
+            return .done(prefix, learned, nil, bytes: fetched)
+        }
+        context.tell(lease.name, .fetched)
+        let chunks = [ByteRange(first: prefix.offset)].filter { !$0.isEmpty }.map {
+            FinishedChunk(range: $0, crc: prefix.crc)
+        }
+        let placing = Placing(lease: lease, equipment: equipment, context: context, control: control)
+        switch await placing.place(size: prefix.offset, chunks: chunks, digests: plan.digests) {
+        case .inPlace(let finished): return .done(prefix, learned, finished, bytes: fetched)
+        case .failed(let failure): return .failed(attributed(failure), nil, nil)
+        case .storage(let error): return ending(of: error, durable: nil, nil)
+        case .stopped: return await stop(plan, writer)
+        }
+    }
+
+    /// The lease fails; what came of it is made durable first, so that nobody fetches it again.
+    func fail(
+        _ kind: FailureKind,
+        _ detail: String,
+        _ retryAfter: Int64?,
+        _ plan: FetchPlan,
+        _ writer: ChunkWriter
+    ) async -> JobEnding {
+        let failure = Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter, source: source.ordinal)
+        context.logger.debug(
+            "A transfer failed",
+            metadata: .init([
+                .task: "\(lease.task)", .chunk: "\(lease.chunk)", .kind: kind.rawValue, .reason: detail,
+                .offset: "\(writer.offset)",
+            ])
+        )
+        do {
+            let durable = try await settled(writer)
+            return .failed(failure, durable, durable == nil ? nil : resumable(plan))
+        } catch {
+            return ending(of: error, durable: nil, nil)
+        }
+    }
+
+    /// Somebody wants the job to end, or the storage failed under it.
+    func stop(_ plan: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
+        if control.wish == .abort { return .aborted }
+        let failure = writer.failure
+        do {
+            let durable = try await settled(writer)
+            let learned = durable == nil ? nil : resumable(plan)
+            if let failure { return ending(of: failure, durable: durable, learned) }
+            return .released(durable, learned)
+        } catch {
+            return ending(of: failure ?? error, durable: nil, nil)
+        }
+    }
+
+    /// Makes durable what was written beyond what is known to be; `nil` when that is nothing.
+    private func settled(_ writer: ChunkWriter) async throws(StorageError) -> DurablePrefix? {
+        let prefix = writer.prefix
+        guard prefix.offset > max(lease.start, lease.resume.offset) else { return nil }
+        try await equipment.sync.makeDurable(writer.part)
+        return prefix
+    }
+
+    /// A durable prefix is of use to a successor only with the validators that its own response must match.
+    private func resumable(_ plan: FetchPlan) -> Report.Learned? {
+        plan.learned?.splittable == true ? plan.learned : nil
+    }
+
+    private func attributed(_ failure: Report.Failure) -> Report.Failure {
+        var failure = failure
+        failure.source = source.ordinal
+        return failure
+    }
+
+    /// What a storage failure means for the lease.
+    func ending(of error: StorageError, durable: DurablePrefix?, _ learned: Report.Learned?) -> JobEnding {
+        if control.wish == .abort { return .aborted }
+        return JobEnding(error, durable: durable, learned)
+    }
+}
+
+extension JobEnding {
+    /// A failing sink is parked and the lease goes back; anything else is the task's own failure.
+    init(_ error: StorageError, durable: DurablePrefix? = nil, _ learned: Report.Learned? = nil) {
+        self =
+            error.parksSink
+            ? .sinkTrouble(SinkTrouble(error), durable, learned)
+            : .failed(Report.Failure(kind: error.failureKind, detail: error.description), durable, learned)
+    }
+}

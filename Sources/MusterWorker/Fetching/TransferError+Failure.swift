@@ -1,0 +1,21 @@
+import MusterCore
+import MusterCurl
+
+extension TransferError {
+    /// The kind under which a failed transfer is reported.
+    var failureKind: FailureKind {
+        switch self {
+        case .dns: .dns
+        case .connect, .truncated, .reset, .sendFailed, .other: .network
+        case .tls: .tls
+        case .connectTimeout, .firstByteTimeout, .deadline: .timeout
+        case .tooSlow: .tooSlow
+        // The origin keeps answering with a redirect that leads nowhere: another source may do better.
+        case .tooManyRedirects, .malformedURL: .httpStatus(302)
+        case .unsupportedScheme, .refusedAddress: .refusedAddress
+        // The caller's own fields can't be sent: what a server would call a bad request.
+        case .invalidRequest: .httpStatus(400)
+        case .protocolViolation: .badRange
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import MusterAPI
+import MusterCore
+
+/// What the machine is told when it is made, and every span and bound that it keeps.
+struct MachineConfiguration: Sendable {
+    /// The worker's name.
+    var name: String
+    /// The version of the program.
+    var version: String
+    /// Labels of the operator's choosing.
+    var labels: [String: String] = [:]
+    /// The sinks, as they were found at the start.
+    var sinks: [SinkStatus]
+    /// How many transfers run at once.
+    var slots: Int
+    /// How long a coordinator may hold back the answer to a poll, at most.
+    var longPoll: Duration = Limits.longPoll
+
+    /// The wait between attempts to reach a coordinator: soon, since trust runs out meanwhile.
+    var reconnect = Backoff(base: .milliseconds(200), maximum: .seconds(3))
+    /// The wait between probes of a parked sink.
+    var probing = Backoff(base: .seconds(4), maximum: .seconds(60))
+    /// How long a plain progress report may wait for company (I16 bounds what this can cost).
+    var progressDelay: Duration = .seconds(1)
+    /// How long a superseded poll may still take to be answered before it is given up.
+    var supersededGrace: Duration = .seconds(2)
+    /// A poll that was answered empty sooner than this is not repeated at once: the coordinator does not wait.
+    var emptyPollBrake: Duration = .milliseconds(50)
+    /// How long a lease may wait for a slot before it is given back.
+    var queueTime: Duration = .seconds(5)
+    /// A sink that goes bad again within this span goes on with the backoff that it had.
+    var sinkRelapse: Duration = .seconds(60)
+    /// How long a drain lets finalizations run.
+    var drainPatience: Duration = .seconds(5)
+    /// When a drain stops whatever still runs.
+    var drainAbort: Duration = .milliseconds(8_500)
+    /// When a drain ends, whatever was reached.
+    var drainEnd: Duration = .milliseconds(9_500)
+    /// Expected bytes per slot that may wait for a slot: more would starve other workers of large chunks.
+    var prefetchBytesPerSlot: Int64 = 1 << 20
+    /// Leases held for each slot at the most, when files are small.
+    var leasesPerSlot = 4
+}
+
+extension Duration {
+    /// Whole nanoseconds; the machine's spans are short, so nothing overflows.
+    var wholeNanoseconds: Int64 {
+        components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
+    }
+}
+
+/// A small generator whose every number follows from its seed, so that a history can be replayed (SplitMix64).
+struct JitterGenerator: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    /// A generator that begins at `seed`.
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    /// The next 64 bits.
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

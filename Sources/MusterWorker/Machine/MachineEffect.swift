@@ -1,0 +1,59 @@
+import MusterAPI
+import MusterCore
+
+/// Everything that the machine can ask the engine to do. The engine does it at once and in order; what comes of it
+/// returns as `MachineInput`.
+enum MachineEffect: Sendable, Hashable {
+    /// Ask for a session; ends as `sessionOpened` or `sessionRefused`.
+    case openSession(SessionRequest)
+    /// Send a sync; ends as `syncAnswered` or `syncFailed`.
+    case sync(SessionID, SyncRequest)
+    /// Nobody waits for the answer to this sync any more; it may be cut.
+    case abandonSync(sequence: Int64)
+    /// Every write has stopped: end the session; ends as `sessionClosed`.
+    case closeSession(SessionID)
+    /// Writes are allowed until this moment of the monotonic clock.
+    case trust(until: Int64)
+    /// The trust has ended: nothing may be written until `resumeWriting`.
+    case suspendWriting
+    /// The trust was renewed after it had ended.
+    case resumeWriting
+    /// Work on a lease; ends as `job(_, .ended)`.
+    case start(LeaseDocument)
+    /// Make durable what is there and end the job as `released`.
+    case release(LeaseName)
+    /// Stop the job at once and delete nothing; it ends as `aborted`.
+    case abort(LeaseName)
+    /// Try a parked sink; ends as `sinkProbed`.
+    case probe(sink: String)
+    /// Something that an operator wants to read.
+    case log(MachineNote)
+    /// The worker is done: end everything and return.
+    case stop
+}
+
+/// What the machine has to tell an operator.
+enum MachineNote: Sendable, Hashable {
+    /// A session was opened.
+    case sessionOpened(SessionID)
+    /// The session is over although nobody here ended it.
+    case sessionLost(SessionID)
+    /// A coordinator can't be reached; said once per outage.
+    case unreachable(CallFailure)
+    /// Coordinators answer again.
+    case reachable
+    /// No coordinator renewed the session in time: writing stops.
+    case trustEnded
+    /// A renewal came after that: writing goes on.
+    case trustRenewed
+    /// A lease was taken away.
+    case leaseLost(LeaseName)
+    /// A sink takes no work for now.
+    case sinkParked(String, SinkTrouble)
+    /// A sink works again.
+    case sinkRecovered(String)
+    /// The worker takes nothing more.
+    case draining
+    /// The drain ran out of time and leaves leases to expire.
+    case drainCutShort(leases: Int)
+}

@@ -1,0 +1,78 @@
+import MusterAPI
+import MusterCore
+
+/// Everything that can happen to a worker, as its machine is told.
+enum MachineInput: Sendable {
+    /// The process has started, or a moment that `nextDeadline` named has come. Harmless at any time.
+    case tick
+    /// A coordinator opened the session that was asked for.
+    case sessionOpened(SessionDocument)
+    /// Nobody opened a session.
+    case sessionRefused(CallFailure)
+    /// The answer to a sync.
+    case syncAnswered(SessionID, sequence: Int64, SyncResponse)
+    /// A sync had no answer.
+    case syncFailed(SessionID, sequence: Int64, CallFailure)
+    /// The session was closed, or could not be reached to be closed: there is nothing more to try.
+    case sessionClosed
+    /// Something about a running lease.
+    case job(LeaseName, JobNews)
+    /// Body bytes came in since the last such input.
+    case received(Int64)
+    /// A parked sink was tried.
+    case sinkProbed(String, ProbeResult)
+    /// The operator wants the process to end.
+    case drain
+}
+
+/// Why a call to a coordinator brought no answer that helps.
+enum CallFailure: Sendable, Hashable {
+    /// Nobody there, or not able to answer now.
+    case unreachable
+    /// 410: the session is over.
+    case sessionGone
+    /// A refusal, or something that is not of the protocol; trying again is all that can be done.
+    case refused(String)
+}
+
+/// What the engine says about one lease.
+enum JobNews: Sendable {
+    /// The durable prefix grew, something was learned, or a long verification is alive.
+    case progress(DurablePrefix?, Report.Learned?)
+    /// All bytes are here and only storage is busy: the slot can serve the next transfer.
+    case fetched
+    /// The work is over; nothing is written for this lease any more.
+    case ended(JobEnding)
+}
+
+/// How the work on one lease ended.
+enum JobEnding: Sendable {
+    /// The chunk is durable, the file is in place, or the remains are purged. `bytes` is how much was fetched for it.
+    case done(DurablePrefix?, Report.Learned?, Report.Finished?, bytes: Int64)
+    /// It can't go on.
+    case failed(Report.Failure, DurablePrefix?, Report.Learned?)
+    /// It was asked to give the lease back, and is durable up to there.
+    case released(DurablePrefix?, Report.Learned?)
+    /// Ranges don't work; the text says what was seen.
+    case restart(String)
+    /// The sink is at fault, not the task.
+    case sinkTrouble(SinkTrouble, DurablePrefix?, Report.Learned?)
+    /// It was told to abort.
+    case aborted
+}
+
+/// What is wrong with a sink.
+struct SinkTrouble: Error, Sendable, Hashable {
+    /// `storageFull` or `storage`.
+    var kind: FailureKind
+    /// What was seen, in words.
+    var detail: String
+}
+
+/// What trying a parked sink showed.
+enum ProbeResult: Sendable, Hashable {
+    /// It can be written again.
+    case well(freeBytes: Int64?)
+    /// It still can't.
+    case trouble(SinkTrouble)
+}

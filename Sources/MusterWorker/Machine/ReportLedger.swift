@@ -1,0 +1,108 @@
+import MusterAPI
+import MusterCore
+
+/// The news that no answer has acknowledged yet: at most one report per lease, always the newest.
+///
+/// A later progress report replaces an earlier one and keeps what that had learned; a terminal report replaces both. A
+/// report leaves only when the answer to a sync arrives that carried exactly this state of it.
+struct ReportLedger: Sendable {
+    /// Names the state of one report that a sync carried.
+    struct Receipt: Sendable, Hashable {
+        let lease: LeaseName
+        fileprivate let revision: Int64
+    }
+
+    private struct Entry {
+        var report: Report
+        var revision: Int64
+        /// In a sync whose answer is awaited.
+        var isCarried: Bool
+
+        /// Whether it is worth a sync of its own: a lease ended, or something was learned.
+        var isUrgent: Bool { report.kind != .progress || report.learned != nil }
+    }
+
+    private var entries: [LeaseName: Entry] = [:]
+    private var revisions: Int64 = 0
+    /// Reports that a sync should be sent for at once.
+    private(set) var urgentCount = 0
+    /// Since when a report waits that may wait.
+    private(set) var waitingSince: Int64?
+
+    /// Whether every report was acknowledged.
+    var isEmpty: Bool { entries.isEmpty }
+    /// How many reports are not acknowledged.
+    var count: Int { entries.count }
+
+    /// Takes a report in.
+    mutating func add(_ report: Report, now: Int64) {
+        revisions += 1
+        var merged = report
+        // A report that is replaced again and again does not begin to wait anew each time.
+        let since = waitingSince
+        if let old = entries[report.lease] {
+            // Nothing follows a terminal report of the same epoch.
+            if old.report.kind != .progress { return }
+            merged.learned = report.learned ?? old.report.learned
+            // A report that states no offset takes back none.
+            if let known = old.report.durable, (report.durable?.offset ?? -1) < known.offset { merged.durable = known }
+            drop(report.lease)
+        }
+        let entry = Entry(report: merged, revision: revisions, isCarried: false)
+        entries[report.lease] = entry
+        if entry.isUrgent { urgentCount += 1 }
+        waitingSince = since ?? now
+    }
+
+    /// Forgets what there is about a lease.
+    mutating func drop(_ name: LeaseName) {
+        guard let entry = entries.removeValue(forKey: name) else { return }
+        if entry.isUrgent, !entry.isCarried { urgentCount -= 1 }
+        if entries.isEmpty { waitingSince = nil }
+    }
+
+    /// Takes up to `limit` reports along in a sync: the urgent ones first, each kind in the order in which it came.
+    mutating func carry(limit: Int, now: Int64) -> (reports: [Report], receipts: [Receipt]) {
+        let waiting = entries.values.filter { !$0.isCarried }.sorted {
+            $0.isUrgent == $1.isUrgent ? $0.revision < $1.revision : $0.isUrgent
+        }
+        var receipts: [Receipt] = []
+        for entry in waiting.prefix(limit) {
+            entries[entry.report.lease]?.isCarried = true
+            if entry.isUrgent { urgentCount -= 1 }
+            receipts.append(Receipt(lease: entry.report.lease, revision: entry.revision))
+        }
+        waitingSince = waiting.count > limit ? now : nil
+        return (waiting.prefix(limit).map(\.report), receipts)
+    }
+
+    /// The answer to the sync that carried these has come. Returns the leases whose terminal report is acknowledged.
+    mutating func acknowledge(_ receipts: [Receipt]) -> [LeaseName] {
+        var ended: [LeaseName] = []
+        for receipt in receipts {
+            guard let entry = entries[receipt.lease], entry.revision == receipt.revision else { continue }
+            if entry.report.kind != .progress { ended.append(receipt.lease) }
+            drop(receipt.lease)
+        }
+        return ended
+    }
+
+    /// The sync that carried these had no answer: they wait again.
+    mutating func restore(_ receipts: [Receipt], now: Int64) {
+        for receipt in receipts {
+            guard let entry = entries[receipt.lease], entry.revision == receipt.revision, entry.isCarried else {
+                continue
+            }
+            entries[receipt.lease]?.isCarried = false
+            if entry.isUrgent { urgentCount += 1 }
+            if waitingSince == nil { waitingSince = now }
+        }
+    }
+
+    /// Forgets everything: the session that it was about is over.
+    mutating func removeAll() {
+        entries = [:]
+        urgentCount = 0
+        waitingSince = nil
+    }
+}

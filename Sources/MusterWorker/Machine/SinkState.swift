@@ -1,0 +1,52 @@
+import MusterAPI
+import MusterCore
+
+/// One of the worker's sinks and how it is.
+struct SinkState: Sendable {
+    /// How a sink is.
+    enum Health: Sendable, Hashable {
+        /// It can be written. `probes` is the backoff that it had before `since`. Exits: `parked`.
+        case well(probes: Int, since: Int64)
+        /// Nothing of it is leased to us; it is tried again at `probeAt`. Exits: `probing`.
+        case parked(SinkTrouble, probes: Int, probeAt: Int64)
+        /// It is being tried. Exits: `well`, `parked`.
+        case probing(SinkTrouble, probes: Int)
+    }
+
+    let name: String
+    var health: Health
+    var freeBytes: Int64?
+
+    /// A sink as it was found at the start: one in trouble is tried at once.
+    init(_ status: SinkStatus) {
+        name = status.name
+        freeBytes = status.freeBytes
+        if let kind = status.parked {
+            health = .parked(SinkTrouble(kind: kind, detail: status.detail ?? ""), probes: 0, probeAt: .min)
+        } else {
+            health = .well(probes: 0, since: .min)
+        }
+    }
+
+    /// Whether leases of it can be worked on.
+    var isWell: Bool {
+        switch health {
+        case .well: true
+        case .parked, .probing: false
+        }
+    }
+
+    /// When it is tried again.
+    var probeDeadline: Int64? {
+        if case .parked(_, _, let probeAt) = health { probeAt } else { nil }
+    }
+
+    /// What a sync says of it.
+    var status: SinkStatus {
+        switch health {
+        case .well: SinkStatus(name: name, freeBytes: freeBytes)
+        case .parked(let trouble, _, _), .probing(let trouble, _):
+            SinkStatus(name: name, parked: trouble.kind, detail: trouble.detail, freeBytes: freeBytes)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import MusterAPI
+import MusterCore
+
+extension WorkerMachine {
+    /// When the next sync, or the end of the patience with a superseded poll, is due.
+    var syncDeadline: Int64? {
+        guard case .open(let open) = session else { return nil }
+        return [promptDue(open), pollDue(open), giveUpDue(open)].compactMap { $0 }.min()
+    }
+
+    /// When the sync that is answered at once is due; `nil` while one is under way: what comes meanwhile goes in the next.
+    private func promptDue(_ open: OpenSession) -> Int64? {
+        guard open.prompt == nil else { return nil }
+        var due = open.lastSent + open.trust.renewInterval.wholeNanoseconds
+        if let since = ledger.waitingSince { due = min(due, since + configuration.progressDelay.wholeNanoseconds) }
+        if ledger.urgentCount > 0 || open.hasSinkNews { due = .min }
+        return max(due, open.notBefore)
+    }
+
+    /// When the sync that waits for work is due.
+    private func pollDue(_ open: OpenSession) -> Int64? {
+        guard open.poll == nil, open.prompt == nil, room > 0 else { return nil }
+        return max(open.notBefore, open.pollNotBefore)
+    }
+
+    /// When a superseded poll is given up.
+    private func giveUpDue(_ open: OpenSession) -> Int64? {
+        open.poll?.supersededAt.map { $0 + configuration.supersededGrace.wholeNanoseconds }
+    }
+
+    /// Sends whatever sync is due. At most one poll and one prompt sync are under way, the poll being the older one.
+    mutating func planSyncs(_ now: Int64) {
+        guard case .open(var open) = session else { return }
+        if let due = giveUpDue(open), due <= now {
+            abandon(open.poll)
+            if let poll = open.poll { untoldBytes += poll.receivedBytes }
+            open.poll = nil
+        }
+        if let due = promptDue(open), due <= now {
+            if let poll = open.poll, poll.supersededAt == nil { open.poll?.supersededAt = now }
+            open.prompt = send(&open, wait: .zero, now)
+            open.hasSinkNews = false
+        } else if let due = pollDue(open), due <= now {
+            // Shorter than the renewal interval: an idle worker is kept alive by its polls alone.
+            let wait = min(configuration.longPoll, open.trust.timeToLive / 4)
+            open.poll = send(&open, wait: wait, now)
+        }
+        session = .open(open)
+    }
+
+    private mutating func send(_ open: inout OpenSession, wait: Duration, _ now: Int64) -> SyncInFlight {
+        let settled = open.settled
+        open.lastSequence += 1
+        open.lastSent = now
+        // Reports make the coordinator answer at once, so a poll brings none; what waits is sent when it is due.
+        let limit = wait == .zero ? Limits.reportsPerSync : 0
+        let (reports, receipts) = limit == 0 ? ([], []) : ledger.carry(limit: limit, now: now)
+        let sync = SyncInFlight(
+            sequence: open.lastSequence,
+            sent: now,
+            wait: wait.wholeNanoseconds,
+            receipts: receipts,
+            receivedBytes: untoldBytes
+        )
+        untoldBytes = 0
+        effects.append(
+            .sync(
+                open.id,
+                SyncRequest(
+                    sequence: sync.sequence,
+                    settled: settled,
+                    reports: reports,
+                    held: leases.held,
+                    room: room,
+                    waitMilliseconds: wait.milliseconds,
+                    sinks: sinks.map(\.status),
+                    receivedBytes: sync.receivedBytes
+                )
+            )
+        )
+        return sync
+    }
+
+    /// Takes an answer in. One that nobody waits for (late, doubled, of an older session) changes nothing: the coordinator
+    /// was told that its sync is settled.
+    mutating func takeAnswer(_ id: SessionID, _ sequence: Int64, _ answer: SyncResponse, _ now: Int64) {
+        guard case .open(var open) = session, open.id == id, let sync = Self.take(sequence, from: &open) else { return }
+        if open.failures > 0 { effects.append(.log(.reachable)) }
+        open.failures = 0
+        open.notBefore = .min
+        hasToldOutage = false
+        let isEmpty = answer.leases.isEmpty && answer.lost.isEmpty && !answer.drain
+        if sync.wait > 0, isEmpty, sync.supersededAt == nil,
+            now - sync.sent < min(sync.wait, configuration.emptyPollBrake.wholeNanoseconds)
+        {
+            open.pollNotBefore = now + configuration.emptyPollBrake.wholeNanoseconds
+        }
+        renew(&open, sent: sync.sent, answer, now)
+        session = .open(open)
+        for name in ledger.acknowledge(sync.receipts) { leases.remove(name) }
+        for name in answer.lost where leases[name] != nil {
+            effects.append(.log(.leaseLost(name)))
+            takeAway(name)
+        }
+        for lease in answer.leases { take(lease, now) }
+        if answer.drain { beginDrain(now) }
+    }
+
+    /// A sync was not answered: its news waits again, for a sync after a pause.
+    mutating func missAnswer(_ id: SessionID, _ sequence: Int64, _ failure: CallFailure, _ now: Int64) {
+        guard case .open(var open) = session, open.id == id, let sync = Self.take(sequence, from: &open) else { return }
+        untoldBytes += sync.receivedBytes
+        ledger.restore(sync.receipts, now: now)
+        guard failure != .sessionGone else {
+            session = .open(open)
+            return loseSession(now)
+        }
+        tellOutage(failure)
+        open.failures += 1
+        let delay = configuration.reconnect.delay(failures: open.failures, random: jitter())
+        open.notBefore = now + max(1, delay.wholeNanoseconds)
+        // The sinks' state may have been in it.
+        open.hasSinkNews = open.hasSinkNews || sync.wait == 0
+        session = .open(open)
+    }
+
+    private static func take(_ sequence: Int64, from open: inout OpenSession) -> SyncInFlight? {
+        if let poll = open.poll, poll.sequence == sequence {
+            open.poll = nil
+            return poll
+        }
+        if let prompt = open.prompt, prompt.sequence == sequence {
+            open.prompt = nil
+            return prompt
+        }
+        return nil
+    }
+}

@@ -1,0 +1,83 @@
+import MusterAPI
+import MusterCore
+
+/// Decides everything about a worker's session and leases, without doing any of it (sans-IO).
+///
+/// `step` takes what happened and the monotonic time, in nanoseconds, and returns what is to be done. `nextDeadline` says
+/// when `step` wants a `tick` if nothing happens before. The same inputs at the same times with the same seed give the
+/// same effects. The rules that it keeps are those of `docs/protocol.md`.
+struct WorkerMachine: Sendable {
+    let configuration: MachineConfiguration
+    var random: JitterGenerator
+    var session: SessionState
+    var course: Course = .working
+    var leases = LeaseTable()
+    var ledger = ReportLedger()
+    var sinks: [SinkState]
+    /// Received bytes that no sync has told of.
+    var untoldBytes: Int64 = 0
+    /// The mean of what finished leases fetched, moving; `nil` before the first one ended.
+    var meanBytes: Int64?
+    /// Whether the present outage was told of.
+    var hasToldOutage = false
+    /// What the step has asked for so far.
+    var effects: [MachineEffect] = []
+
+    /// A machine that opens a session at its first step.
+    init(_ configuration: MachineConfiguration, seed: UInt64) {
+        self.configuration = configuration
+        random = JitterGenerator(seed: seed)
+        session = .absent(retryAt: .min, failures: 0)
+        sinks = configuration.sinks.map { SinkState($0) }
+    }
+
+    /// Takes one input in and returns what is to be done because of it and of the time.
+    mutating func step(_ input: MachineInput, now: Int64) -> [MachineEffect] {
+        effects = []
+        if case .over = course { return [] }
+        switch input {
+        case .tick: break
+        case .sessionOpened(let document): takeSession(document, now)
+        case .sessionRefused(let failure): missSession(failure, now)
+        case .syncAnswered(let id, let sequence, let answer): takeAnswer(id, sequence, answer, now)
+        case .syncFailed(let id, let sequence, let failure): missAnswer(id, sequence, failure, now)
+        case .sessionClosed: if case .closing = session { finish() }
+        case .job(let name, let news): takeNews(name, news, now)
+        case .received(let bytes): untoldBytes += bytes
+        case .sinkProbed(let name, let result): takeProbe(name, result, now)
+        case .drain: beginDrain(now)
+        }
+        advance(now)
+        defer { effects = [] }
+        return effects
+    }
+
+    /// What follows from the time alone, in the order of urgency: stop writing first, ask for work last.
+    private mutating func advance(_ now: Int64) {
+        checkTrust(now)
+        expireQueue(now)
+        advanceDrain(now)
+        if case .over = course { return }
+        probeSinks(now)
+        startQueued(now)
+        openSession(now)
+        planSyncs(now)
+    }
+
+    /// The next moment at which something is due; `nil` when only an input can change anything.
+    var nextDeadline: Int64? {
+        [trustDeadline, queueDeadline, drainDeadline, probeDeadline, openDeadline, syncDeadline].compactMap { $0 }.min()
+    }
+
+    /// A random number within `0..<1`.
+    mutating func jitter() -> Double {
+        Double.random(in: 0..<1, using: &random)
+    }
+
+    /// Says `stop`, once.
+    mutating func finish() {
+        course = .over
+        session = .over
+        effects.append(.stop)
+    }
+}

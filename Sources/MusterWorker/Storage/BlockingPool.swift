@@ -1,0 +1,224 @@
+import CLibisal
+import Glibc
+import Synchronization
+
+/// A few threads for calls that block, so that no thread of Swift's pool, and no thread of a transfer loop, ever does.
+///
+/// Work that has begun can't be cancelled; it is waited for by `shutdown()`. A sink whose file system hangs can hold
+/// every thread of its pool: give each sink a pool of its own.
+final class BlockingPool: Sendable {
+    /// Why the pool would not take work.
+    enum Refusal: Error, Hashable, Sendable {
+        /// More is waiting than the pool has places for.
+        case overloaded
+        /// The pool was shut down.
+        case stopped
+        /// The process has no thread or descriptor left; holds the error number.
+        case outOfResources(Int32)
+    }
+
+    private struct State {
+        var queue: [@Sendable () -> Void] = []
+        var head = 0
+        var threads: [pthread_t] = []
+        var living = 0
+        var stopped = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+
+        var waitingCount: Int { queue.count - head }
+
+        mutating func next() -> (@Sendable () -> Void)? {
+            guard head < queue.count else { return nil }
+            let work = queue[head]
+            head += 1
+            // Amortised: what was taken is dropped once it is the larger half.
+            if head * 2 >= queue.count {
+                queue.removeFirst(head)
+                head = 0
+            }
+            return work
+        }
+    }
+
+    private let state = Mutex(State())
+    private let bell: Bell
+    private let places: Int
+
+    /// Starts the threads.
+    ///
+    /// - Parameters:
+    ///   - threads: how many; at least 1.
+    ///   - places: how much work may wait for a thread; more is refused.
+    init(threads: Int = 4, places: Int = 8_192) throws(Refusal) {
+        self.places = places
+        do {
+            bell = try Bell()
+        } catch {
+            throw .outOfResources(error.number)
+        }
+        for _ in 0..<max(1, threads) {
+            do {
+                try start()
+            } catch {
+                stop()
+                throw .outOfResources(error.number)
+            }
+        }
+    }
+
+    /// Runs `work` on one of the threads and returns what it returns.
+    func run<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async throws(Refusal) -> Value {
+        let result: Result<Value, Refusal> = await withCheckedContinuation { continuation in
+            if let refusal = submit({ continuation.resume(returning: .success(work())) }) {
+                continuation.resume(returning: .failure(refusal))
+            }
+        }
+        return try result.get()
+    }
+
+    /// Runs storage work on one of the threads. That the pool refuses counts as an unavailable sink: nothing was done.
+    func run<Value: Sendable>(
+        storage work: @escaping @Sendable () throws(StorageError) -> Value
+    ) async throws(StorageError) -> Value {
+        let result: Result<Value, StorageError>
+        do {
+            result = try await run { () -> Result<Value, StorageError> in
+                do throws(StorageError) {
+                    return .success(try work())
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } catch {
+            throw .unavailable(.init("no thread for storage work: \(error)"))
+        }
+        return try result.get()
+    }
+
+    /// Leaves `work` to one of the threads; returns why not, if it won't.
+    func submit(_ work: @escaping @Sendable () -> Void) -> Refusal? {
+        let refusal: Refusal? = state.withLock { state in
+            if state.stopped { return .stopped }
+            if state.waitingCount >= places { return .overloaded }
+            state.queue.append(work)
+            return nil
+        }
+        if refusal == nil { bell.ring() }
+        return refusal
+    }
+
+    /// Takes no more work, lets what waits be done, and returns when every thread has ended.
+    func shutdown() async {
+        stop()
+        await withCheckedContinuation { continuation in
+            let ended = state.withLock { state in
+                guard state.living > 0 else { return true }
+                state.waiting.append(continuation)
+                return false
+            }
+            if ended { continuation.resume() }
+        }
+        let threads = state.withLock { state in
+            defer { state.threads = [] }
+            return state.threads
+        }
+        // Every thread is past its last piece of work, so that joining takes no time worth mentioning.
+        for thread in threads { pthread_join(thread, nil) }
+    }
+
+    private func stop() {
+        let living = state.withLock { state in
+            state.stopped = true
+            return state.living
+        }
+        for _ in 0..<living { bell.ring() }
+    }
+
+    private func loop() {
+        while true {
+            bell.wait()
+            let (work, stopped) = state.withLock { ($0.next(), $0.stopped) }
+            if let work {
+                work()
+            } else if stopped {
+                break
+            }
+        }
+        let waiting = state.withLock { state in
+            state.living -= 1
+            guard state.living == 0 else { return [CheckedContinuation<Void, Never>]() }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// What a thread is given: the pool lives as long as its threads do.
+    private final class Start {
+        let pool: BlockingPool
+
+        init(_ pool: BlockingPool) {
+            self.pool = pool
+        }
+    }
+
+    private func start() throws(SystemError) {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        // Buffers are on the heap; the usual 8 MiB for each thread would be waste.
+        pthread_attr_setstacksize(&attributes, 1 << 20)
+
+        // A new thread inherits the mask: signals belong to the threads that expect them.
+        var all = sigset_t()
+        var before = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+
+        state.withLock { $0.living += 1 }
+        let start = Unmanaged.passRetained(Start(self))
+        var thread = pthread_t()
+        let failure = pthread_create(
+            &thread,
+            &attributes,
+            { context in
+                guard let context else { return nil }
+                Unmanaged<Start>.fromOpaque(context).takeRetainedValue().pool.loop()
+                return nil
+            },
+            start.toOpaque()
+        )
+        guard failure == 0 else {
+            start.release()
+            state.withLock { $0.living -= 1 }
+            throw SystemError(failure)
+        }
+        let created = thread
+        state.withLock { $0.threads.append(created) }
+    }
+}
+
+/// Wakes one waiting thread for each ring; rings are counted, none is lost.
+private final class Bell: Sendable {
+    private let descriptor: Int32
+
+    init() throws(SystemError) {
+        descriptor = muster_eventfd(0, MUSTER_EFD_CLOEXEC | MUSTER_EFD_SEMAPHORE)
+        guard descriptor >= 0 else { throw .last }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    func ring() {
+        var one: UInt64 = 1
+        while write(descriptor, &one, 8) < 0, errno == EINTR {}
+    }
+
+    func wait() {
+        var one: UInt64 = 0
+        while read(descriptor, &one, 8) < 0, errno == EINTR {}
+    }
+}

@@ -1,0 +1,174 @@
+import CLibisal
+import Glibc
+
+/// Which file it is, whatever its name: the device and the inode.
+struct FileIdentity: Hashable, Sendable {
+    /// The file system.
+    let device: UInt64
+    /// The file within it.
+    let inode: UInt64
+}
+
+/// What `fstat` tells of a file.
+struct FileStatus: Hashable, Sendable {
+    /// What a name can stand for, as far as it matters here.
+    enum Kind: Hashable, Sendable {
+        /// A regular file.
+        case file
+        /// A directory.
+        case directory
+        /// A symbolic link; it is never followed.
+        case symbolicLink
+        /// A device, a socket, a pipe.
+        case other
+    }
+
+    /// Which file it is.
+    let identity: FileIdentity
+    /// What it is.
+    let kind: Kind
+    /// Its size in bytes.
+    let size: Int64
+    /// Bytes of storage that it occupies, reserved ones included.
+    let allocated: Int64
+    /// How many names it has; 0 once it was deleted.
+    let links: UInt64
+
+    /// Translates what the system filled in.
+    init(_ status: stat) {
+        identity = FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+        kind =
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: .file
+            case S_IFDIR: .directory
+            case S_IFLNK: .symbolicLink
+            default: .other
+            }
+        size = Int64(status.st_size)
+        allocated = Int64(status.st_blocks) * 512
+        links = UInt64(status.st_nlink)
+    }
+}
+
+/// Owns an open file and closes it; every call on it that this module needs, in terms of bytes and `SystemError`.
+final class Descriptor: Sendable {
+    private let number: Int32
+
+    /// Takes over a descriptor that nobody else closes.
+    init(owning number: Int32) {
+        self.number = number
+    }
+
+    deinit {
+        close(number)
+    }
+
+    /// Lets `body` use the descriptor's number, which it must not keep.
+    func with<Value, Failure: Error>(_ body: (Int32) throws(Failure) -> Value) throws(Failure) -> Value {
+        try body(number)
+    }
+
+    /// What the file is now.
+    func status() throws(SystemError) -> FileStatus {
+        var status = stat()
+        guard fstat(number, &status) == 0 else { throw .last }
+        return FileStatus(status)
+    }
+
+    /// Writes all of `bytes` at `offset`, however often the system stops short.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
+        var rest = bytes[...]
+        var position = offset
+        while !rest.isEmpty {
+            let piece = UnsafeRawBufferPointer(rebasing: rest)
+            let written = pwrite(number, piece.baseAddress, piece.count, Int(position))
+            if written > 0 {
+                rest = rest.dropFirst(written)
+                position += Int64(written)
+            } else if written == 0 {
+                // POSIX allows it; without this a device that accepts nothing would be asked forever.
+                throw SystemError(EIO)
+            } else if errno != EINTR {
+                throw .last
+            }
+        }
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    func write(_ bytes: [UInt8], at offset: Int64) throws(SystemError) {
+        // The standard library's closures of this kind don't carry the error's type.
+        let result = bytes.withUnsafeBytes { bytes in
+            Result { () throws(SystemError) in try write(bytes, at: offset) }
+        }
+        try result.get()
+    }
+
+    /// Reads into `buffer` from `offset` until it is full or the file ends; returns how many bytes there are.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+        var count = 0
+        while count < buffer.count {
+            let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let got = pread(number, piece.baseAddress, piece.count, Int(offset) + count)
+            if got > 0 {
+                count += got
+            } else if got == 0 {
+                break
+            } else if errno != EINTR {
+                throw .last
+            }
+        }
+        return count
+    }
+
+    /// Makes the content durable, with what is needed to read it back.
+    func synchronizeData() throws(SystemError) {
+        while fdatasync(number) != 0 {
+            guard errno == EINTR else { throw .last }
+        }
+    }
+
+    /// Makes the content and everything about it durable; of a directory, its entries.
+    func synchronize() throws(SystemError) {
+        while fsync(number) != 0 {
+            guard errno == EINTR else { throw .last }
+        }
+    }
+
+    /// Makes everything on the file system durable that was written before.
+    func synchronizeFileSystem() throws(SystemError) {
+        while muster_syncfs(number) != 0 {
+            guard errno == EINTR else { throw .last }
+        }
+    }
+
+    /// Reserves storage for the first `size` bytes without changing the file's size.
+    func reserve(_ size: Int64) throws(SystemError) {
+        while muster_fallocate(number, MUSTER_FALLOC_FL_KEEP_SIZE, 0, size) != 0 {
+            guard errno == EINTR else { throw .last }
+        }
+    }
+
+    /// How many bytes an unprivileged process may still occupy on the file system.
+    func freeBytes() throws(SystemError) -> Int64 {
+        var space = statvfs()
+        while fstatvfs(number, &space) != 0 {
+            guard errno == EINTR else { throw .last }
+        }
+        let (bytes, overflow) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
+        return overflow ? .max : Int64(clamping: bytes)
+    }
+
+    /// Asks the system to copy up to `length` bytes at `offset` to the same place of `other`, without passing through
+    /// us.
+    ///
+    /// - Returns: how many bytes it copied; 0 at the end of the file, and on file systems that pretend not to have any.
+    func copy(to other: Descriptor, at offset: Int64, length: Int) throws(SystemError) -> Int {
+        var from = offset
+        var to = offset
+        while true {
+            let copied = muster_copy_file_range(number, &from, other.number, &to, length, 0)
+            if copied >= 0 { return copied }
+            guard errno == EINTR else { throw .last }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import CLibisal
+import Glibc
+
+/// Owns an open directory; everything below it is reached by single names relative to it, and no link is ever followed.
+final class Directory: Sendable {
+    /// The open directory, for `fsync` and the like.
+    let descriptor: Descriptor
+    /// Which directory it is.
+    let identity: FileIdentity
+
+    /// How a file is moved to a name that may be taken.
+    enum Move: Hashable, Sendable {
+        /// EEXIST if the name is taken, whoever is first.
+        case exclusive
+        /// Takes the place of what has the name.
+        case replacing
+        /// What has the name gets ours.
+        case exchanging
+    }
+
+    private init(_ descriptor: Descriptor) throws(SystemError) {
+        self.descriptor = descriptor
+        identity = try descriptor.status().identity
+    }
+
+    /// Opens the directory at `path`; links in `path` are the operator's own choice and are followed.
+    convenience init(path: String) throws(SystemError) {
+        let number = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard number >= 0 else { throw .last }
+        try self.init(Descriptor(owning: number))
+    }
+
+    /// Opens the directory `name` in this one. A link, or what is no directory, is ENOTDIR.
+    func directory(_ name: String) throws(SystemError) -> Directory {
+        let number = descriptor.with { openat($0, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        guard number >= 0 else { throw .last }
+        return try Directory(Descriptor(owning: number))
+    }
+
+    /// Makes the directory `name`; returns whether it is new.
+    func makeDirectory(_ name: String) throws(SystemError) -> Bool {
+        if descriptor.with({ mkdirat($0, name, 0o777) }) == 0 { return true }
+        guard errno == EEXIST else { throw .last }
+        return false
+    }
+
+    /// What opening a file does if it is missing or there already.
+    enum Creation: Hashable, Sendable {
+        /// Missing is ENOENT; the file is opened for reading.
+        case never
+        /// Missing is made; the file is opened for reading and writing.
+        case ifMissing
+        /// There already is EEXIST.
+        case always
+    }
+
+    /// Opens the regular file `name`. A link is ELOOP; anything else that is no regular file is EINVAL.
+    func file(_ name: String, creation: Creation) throws(SystemError) -> (descriptor: Descriptor, status: FileStatus) {
+        // O_NONBLOCK means nothing to a regular file, and keeps a pipe that somebody put there from holding us forever.
+        let common = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
+        let flags =
+            switch creation {
+            case .never: common | O_RDONLY
+            case .ifMissing: common | O_RDWR | O_CREAT
+            case .always: common | O_RDWR | O_CREAT | O_EXCL
+            }
+        let number = descriptor.with { openat($0, name, flags, 0o644) }
+        guard number >= 0 else { throw .last }
+        let opened = Descriptor(owning: number)
+        let status = try opened.status()
+        guard status.kind == .file else { throw SystemError(EINVAL) }
+        return (opened, status)
+    }
+
+    /// What `name` stands for; `nil` when there is nothing.
+    func status(of name: String) throws(SystemError) -> FileStatus? {
+        var status = stat()
+        guard descriptor.with({ fstatat($0, name, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
+            if errno == ENOENT { return nil }
+            throw .last
+        }
+        return FileStatus(status)
+    }
+
+    /// Removes the file `name`; returns whether there was one.
+    func remove(_ name: String) throws(SystemError) -> Bool {
+        if descriptor.with({ unlinkat($0, name, 0) }) == 0 { return true }
+        guard errno == ENOENT else { throw .last }
+        return false
+    }
+
+    /// Moves the file `name` to `newName` in `directory`.
+    func move(_ name: String, to newName: String, in directory: Directory, _ move: Move) throws(SystemError) {
+        let (from, to) = (descriptor, directory.descriptor)
+        let result = from.with { from in
+            to.with { to in
+                switch move {
+                case .exclusive: muster_renameat2(from, name, to, newName, MUSTER_RENAME_NOREPLACE)
+                case .replacing: renameat(from, name, to, newName)
+                case .exchanging: muster_renameat2(from, name, to, newName, MUSTER_RENAME_EXCHANGE)
+                }
+            }
+        }
+        guard result == 0 else { throw .last }
+    }
+
+    /// Gives the file `name` a second name; EEXIST if that is taken.
+    func link(_ name: String, to newName: String, in directory: Directory) throws(SystemError) {
+        let (from, to) = (descriptor, directory.descriptor)
+        guard from.with({ from in to.with { linkat(from, name, $0, newName, 0) } }) == 0 else { throw .last }
+    }
+
+    /// Every name in the directory, but `.` and `..`, in no order.
+    func names() throws(SystemError) -> [String] {
+        // A directory of its own, since reading moves the position of whoever shares the descriptor.
+        let number = descriptor.with { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard number >= 0 else { throw .last }
+        guard let stream = fdopendir(number) else {
+            let error = SystemError.last
+            close(number)
+            throw error
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                guard errno == 0 else { throw .last }
+                return names
+            }
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { name in
+                name.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: entry.pointee.d_name)) {
+                    String(cString: $0)
+                }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import MusterAPI
+import MusterCore
+
+/// A complete part that shall become the task's file: what a finalize lease, or a lease over a whole file, asks for.
+struct FinalizeOrder: Hashable, Sendable {
+    /// The task.
+    var task: TaskID
+    /// The content version that the part is of.
+    var version: Int32
+    /// The lease under which it is done (I1).
+    var epoch: LeaseEpoch
+    /// Where the file shall stand.
+    var path: DestinationPath
+    /// Its size in bytes.
+    var size: Int64
+    /// Its chunks with their checksums, in any order; none for an empty file.
+    var chunks: [FinishedChunk]
+    /// The digests that it must have.
+    var expected: [ContentDigest]
+    /// Digests to compute besides, only to be recorded.
+    var recorded: Set<DigestAlgorithm>
+    /// Whether a lease on this content version was ever lost: a fresh inode is needed (I8).
+    var fenced: Bool
+
+    /// An order.
+    init(
+        task: TaskID,
+        version: Int32,
+        epoch: LeaseEpoch,
+        path: DestinationPath,
+        size: Int64,
+        chunks: [FinishedChunk],
+        expected: [ContentDigest] = [],
+        recorded: Set<DigestAlgorithm> = [],
+        fenced: Bool
+    ) {
+        self.task = task
+        self.version = version
+        self.epoch = epoch
+        self.path = path
+        self.size = size
+        self.chunks = chunks
+        self.expected = expected
+        self.recorded = recorded
+        self.fenced = fenced
+    }
+
+    /// The part's name.
+    var part: PartName { .part(task, version: version) }
+    /// The fresh inode's name.
+    var copy: PartName { .copy(task, version: version, epoch: epoch) }
+}
+
+/// What became of an order.
+enum FinalizeOutcome: Hashable, Sendable {
+    /// The file stands at its path, durable, its bytes checked (I8). To be reported as `done` with `finished`.
+    case inPlace(Report.Finished)
+    /// The part doesn't hold what was fetched: these ranges are wrong, all of it where the size or the tiling is. The
+    /// task starts over, as after a changed content.
+    case corrupt([ByteRange], reason: String)
+    /// The bytes are those that were fetched, but not those that the caller expects.
+    case digestMismatch(expected: ContentDigest, found: ContentDigest)
+    /// `mayContinue` said no, or a later lease took over. Nothing was put in place and there is nothing to report.
+    case stopped
+
+    /// The failure to report, if it is one.
+    var failure: Report.Failure? {
+        switch self {
+        case .inPlace, .stopped: nil
+        case .corrupt(_, let reason): Report.Failure(kind: .changed, detail: reason)
+        case .digestMismatch(let expected, let found):
+            Report.Failure(
+                kind: .digestMismatch,
+                detail: "\(expected.algorithm.rawValue) is \(found.hexadecimal), not \(expected.hexadecimal)"
+            )
+        }
+    }
+}
+
+/// How whoever asked for long work is kept informed, and how it stops that work.
+struct FinalizeWatch: Sendable {
+    /// Whether the work is still wanted: the session is trusted and the lease is held. Asked before every piece that is
+    /// read, and directly before the file is put in place.
+    var mayContinue: @Sendable () -> Bool
+    /// Told how many bytes of the file have been read so far; called from a storage thread, for each piece.
+    var verified: @Sendable (Int64) -> Void
+
+    /// A watch; by default nobody watches and nothing stops.
+    init(
+        mayContinue: @escaping @Sendable () -> Bool = { true },
+        verified: @escaping @Sendable (Int64) -> Void = { _ in }
+    ) {
+        self.mayContinue = mayContinue
+        self.verified = verified
+    }
+}

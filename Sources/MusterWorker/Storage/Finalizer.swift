@@ -1,0 +1,94 @@
+import MusterAPI
+import MusterCore
+
+/// Puts complete parts in place (`docs/protocol.md`, "Files"), on the threads of a pool.
+///
+/// Each step can be done again after a crash between any two (I8): verify; copy to a fresh inode where the lease is
+/// fenced; sync the data; move without overwriting; sync the directories; only then there is an outcome to be reported.
+final class Finalizer: Sendable {
+    private let sink: SinkDirectory
+    private let pool: BlockingPool
+    private let sync: DurableSync
+
+    /// A finalizer of one sink.
+    init(sink: SinkDirectory, pool: BlockingPool, sync: DurableSync) {
+        self.sink = sink
+        self.pool = pool
+        self.sync = sync
+    }
+
+    /// Carries out one order, of any size.
+    ///
+    /// - Throws: what the sink or the destination failed with; `partLost` when there is neither the part nor the file.
+    func finalize(
+        _ order: FinalizeOrder,
+        watch: FinalizeWatch = FinalizeWatch()
+    ) async throws(StorageError) -> FinalizeOutcome {
+        guard let result = await finalize([order], watch: watch).first else { return .stopped }
+        return try result.get()
+    }
+
+    /// Carries out many orders, of small files, with one sync of their data and one of their directories.
+    ///
+    /// - Parameter watch: for all of them together; `verified` is told of each file on its own.
+    /// - Returns: an outcome for each order, at its index. An order that failed does not hold up the others.
+    func finalize(
+        _ orders: [FinalizeOrder],
+        watch: FinalizeWatch = FinalizeWatch()
+    ) async -> [Result<FinalizeOutcome, StorageError>] {
+        let isWhole = orders.count >= DurableSync.filesForWholeSync && DurableSync.wholeSyncReportsErrors
+        let placed: [Placed]
+        do {
+            if isWhole { try await sync.makeEverythingDurable() }
+            placed = try await pool.run { [sink] () -> [Placed] in
+                Self.place(orders, in: sink, isSynchronized: isWhole, watch: watch)
+            }
+        } catch let error as StorageError {
+            return orders.map { _ in .failure(error) }
+        } catch {
+            return orders.map { _ in .failure(.unavailable(.init("no thread for storage work: \(error)"))) }
+        }
+        return await settle(placed)
+    }
+
+    /// What is left to do for an order once its file has been moved.
+    private struct Placed: Sendable {
+        let result: Result<FinalizeOutcome, StorageError>
+        /// The directories whose entries have to be durable before the outcome counts.
+        let directories: [Directory]
+    }
+
+    private static func place(
+        _ orders: [FinalizeOrder],
+        in sink: SinkDirectory,
+        isSynchronized: Bool,
+        watch: FinalizeWatch
+    ) -> [Placed] {
+        var placement: Placement
+        do {
+            placement = try Placement(sink: sink, watch: watch, isSynchronized: isSynchronized)
+        } catch {
+            return orders.map { _ in Placed(result: .failure(error), directories: []) }
+        }
+        return orders.map { order in
+            do throws(StorageError) {
+                let outcome = try placement.carryOut(order)
+                return Placed(result: .success(outcome), directories: placement.takeDirectories())
+            } catch {
+                return Placed(result: .failure(error), directories: [])
+            }
+        }
+    }
+
+    private func settle(_ placed: [Placed]) async -> [Result<FinalizeOutcome, StorageError>] {
+        var distinct: [ObjectIdentifier: Directory] = [:]
+        for directory in placed.lazy.flatMap(\.directories) { distinct[ObjectIdentifier(directory)] = directory }
+        do {
+            try await sync.makeDurable(Array(distinct.values))
+        } catch {
+            // Without the directories nothing that was moved is sure to be there; what wasn't moved keeps its outcome.
+            return placed.map { $0.directories.isEmpty ? $0.result : .failure(error) }
+        }
+        return placed.map(\.result)
+    }
+}

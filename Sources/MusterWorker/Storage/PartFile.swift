@@ -1,0 +1,168 @@
+import Glibc
+import MusterCore
+import Synchronization
+
+/// The open part file of one content version of a task.
+///
+/// Chunks of the same file share it. Every call blocks on the file system.
+final class PartFile: Sendable {
+    /// The task.
+    let task: TaskID
+    /// The content version that its bytes are of.
+    let version: Int32
+    /// Which file it is.
+    let identity: FileIdentity
+
+    private let descriptor: Descriptor
+    private let directory: Directory
+    private let registry: PartRegistry
+    /// The end of what was written through this instance: the file can't be shorter unless somebody cut it.
+    private let writtenEnd = Atomic<Int64>(0)
+    /// Whether the name in the directory was made durable through this instance.
+    private let nameIsDurable = Atomic<Bool>(false)
+    /// Why this instance is of no use any more. After a failed sync the kernel forgets which bytes it could not write,
+    /// and the next sync succeeds: so a failure has to stick (I4).
+    private let trouble = Mutex<StorageError?>(nil)
+    private let isSpoiled = Atomic<Bool>(false)
+
+    /// Takes over an open part; only the sink makes these.
+    init(
+        task: TaskID,
+        version: Int32,
+        descriptor: Descriptor,
+        identity: FileIdentity,
+        directory: Directory,
+        registry: PartRegistry
+    ) {
+        self.task = task
+        self.version = version
+        self.descriptor = descriptor
+        self.identity = identity
+        self.directory = directory
+        self.registry = registry
+    }
+
+    deinit {
+        registry.forget(name)
+    }
+
+    /// Its name in `.muster/parts`.
+    var name: PartName { .part(task, version: version) }
+
+    /// Writes all of `bytes` at `offset`. Nothing of it is durable yet.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
+        try refuseIfSpoiled()
+        do {
+            try descriptor.write(bytes, at: offset)
+        } catch {
+            throw error.inPart("writing \(bytes.count) bytes at \(offset) of \(name.string)")
+        }
+        writtenEnd.max(offset + Int64(bytes.count), ordering: .relaxed)
+    }
+
+    /// Reserves the storage of a file of `size` bytes, where the file system can; `full` when there is no room for it.
+    ///
+    /// Worth its cost for files of several chunks; small ones are written as fast as they are reserved.
+    func reserve(_ size: Int64) throws(StorageError) {
+        try refuseIfSpoiled()
+        let missing: Int64
+        let free: Int64
+        do {
+            missing = size - (try descriptor.status().allocated)
+            guard missing > 0 else { return }
+            free = try descriptor.freeBytes()
+        } catch {
+            throw error.inPart("reserving \(size) bytes for \(name.string)")
+        }
+        guard free >= missing else {
+            throw .full(.init("\(name.string) needs \(missing) bytes more, \(free) are free", errno: ENOSPC))
+        }
+        do {
+            try descriptor.reserve(size)
+        } catch {
+            // A file system that can't reserve can still be written.
+            guard [EOPNOTSUPP, ENOSYS, EINVAL].contains(error.number) else {
+                throw error.inPart("reserving \(size) bytes for \(name.string)")
+            }
+        }
+    }
+
+    /// Makes everything that was written before durable (`fdatasync`), and the file's name too (I4).
+    ///
+    /// - Throws: the first failure, now and at every later use: what the kernel failed to write it forgets.
+    func synchronize() throws(StorageError) {
+        try refuseIfSpoiled()
+        do {
+            try descriptor.synchronizeData()
+            if !nameIsDurable.load(ordering: .relaxed) {
+                try directory.descriptor.synchronize()
+                nameIsDurable.store(true, ordering: .relaxed)
+            }
+        } catch {
+            throw spoil(error.inSink("syncing \(name.string)"))
+        }
+        try confirm()
+    }
+
+    /// Notes that a sync of the whole file system succeeded, and fails if the part isn't what was written any more
+    /// (F19).
+    func confirmSynchronized() throws(StorageError) {
+        try refuseIfSpoiled()
+        nameIsDurable.store(true, ordering: .relaxed)
+        try confirm()
+    }
+
+    private func confirm() throws(StorageError) {
+        let end = writtenEnd.load(ordering: .relaxed)
+        guard try stillNamed(size: end) else {
+            throw .partLost(.init("\(name.string) was deleted, replaced or cut short of \(end) bytes"))
+        }
+    }
+
+    /// Whether the part's name still leads to this file, and the file has at least `size` bytes.
+    func stillNamed(size: Int64) throws(StorageError) -> Bool {
+        do {
+            guard let status = try directory.status(of: name.string) else { return false }
+            return status.identity == identity && status.size >= size
+        } catch {
+            throw error.inSink("looking at \(name.string)")
+        }
+    }
+
+    /// CRC32C of the bytes in `range`, read back.
+    ///
+    /// - Parameter mayContinue: asked before each mebibyte; reading stops when it says no.
+    /// - Returns: `nil` when it was stopped.
+    /// - Throws: `partLost` when the file ends before the range does.
+    func checksum(
+        of range: ByteRange,
+        while mayContinue: () -> Bool = { true }
+    ) throws(StorageError) -> UInt32? {
+        try refuseIfSpoiled()
+        var crc = CRC32C.empty
+        let reading = ContentReader(descriptor)
+        let isWhole = try reading.read(range, of: name.string, while: mayContinue) { crc = CRC32C.extend(crc, $0) }
+        return isWhole ? crc : nil
+    }
+
+    /// Makes this instance useless for everybody; the first reason sticks. Returns it.
+    @discardableResult
+    func spoil(_ reason: StorageError) -> StorageError {
+        let first = trouble.withLock { trouble in
+            if let trouble { return trouble }
+            trouble = reason
+            return reason
+        }
+        isSpoiled.store(true, ordering: .releasing)
+        return first
+    }
+
+    /// Whether a failure stuck to it, so that it has to be opened anew.
+    var isUseless: Bool { isSpoiled.load(ordering: .acquiring) }
+
+    /// Fails with what stuck to it, if anything did.
+    func refuseIfSpoiled() throws(StorageError) {
+        guard isUseless, let trouble = trouble.withLock({ $0 }) else { return }
+        throw trouble
+    }
+}

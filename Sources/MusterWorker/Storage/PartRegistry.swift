@@ -1,0 +1,49 @@
+import Synchronization
+
+/// The part files that are open in this process, so that all chunks of a part share one.
+///
+/// It keeps none of them open: whoever works on a part holds it, and the last to drop it closes it.
+final class PartRegistry: Sendable {
+    private struct Entry {
+        weak var part: PartFile?
+    }
+
+    private let entries = Mutex<[PartName: Entry]>([:])
+
+    /// The open part of that name, unless a failure stuck to it.
+    func open(_ name: PartName) -> PartFile? {
+        // Whatever is released here is released after the lock: a part that goes away comes back to it.
+        let part = entries.withLock { $0[name]?.part }
+        guard let part, !part.isUseless else { return nil }
+        return part
+    }
+
+    /// Fails with what stuck to the open part of that name, if anything did: its bytes can't be trusted.
+    func refuseIfSpoiled(_ name: PartName) throws(StorageError) {
+        let part = entries.withLock { $0[name]?.part }
+        try part?.refuseIfSpoiled()
+    }
+
+    /// Adds a part that was just opened; returns the one to use, which is another's if that was faster.
+    func add(_ part: PartFile, as name: PartName) -> PartFile {
+        let faster = entries.withLock { entries -> PartFile? in
+            if let other = entries[name]?.part, !other.isUseless { return other }
+            entries[name] = Entry(part: part)
+            return nil
+        }
+        return faster ?? part
+    }
+
+    /// Drops the entry of a part that is gone.
+    func forget(_ name: PartName) {
+        entries.withLock { entries in
+            if let entry = entries[name], entry.part == nil { entries[name] = nil }
+        }
+    }
+
+    /// Makes every open part useless: what they hold is in doubt.
+    func spoil(_ reason: StorageError) {
+        let parts = entries.withLock { $0.values.compactMap(\.part) }
+        for part in parts { part.spoil(reason) }
+    }
+}

@@ -1,0 +1,175 @@
+import Glibc
+import MusterAPI
+import MusterCore
+
+extension Placement {
+    /// Bytes that are copied between two looks at whether to go on.
+    private static let copyBytes: Int64 = 16 << 20
+
+    /// Copies a fenced part to a fresh inode, which nobody else has open, verifies that, and moves it into place (I8).
+    mutating func putCopy(
+        of part: OpenPart,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck
+    ) throws(StorageError) -> FinalizeOutcome {
+        guard part.status.size == order.size else {
+            return .corrupt(
+                [ByteRange(first: order.size)],
+                reason: "\(order.part.string) has \(part.status.size) bytes instead of \(order.size)"
+            )
+        }
+        return try withCopy(of: part.descriptor, order, check) { (placement, copy) throws(StorageError) in
+            try placement.move(
+                Candidate(
+                    name: order.copy,
+                    identity: copy.identity,
+                    part: part.status.identity,
+                    digests: copy.digests
+                ),
+                order,
+                check
+            )
+        }
+    }
+
+    /// The part is gone and its file seems to stand: but its inode may be the part's, so that a fresh one takes its
+    /// place.
+    mutating func renew(
+        at place: SinkPlace,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck
+    ) throws(StorageError) -> FinalizeOutcome {
+        guard let file = try openDestination(at: place, order), file.status.size == order.size else {
+            throw taken(order, "its size differs")
+        }
+        let outcome = try withCopy(of: file.descriptor, order, check) { (placement, copy) throws(StorageError) in
+            guard placement.watch.mayContinue() else { return .stopped }
+            try placement.replace(file.status.identity, by: order.copy, at: place, order)
+            placement.touch(place)
+            return placement.finished(order, copy.digests)
+        }
+        switch outcome {
+        case .inPlace, .stopped: return outcome
+        case .corrupt(_, let reason): throw taken(order, reason)
+        case .digestMismatch: throw taken(order, "its digest differs")
+        }
+    }
+
+    /// A verified, durable copy under the order's own name.
+    struct FreshCopy {
+        let identity: FileIdentity
+        let digests: [ContentDigest]
+    }
+
+    private mutating func withCopy(
+        of source: Descriptor,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck,
+        _ body: (inout Placement, FreshCopy) throws(StorageError) -> FinalizeOutcome
+    ) throws(StorageError) -> FinalizeOutcome {
+        guard try removeStaleCopies(order) else { return .stopped }
+        let result: Result<FinalizeOutcome, StorageError>
+        do {
+            result = .success(try makeCopy(of: source, order, check, body))
+        } catch {
+            result = .failure(error)
+        }
+        // Gone already if it was put in place. What can't be deleted now is by whoever tries next.
+        _ = try? parts.remove(order.copy.string)
+        return try result.get()
+    }
+
+    private mutating func makeCopy(
+        of source: Descriptor,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck,
+        _ body: (inout Placement, FreshCopy) throws(StorageError) -> FinalizeOutcome
+    ) throws(StorageError) -> FinalizeOutcome {
+        let copy: Descriptor
+        let identity: FileIdentity
+        do {
+            let (descriptor, status) = try parts.file(order.copy.string, creation: .always)
+            (copy, identity) = (descriptor, status.identity)
+        } catch {
+            throw error.inSink("making \(order.copy.string)")
+        }
+        guard try copyContent(of: source, to: copy, order) else { return .stopped }
+        switch try check.examine(copy, size: order.size, name: order.copy.string) {
+        case .good(let digests):
+            try synchronize(copy, order.copy)
+            return try body(&self, FreshCopy(identity: identity, digests: digests))
+        case .corrupt(let ranges, let reason): return .corrupt(ranges, reason: reason)
+        case .digestMismatch(let expected, let found): return .digestMismatch(expected: expected, found: found)
+        case .stopped: return .stopped
+        }
+    }
+
+    /// Removes copies that earlier leases left, and one of this lease from before a crash; `false` when a later lease
+    /// has begun a copy: then this lease is over.
+    private func removeStaleCopies(_ order: FinalizeOrder) throws(StorageError) -> Bool {
+        do {
+            var isSuperseded = false
+            _ = try sink.remove(in: parts) { name in
+                guard name.task == order.task, case .copy(_, _, let epoch) = name else { return false }
+                if epoch > order.epoch { isSuperseded = true }
+                return epoch <= order.epoch
+            }
+            return !isSuperseded
+        } catch {
+            throw error.inSink("deleting stale copies of task \(order.task)")
+        }
+    }
+
+    private func copyContent(
+        of source: Descriptor,
+        to copy: Descriptor,
+        _ order: FinalizeOrder
+    ) throws(StorageError) -> Bool {
+        var offset: Int64 = 0
+        while offset < order.size {
+            guard watch.mayContinue() else { return false }
+            let count: Int
+            do {
+                count = try source.copy(
+                    to: copy,
+                    at: offset,
+                    length: Int(min(Self.copyBytes, order.size - offset))
+                )
+            } catch {
+                guard [EXDEV, EOPNOTSUPP, EINVAL, ENOSYS, EPERM].contains(error.number) else {
+                    throw error.inPart("copying \(order.part.string)")
+                }
+                count = 0
+            }
+            // Some file systems can't, and some say that there is nothing to copy: through our own buffer, then.
+            if count == 0 { return try copyByHand(source, to: copy, from: offset, order) }
+            offset += Int64(count)
+        }
+        return true
+    }
+
+    private func copyByHand(
+        _ source: Descriptor,
+        to copy: Descriptor,
+        from offset: Int64,
+        _ order: FinalizeOrder
+    ) throws(StorageError) -> Bool {
+        guard let rest = ByteRange(start: offset, end: order.size) else { return true }
+        var position = offset
+        var failure: SystemError?
+        let isWhole = try ContentReader(source).read(
+            rest,
+            of: order.part.string,
+            while: { failure == nil && watch.mayContinue() }
+        ) { bytes in
+            do throws(SystemError) {
+                try copy.write(bytes, at: position)
+                position += Int64(bytes.count)
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure.inPart("copying \(order.part.string)") }
+        return isWhole
+    }
+}

@@ -1,0 +1,73 @@
+import Glibc
+import MusterCore
+
+extension SinkDirectory {
+    /// The part file of a task's content version: the one that is open already, or else opened, and made if missing.
+    ///
+    /// One instance is shared by everybody who works on the part in this process; it is closed when the last of them
+    /// drops it. Opening removes the parts and copies of older content versions of the task.
+    func part(task: TaskID, version: Int32) throws(StorageError) -> PartFile {
+        let key = PartName.part(task, version: version)
+        if let part = registry.open(key) { return part }
+        try check()
+        do {
+            let directory = try partsDirectory()
+            try removeOlder(than: version, of: task, in: directory)
+            let (descriptor, status) = try directory.file(key.string, creation: .ifMissing)
+            let part = PartFile(
+                task: task,
+                version: version,
+                descriptor: descriptor,
+                identity: status.identity,
+                directory: directory,
+                registry: registry
+            )
+            return registry.add(part, as: key)
+        } catch {
+            // A link, or no regular file, where a part should be: not ours, and no reason to park the sink.
+            if error.number == ELOOP || error.number == EINVAL {
+                throw .partLost(.init("\(key.string) is no regular file", errno: error.number))
+            }
+            throw error.inSink("opening \(key.string)")
+        }
+    }
+
+    /// Deletes every part and copy of `task` (I13); returns how many files there were.
+    @discardableResult
+    func purge(task: TaskID) throws(StorageError) -> Int {
+        try purge(tasks: [task])
+    }
+
+    /// Deletes every part and copy of `tasks`, with one pass over the directory; returns how many files there were.
+    @discardableResult
+    func purge(tasks: Set<TaskID>) throws(StorageError) -> Int {
+        try check()
+        do {
+            let directory = try partsDirectory()
+            let removed = try remove(in: directory) { tasks.contains($0.task) }
+            if removed > 0 { try directory.descriptor.synchronize() }
+            return removed
+        } catch {
+            throw error.inSink("deleting the parts of cancelled tasks")
+        }
+    }
+
+    /// Deletes what `isUnwanted` says; other people's files in the directory are never touched.
+    func remove(in directory: Directory, where isUnwanted: (PartName) -> Bool) throws(SystemError) -> Int {
+        var count = 0
+        for name in try directory.names() {
+            guard let part = PartName(name), isUnwanted(part) else { continue }
+            if try directory.remove(name) { count += 1 }
+        }
+        return count
+    }
+
+    private func removeOlder(than version: Int32, of task: TaskID, in directory: Directory) throws(SystemError) {
+        // Nearly every task stays at its first version, and reading a directory of thousands for each would be felt.
+        guard version > 1 else {
+            if version == 1 { _ = try directory.remove(PartName.part(task, version: 0).string) }
+            return
+        }
+        _ = try remove(in: directory) { $0.task == task && $0.version < version }
+    }
+}

@@ -1,0 +1,97 @@
+import Glibc
+import MusterCore
+
+/// Where a task's file belongs: its directory, held open, and the name in it.
+struct SinkPlace: Sendable {
+    /// The directories from the sink down to the one that the file is in, which is the last.
+    let chain: [Directory]
+    /// The file's name.
+    let name: String
+
+    /// The directory that the file is in.
+    let directory: Directory
+}
+
+/// Finds the directories of tasks' paths, each only once: many small files are put into few directories.
+///
+/// Short-lived: a directory that is moved elsewhere while it is held open would take files along.
+struct SinkWalk {
+    private let sink: SinkDirectory
+    private let root: Directory
+    private var known: [String: [Directory]] = [:]
+
+    /// A walk that starts in the sink as it is now.
+    init(_ sink: SinkDirectory) {
+        self.sink = sink
+        root = sink.root
+    }
+
+    /// Where `path` belongs; the directories on the way are made if `making`.
+    ///
+    /// - Returns: `nil` when a directory is missing and may not be made.
+    /// - Throws: `symbolicLink` when a component is a link or no directory.
+    mutating func place(of path: DestinationPath, making: Bool) throws(StorageError) -> SinkPlace? {
+        let components = try Self.components(of: path)
+        guard let name = components.last else { throw .destinationUnusable(.init("an empty path")) }
+        let parent = components.dropLast().joined(separator: "/")
+        if let chain = known[parent], let directory = chain.last {
+            return SinkPlace(chain: chain, name: name, directory: directory)
+        }
+        var chain = [root]
+        var directory = root
+        for component in components.dropLast() {
+            guard let next = try Self.step(component, from: directory, making: making, path: path) else {
+                return nil
+            }
+            directory = next
+            chain.append(next)
+        }
+        known[parent] = chain
+        return SinkPlace(chain: chain, name: name, directory: directory)
+    }
+
+    /// Forgets what was found: a directory turned out to be gone.
+    mutating func forget() {
+        known = [:]
+    }
+
+    /// The components as the system sees them: cut at the byte `/`. Swift's own characters won't do, since a combining
+    /// mark after a slash makes one character of both, and a component with a slash in it would be a path of its own.
+    private static func components(of path: DestinationPath) throws(StorageError) -> [String] {
+        let components = path.string.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+        guard components.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }),
+            components.first != DestinationPath.reservedComponent
+        else {
+            throw .destinationUnusable(.init("\(path) does not stay within the sink"))
+        }
+        return components
+    }
+
+    private static func step(
+        _ component: String,
+        from directory: Directory,
+        making: Bool,
+        path: DestinationPath
+    ) throws(StorageError) -> Directory? {
+        // Somebody may remove the directory between its making and its opening; not forever, though.
+        for _ in 0..<4 {
+            do {
+                return try directory.directory(component)
+            } catch {
+                switch error.number {
+                case ENOENT where !making: return nil
+                case ENOENT: break
+                case ENOTDIR, ELOOP: throw .symbolicLink(.init("\(component) in \(path)", errno: error.number))
+                default: throw error.atDestination("opening the directory \(component) of \(path)")
+                }
+            }
+            do {
+                _ = try directory.makeDirectory(component)
+            } catch {
+                throw error.atDestination("making the directory \(component) of \(path)")
+            }
+        }
+        throw .destinationUnusable(.init("the directory \(component) of \(path) keeps vanishing"))
+    }
+}

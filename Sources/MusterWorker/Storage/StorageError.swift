@@ -1,0 +1,129 @@
+import Glibc
+import MusterCore
+
+/// Why the storage of a sink would not do what was asked.
+///
+/// Two of the cases are about the sink and park it (`parksSink`); the others are about one task alone.
+enum StorageError: Error, Hashable, Sendable {
+    /// What was seen.
+    struct Detail: Hashable, Sendable {
+        /// What was being done, in words; may name a path below the sink.
+        let text: String
+        /// The system's error number, where a call failed.
+        let errno: Int32?
+
+        /// A detail; without an error number for what was found by comparing.
+        init(_ text: String, errno: Int32? = nil) {
+            self.text = text
+            self.errno = errno
+        }
+    }
+
+    /// The sink has no room: ENOSPC, EDQUOT, or less free space than the file needs. Parks the sink.
+    case full(Detail)
+    /// The sink can't be reached or written: unmounted, removed, replaced, read-only, failing. Parks the sink.
+    case unavailable(Detail)
+    /// Something that isn't this task's file stands at its path; it is left alone (I8).
+    case destinationTaken(Detail)
+    /// The path can't be made on this sink: the name is too long for it, a directory on the way refuses us, and the
+    /// like.
+    case destinationUnusable(Detail)
+    /// A component of the path is a symbolic link or no directory; links are never followed.
+    case symbolicLink(Detail)
+    /// The part was deleted, truncated or replaced by somebody else (F19), or a failed sync left its content in doubt.
+    /// Its bytes have to be fetched anew.
+    case partLost(Detail)
+
+    /// What was seen.
+    var detail: Detail {
+        switch self {
+        case .full(let detail), .unavailable(let detail), .destinationTaken(let detail),
+            .destinationUnusable(let detail),
+            .symbolicLink(let detail), .partLost(let detail):
+            detail
+        }
+    }
+
+    /// Whether the sink as a whole is at fault, so that it has to be parked until a probe succeeds.
+    var parksSink: Bool {
+        switch self {
+        case .full, .unavailable: true
+        case .destinationTaken, .destinationUnusable, .symbolicLink, .partLost: false
+        }
+    }
+
+    /// How the failure is reported. A lost part starts the content over; that's what `changed` does.
+    var failureKind: FailureKind {
+        switch self {
+        case .full: .storageFull
+        case .unavailable, .destinationTaken, .destinationUnusable, .symbolicLink: .storage
+        case .partLost: .changed
+        }
+    }
+}
+
+extension StorageError: CustomStringConvertible {
+    /// The reason in words, fit for a report's `detail`.
+    var description: String {
+        let reason =
+            switch self {
+            case .full: "the sink is full"
+            case .unavailable: "the sink is unavailable"
+            case .destinationTaken: "the destination is taken"
+            case .destinationUnusable: "the destination can't be used"
+            case .symbolicLink: "the path leads through something that is no plain directory"
+            case .partLost: "the part file is lost"
+            }
+        guard let number = detail.errno else { return "\(reason): \(detail.text)" }
+        return "\(reason): \(detail.text): \(SystemError(number).message)"
+    }
+}
+
+/// What a system call reported, before it is known what that means for the sink or for a task.
+struct SystemError: Error, Hashable, Sendable {
+    /// The error number.
+    let number: Int32
+
+    /// Wraps an error number.
+    init(_ number: Int32) {
+        self.number = number
+    }
+
+    /// The thread's current `errno`; to be taken directly after the call that set it.
+    static var last: SystemError { SystemError(errno) }
+
+    /// The system's words for it.
+    var message: String {
+        let words: String? = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            guard let start = buffer.baseAddress, strerror_r(number, start, buffer.count) == 0 else { return nil }
+            return String(cString: start)
+        }
+        return words ?? "error \(number)"
+    }
+
+    /// What the error means for Muster's own directory and the parts in it: all but a lack of room is the sink's
+    /// failure.
+    func inSink(_ doing: @autoclosure () -> String) -> StorageError {
+        let detail = StorageError.Detail(doing(), errno: number)
+        switch number {
+        case ENOSPC, EDQUOT: return .full(detail)
+        default: return .unavailable(detail)
+        }
+    }
+
+    /// What the error means on the way to a task's own path: only what concerns the whole sink parks it.
+    func atDestination(_ doing: @autoclosure () -> String) -> StorageError {
+        switch number {
+        case ELOOP: .symbolicLink(.init(doing(), errno: number))
+        case EACCES, EPERM, ENAMETOOLONG, EINVAL, EISDIR, ENOTDIR, EMLINK, EILSEQ, EXDEV:
+            .destinationUnusable(.init(doing(), errno: number))
+        default: inSink(doing())
+        }
+    }
+
+    /// What the error means for the bytes of one part. A file system that can't hold so large a file fails the task
+    /// only.
+    func inPart(_ doing: @autoclosure () -> String) -> StorageError {
+        number == EFBIG ? .destinationUnusable(.init(doing(), errno: number)) : inSink(doing())
+    }
+}

@@ -1,0 +1,71 @@
+public import MusterAPI
+import MusterCore
+import MusterCurl
+
+/// Carries the requests of MusterAPI's client over libcurl: one loop, one thread, connections kept alive between calls.
+///
+/// Whoever makes one calls `shutdown` in the end; one that is only dropped cuts what is under way.
+public final class CurlTransport: Sendable {
+    /// The most bytes that an answer may have; a page of any listing is far smaller.
+    private static let responseLimitBytes = 64 << 20
+
+    private let loop: CurlLoop
+    private let client: CurlClient
+
+    /// Starts the transport's thread.
+    ///
+    /// - Throws: `Unreachable` when libcurl or the system has no room for it.
+    public init() throws {
+        do {
+            loop = try CurlLoop()
+        } catch {
+            throw Unreachable("the HTTP client does not start: \(error)")
+        }
+        client = CurlClient(loop: loop, userAgent: "muster")
+    }
+
+    /// MusterAPI's `send`. Throws `Unreachable` when there was no answer or none of a bearable size, and
+    /// `CancellationError` when the calling task was cancelled.
+    public var send: APISend {
+        { [client] request in try await Self.send(request, by: client) }
+    }
+
+    /// Ends the thread; requests that are under way end as `Unreachable`.
+    public func shutdown() async {
+        await loop.shutdown()
+    }
+
+    private static func send(_ request: APIRequest, by client: CurlClient) async throws -> APIResponse {
+        do {
+            let answer = try await client.send(translated(request))
+            return APIResponse(status: answer.status, body: answer.body)
+        } catch {
+            switch error {
+            case .cancelled: throw CancellationError()
+            case .bodyFailed(let cause): throw cause
+            case .loopClosed: throw Unreachable("the HTTP client is shut down")
+            case .responseTooLarge(let limit): throw Unreachable("the answer is larger than \(limit) bytes")
+            case .transfer(let failure): throw Unreachable(failure.description)
+            }
+        }
+    }
+
+    private static func translated(_ request: APIRequest) -> HTTPRequest {
+        var translated = HTTPRequest(
+            method: request.method,
+            url: request.url,
+            headers: HeaderList(request.headers.map { HeaderField($0.name, $0.value) })
+        )
+        translated.maxResponseBytes = responseLimitBytes
+        // A coordinator is near or it is not there; the connection's share of a call's time is small.
+        translated.connectTimeout = min(request.timeout ?? .seconds(10), .seconds(10))
+        translated.responseTimeout = request.timeout ?? .seconds(300)
+        translated.deadline = request.timeout
+        switch request.body {
+        case .none: translated.body = .none
+        case .bytes(let bytes): translated.body = .bytes(bytes)
+        case .stream(let chunks): translated.body = .stream(HTTPBodyStream(chunks), length: nil)
+        }
+        return translated
+    }
+}

@@ -1,0 +1,64 @@
+public import Logging
+import MusterAPI
+import MusterCore
+public import ServiceLifecycle
+
+/// A worker: leases chunks from coordinators, fetches them into its sinks, and puts finished files in place.
+///
+/// `run` goes on until graceful shutdown, which drains: running chunks are made durable and given back, what only has to be
+/// put in place is, the session is closed; all within 10 s. It also returns when the coordinator drains the worker.
+public struct Worker: Service {
+    private let configuration: WorkerConfiguration
+    private let logger: Logger
+
+    /// Checks the configuration.
+    public init(configuration: WorkerConfiguration, logger: Logger) throws(WorkerRefusal) {
+        guard !configuration.servers.isEmpty else { throw .noServer }
+        guard !configuration.sinks.isEmpty else { throw .noSink }
+        guard configuration.sinks.count <= Limits.sinksPerWorker else { throw .tooManySinks }
+        var names: Set<String> = []
+        for sink in configuration.sinks {
+            guard NameRule.accepts(sink.name) else { throw .badName(sink.name) }
+            guard names.insert(sink.name).inserted else { throw .duplicateSink(sink.name) }
+        }
+        guard NameRule.accepts(configuration.name) else { throw .badName(configuration.name) }
+        guard Limits.slots.contains(configuration.slots) else { throw .badSlots(configuration.slots) }
+        self.configuration = configuration
+        self.logger = logger
+    }
+
+    /// Works until it is drained. Throws `WorkerRefusal.outOfResources` when its threads can't be started.
+    public func run() async throws {
+        var logger = logger
+        logger[metadataKey: WorkerMetadataKey.worker.rawValue] = .string(configuration.name)
+        let gate = TrustGate(clock: MonotonicClock.now)
+        var stations: [SinkStation] = []
+        let loops: LoopSet
+        let transport: CurlTransport
+        do {
+            loops = try LoopSet(count: loopCount, slots: configuration.slots)
+            transport = try CurlTransport()
+            for sink in configuration.sinks { stations.append(try SinkStation(sink, gate: gate)) }
+        } catch {
+            for station in stations { await station.shutdown() }
+            throw WorkerRefusal.outOfResources("\(error)")
+        }
+        let client = MusterClient(servers: configuration.servers, token: configuration.token, send: transport.send)
+        let engine = WorkerEngine(
+            configuration: configuration,
+            client: client,
+            gate: gate,
+            loops: loops,
+            stations: stations,
+            logger: logger
+        )
+        await engine.run()
+        await loops.shutdown()
+        await transport.shutdown()
+        for station in stations { await station.shutdown() }
+    }
+
+    private var loopCount: Int {
+        configuration.loops > 0 ? min(configuration.loops, 64) : min(4, ProcessorCount.online)
+    }
+}

@@ -1,0 +1,90 @@
+/// A sink that a worker reaches.
+public struct SinkConfiguration: Sendable, Hashable {
+    /// The sink's name, as groups and coordinators use it.
+    public var name: String
+    /// The directory on this host; it is made if it is missing.
+    public var path: String
+
+    /// A sink.
+    public init(name: String, path: String) {
+        self.name = name
+        self.path = path
+    }
+}
+
+/// What a worker is started with.
+public struct WorkerConfiguration: Sendable {
+    /// Base URLs of coordinators of one database, such as `http://127.0.0.1:7300`; at least one.
+    public var servers: [String]
+    /// The bearer token of workers; a secret, never logged.
+    public var token: String?
+    /// The worker's name; by `NameRule`. A restarted worker keeps its name and gets a new session.
+    public var name: String
+    /// The sinks that it reaches; at least one, no two of one name.
+    public var sinks: [SinkConfiguration]
+    /// How many transfers run at once, within `Limits.slots`.
+    public var slots: Int
+    /// How many transfer loops, each with a thread of its own; 0 for one per core, at most 4.
+    public var loops: Int
+    /// The version of the program, told to coordinators and, in the User-Agent, to origins.
+    public var version: String
+    /// Labels of the operator's choosing.
+    public var labels: [String: String]
+    /// A PEM file of certificate authorities to trust for origins instead of the system's.
+    public var caFile: String?
+    /// Asked for each numeric address before a request goes out to it, redirects too; `false` refuses the source
+    /// (`http.md` row 39). `nil` allows every address. Called on the threads of the loops.
+    public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
+
+    /// A configuration with 16 slots and as many loops as there are cores, at most 4.
+    public init(
+        servers: [String],
+        token: String? = nil,
+        name: String,
+        sinks: [SinkConfiguration],
+        slots: Int = 16,
+        loops: Int = 0,
+        version: String,
+        labels: [String: String] = [:]
+    ) {
+        self.servers = servers
+        self.token = token
+        self.name = name
+        self.sinks = sinks
+        self.slots = slots
+        self.loops = loops
+        self.version = version
+        self.labels = labels
+    }
+}
+
+/// Why a worker can't be started as it was configured.
+public enum WorkerRefusal: Error, Sendable, Hashable, CustomStringConvertible {
+    /// No coordinator was named.
+    case noServer
+    /// No sink was named.
+    case noSink
+    /// More sinks than `Limits.sinksPerWorker`.
+    case tooManySinks
+    /// Two sinks have this name.
+    case duplicateSink(String)
+    /// The name of the worker or of a sink breaks the rule.
+    case badName(String)
+    /// The number of slots is out of bounds.
+    case badSlots(Int)
+    /// The system has no thread or descriptor left, or libcurl does not start.
+    case outOfResources(String)
+
+    /// The reason in words.
+    public var description: String {
+        switch self {
+        case .noServer: "a worker needs the URL of at least one coordinator"
+        case .noSink: "a worker needs at least one sink"
+        case .tooManySinks: "a worker has too many sinks"
+        case .duplicateSink(let name): "two sinks are called \"\(name)\""
+        case .badName(let name): "\"\(name)\" is no name: it must be 1 to 200 characters of A-Z a-z 0-9 . _ -"
+        case .badSlots(let slots): "\(slots) slots are out of bounds"
+        case .outOfResources(let what): "the system has no room for a worker: \(what)"
+        }
+    }
+}

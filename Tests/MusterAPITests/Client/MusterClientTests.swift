@@ -1,0 +1,226 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import Testing
+
+private let one = "http://one:7300"
+private let two = "http://two:7300"
+private let three = "http://three:7300"
+private let emptyPage = #"{"items":[],"next":null}"#
+private let added = #"{"added":2,"existing":1}"#
+
+struct MusterClientFailoverTests {
+    @Test func firstServerIsAskedAndKept() async throws {
+        let script = Script([one: .answer(200, emptyPage), two: .answer(200, emptyPage)])
+        let client = script.client([one, two])
+        _ = try await client.workers()
+        _ = try await client.workers()
+        #expect(script.urls == ["\(one)/v1/workers", "\(one)/v1/workers"])
+    }
+
+    @Test(arguments: [
+        Script.Reaction.unreachable, .problem(Problem(.stopping, "")), .answer(502, "<html>"), .answer(504, ""),
+    ])
+    func nextServerIsAskedAndKeptWhenOneIsGone(reaction: Script.Reaction) async throws {
+        let script = Script([one: reaction, two: .answer(200, emptyPage)])
+        let client = script.client([one, two])
+        _ = try await client.workers()
+        _ = try await client.workers()
+        #expect(script.urls == ["\(one)/v1/workers", "\(two)/v1/workers", "\(two)/v1/workers"])
+    }
+
+    @Test func clientGoesRoundToTheFirstServerAgain() async throws {
+        let script = Script([one: .unreachable, two: .answer(200, emptyPage)])
+        let client = script.client([one, two])
+        _ = try await client.workers()
+        script.set(one, .answer(200, emptyPage))
+        script.set(two, .problem(Problem(.databaseUnavailable, "")))
+        _ = try await client.workers()
+        #expect(script.urls.suffix(2) == ["\(two)/v1/workers", "\(one)/v1/workers"])
+    }
+
+    @Test func everyServerIsAskedOnceBeforeTheClientGivesUp() async {
+        let script = Script([one: .unreachable, two: .unreachable, three: .unreachable])
+        await #expect(throws: Unreachable.self) { try await script.client([one, two, three]).workers() }
+        #expect(script.urls.count == 3)
+        #expect(Set(script.urls).count == 3)
+    }
+
+    @Test func lastFailureIsTheOneThatIsTold() async {
+        let script = Script([one: .unreachable, two: .problem(Problem(.stopping, "bye"))])
+        await #expect(throws: Problem(.stopping, "bye")) { try await script.client([one, two]).workers() }
+    }
+
+    @Test func refusalIsNotTakenToAnotherServer() async {
+        let script = Script([one: .problem(Problem(.groupNotFound, "no")), two: .answer(200, emptyPage)])
+        await #expect(throws: Problem(.groupNotFound, "no")) { try await script.client([one, two]).group("g") }
+        #expect(script.urls.count == 1)
+    }
+
+    @Test func cancellationIsNotTakenToAnotherServer() async {
+        let script = Script([one: .cancelled, two: .answer(200, emptyPage)])
+        await #expect(throws: CancellationError.self) { try await script.client([one, two]).workers() }
+        #expect(script.urls.count == 1)
+    }
+
+    @Test func streamIsSentOnceAndTheNextRequestGoesElsewhere() async throws {
+        let script = Script([one: .unreachable, two: .answer(200, added)])
+        let client = script.client([one, two])
+        await #expect(throws: Unreachable.self) {
+            try await client.addTasks(streaming: AsyncThrowingStream { $0.finish() }, to: "g")
+        }
+        #expect(script.urls == ["\(one)/v1/groups/g/tasks"])
+        let answer = try await client.addTasks(streaming: AsyncThrowingStream { $0.finish() }, to: "g")
+        #expect(answer == AddedDocument(added: 2, existing: 1))
+        #expect(script.urls.last == "\(two)/v1/groups/g/tasks")
+    }
+
+    @Test func wholeBodyIsSentAgain() async throws {
+        let script = Script([one: .unreachable, two: .answer(200, added)])
+        _ = try await script.client([one, two]).addTasks([TaskRequest(urls: ["u"])], to: "g")
+        #expect(script.urls.count == 2)
+        #expect(script.body == #"[{"urls":["u"]}]"#)
+    }
+
+    @Test func clientWithoutServersReachesNobody() async {
+        let script = Script([:])
+        await #expect(throws: Unreachable.self) { try await script.client([]).workers() }
+        await #expect(throws: Unreachable.self) {
+            try await script.client([]).addTasks(streaming: AsyncThrowingStream { $0.finish() }, to: "g")
+        }
+        #expect(script.urls.isEmpty)
+    }
+}
+
+struct MusterClientAnswerTests {
+    @Test func problemIsDecodedWithItsPlace() async {
+        let problem = Problem(.invalidRequest, "not a URL", pointer: "/urls/0", line: 7)
+        let script = Script([one: .problem(problem)])
+        await #expect(throws: problem) { try await script.client([one]).addTasks([], to: "g") }
+    }
+
+    @Test(arguments: [(400, "<html>"), (404, ""), (500, "{}"), (302, ""), (501, #"{"code":"unheardOf"}"#)])
+    func refusalWithoutAProblemDocumentIsUnexpected(status: Int, body: String) async {
+        let script = Script([one: .answer(status, body), two: .answer(200, emptyPage)])
+        await #expect(throws: UnexpectedAnswer.self) { try await script.client([one, two]).workers() }
+        #expect(script.urls.count == 1)
+    }
+
+    @Test(arguments: ["", "<html>", "{}", #"{"items":[{}]}"#])
+    func answerThatIsNotTheDocumentIsUnexpected(body: String) async {
+        let script = Script([one: .answer(200, body)])
+        await #expect(throws: UnexpectedAnswer.self) { try await script.client([one]).workers() }
+    }
+
+    @Test func answerWithoutADocumentNeedsNone() async throws {
+        let script = Script([one: .answer(204, "")])
+        try await script.client([one]).drain(worker: "w")
+        #expect(script.requests.last?.method == "POST")
+        #expect(script.urls == ["\(one)/v1/workers/w/drain"])
+    }
+}
+
+struct MusterClientRequestTests {
+    @Test func queryIsEncodedAndWhatIsAbsentIsLeftOut() async throws {
+        let script = Script([one: .answer(200, emptyPage)])
+        let client = script.client([one])
+        _ = try await client.groups(state: .sealed, after: "a&b=c d/ü?#", limit: 7)
+        #expect(script.urls.last == "\(one)/v1/groups?state=sealed&after=a%26b%3Dc%20d%2F%C3%BC%3F%23&limit=7")
+        _ = try await client.groups()
+        #expect(script.urls.last == "\(one)/v1/groups")
+        _ = try await client.tasks(of: "g", state: .failed, after: "12")
+        #expect(script.urls.last == "\(one)/v1/groups/g/tasks?state=failed&after=12")
+    }
+
+    @Test func keyIsOneSegmentOfThePathWhateverItHolds() async throws {
+        let script = Script([one: .answer(204, "")])
+        let client = script.client([one])
+        try await client.removeTask("a/b c%2F..", of: "g.h", files: .delete)
+        #expect(script.urls.last == "\(one)/v1/groups/g.h/tasks/a%2Fb%20c%252F..?files=delete")
+        try await client.removeGroup("g")
+        #expect(script.urls.last == "\(one)/v1/groups/g?files=keep")
+        #expect(script.requests.map(\.method) == ["DELETE", "DELETE"])
+    }
+
+    /// A request for such a key would be resolved to one for its group: removing it would remove all of it.
+    @Test(arguments: ["", ".", ".."])
+    func keyThatAPathCannotNameIsNotAskedFor(key: String) async {
+        let script = Script([one: .answer(204, "")])
+        let client = script.client([one])
+        await #expect(throws: Problem.self) { try await client.removeTask(key, of: "g") }
+        await #expect(throws: Problem.self) { try await client.task(key, of: "g") }
+        #expect(script.urls.isEmpty)
+    }
+
+    @Test func slashAfterTheServerIsNotDoubled() async throws {
+        let script = Script([one: .answer(200, emptyPage)])
+        _ = try await script.client(["\(one)/"]).workers()
+        #expect(script.urls == ["\(one)/v1/workers"])
+    }
+
+    @Test func tokenAndTypesAreSaid() async throws {
+        let script = Script([one: .answer(200, added)])
+        let client = script.client([one], token: "secret")
+        _ = try await client.addTasks([], to: "g")
+        #expect(script.header("Authorization") == "Bearer secret")
+        #expect(script.header("Accept") == "application/json")
+        #expect(script.header("Content-Type") == "application/json")
+        _ = try await client.addTasks(streaming: AsyncThrowingStream { $0.finish() }, to: "g")
+        #expect(script.header("Content-Type") == "application/x-ndjson")
+        #expect(script.requests.last?.timeout == nil)
+        _ = try await script.client([one]).addTasks([], to: "g")
+        #expect(script.header("Authorization") == nil)
+    }
+
+    @Test func requestWithoutABodyHasNoType() async {
+        let script = Script([one: .answer(200, emptyPage)])
+        _ = try? await script.client([one]).origins()
+        #expect(script.header("Content-Type") == nil)
+        #expect(script.body == nil)
+    }
+
+    @Test func creationCarriesItsIdempotencyKeyToEveryServer() async {
+        let script = Script([one: .unreachable, two: .unreachable])
+        _ = try? await script.client([one, two]).createGroup(GroupRequest(name: "g"), idempotencyKey: "i-1")
+        #expect(script.requests.map { $0.headers.first { $0.name == "Idempotency-Key" }?.value } == ["i-1", "i-1"])
+        #expect(script.body == #"{"name":"g"}"#)
+    }
+
+    @Test(arguments: GroupVerb.allCases)
+    func verbIsTheEndOfThePath(verb: GroupVerb) async {
+        let script = Script([one: .unreachable])
+        _ = try? await script.client([one]).apply(verb, to: "g", keys: ["a/b"])
+        #expect(script.urls == ["\(one)/v1/groups/g/\(verb.rawValue)"])
+        #expect(script.body == #"{"keys":["a\/b"]}"#)
+        _ = try? await script.client([one]).apply(verb, to: "g")
+        #expect(script.body == "{}")
+    }
+
+    @Test func readerOfEventsWaitsLongerThanTheCoordinator() async throws {
+        let script = Script([one: .answer(200, #"{"items":[],"next":9}"#)])
+        let events = try await script.client([one]).events(after: 5, limit: 10, group: "g", wait: .milliseconds(1_500))
+        #expect(events.next == 9)
+        #expect(script.urls == ["\(one)/v1/events?after=5&limit=10&group=g&wait=1500ms"])
+        #expect(try #require(script.requests.last?.timeout) > .milliseconds(1_500))
+    }
+
+    @Test func syncGoesToItsSessionAndWaitsLongerThanTheCoordinator() async throws {
+        let script = Script([
+            one: .answer(200, #"{"lost":[],"shrink":[],"leases":[],"drain":false,"ttlMilliseconds":30000}"#)
+        ])
+        let request = SyncRequest(sequence: 2, settled: 1, waitMilliseconds: 20_000)
+        #expect(try await script.client([one]).sync(SessionID(7), request) == SyncResponse(ttlMilliseconds: 30_000))
+        #expect(script.urls == ["\(one)/v1/sessions/7/sync"])
+        #expect(try #require(script.requests.last?.timeout) > .seconds(20))
+        try await script.client([one]).closeSession(SessionID(7))
+        #expect(script.urls.last == "\(one)/v1/sessions/7")
+    }
+
+    @Test func sessionIsOpened() async throws {
+        let script = Script([one: .answer(201, #"{"id":12,"ttlMilliseconds":30000}"#)])
+        let session = try await script.client([one]).openSession(
+            SessionRequest(name: "w", sinks: ["default"], slots: 1, version: "1")
+        )
+        #expect(session == SessionDocument(id: SessionID(12), ttlMilliseconds: 30_000))
+    }
+}

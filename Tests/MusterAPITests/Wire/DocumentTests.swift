@@ -1,0 +1,244 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import Testing
+
+private let noon = Timestamp(microseconds: 1_772_366_400_000_000)
+private let later = Timestamp(microseconds: 1_772_366_401_250_000)
+
+/// The documents that others read: names of fields, and what is written as `null`, are the contract.
+struct DocumentTests {
+    @Test func newTaskWritesWhatIsUnknownAsNull() throws {
+        let task = TaskDocument(
+            key: "a/b",
+            state: .queued,
+            urls: ["https://example.org/a"],
+            path: "a/b",
+            size: nil,
+            priority: 0,
+            metadata: nil,
+            bytes: .init(done: 0, total: nil),
+            contentVersion: 1,
+            etag: nil,
+            lastModified: nil,
+            effectiveURL: nil,
+            digests: [:],
+            attempts: 0,
+            failure: nil,
+            createdAt: noon,
+            startedAt: nil,
+            finishedAt: nil
+        )
+        let json =
+            #"{"attempts":0,"bytes":{"done":0,"total":null},"contentVersion":1,"createdAt":"2026-03-01T12:00:00.000Z","#
+            + #""digests":{},"effectiveURL":null,"etag":null,"failure":null,"finishedAt":null,"key":"a/b","lastModified":null,"#
+            + #""path":"a/b","priority":0,"startedAt":null,"state":"queued","urls":["https://example.org/a"]}"#
+        #expect(try jsonText(task) == json)
+        #expect(try document(TaskDocument.self, json) == task)
+    }
+
+    @Test func failedTaskWritesEverything() throws {
+        let task = TaskDocument(
+            key: "k",
+            state: .failed,
+            urls: ["u"],
+            path: "p",
+            size: 9,
+            priority: -1,
+            metadata: .object(["a": .integer(1)]),
+            bytes: .init(done: 3, total: 9),
+            contentVersion: 2,
+            etag: "\"x\"",
+            lastModified: "then",
+            effectiveURL: "v",
+            digests: ["md5": "00"],
+            attempts: 8,
+            failure: FailureDocument(kind: .httpStatus(503), detail: "busy", at: later),
+            createdAt: noon,
+            startedAt: noon,
+            finishedAt: later
+        )
+        let json =
+            #"{"attempts":8,"bytes":{"done":3,"total":9},"contentVersion":2,"createdAt":"2026-03-01T12:00:00.000Z","#
+            + #""digests":{"md5":"00"},"effectiveURL":"v","etag":"\"x\"","#
+            + #""failure":{"at":"2026-03-01T12:00:01.250Z","detail":"busy","kind":"httpStatus(503)"},"#
+            + #""finishedAt":"2026-03-01T12:00:01.250Z","key":"k","lastModified":"then","metadata":{"a":1},"path":"p","#
+            + #""priority":-1,"size":9,"startedAt":"2026-03-01T12:00:00.000Z","state":"failed","urls":["u"]}"#
+        #expect(try jsonText(task) == json)
+        #expect(try document(TaskDocument.self, json) == task)
+    }
+
+    @Test func groupWritesWhatIsUnknownAsNull() throws {
+        let group = GroupDocument(
+            name: "g",
+            state: .open,
+            generation: 1,
+            sealed: false,
+            sink: "default",
+            priority: 0,
+            weight: 1,
+            limits: GroupLimits(),
+            metadata: nil,
+            tasks: .init(
+                total: 21,
+                queued: 1,
+                active: 2,
+                paused: 3,
+                finalizing: 4,
+                succeeded: 5,
+                failed: 6,
+                cancelled: 7
+            ),
+            bytes: .init(done: 1, total: 2, unknownTasks: 3),
+            bytesPerSecond: 0,
+            etaSeconds: nil,
+            createdAt: noon,
+            finishedAt: nil,
+            notes: ["why"]
+        )
+        let json =
+            #"{"bytes":{"done":1,"total":2,"unknownTasks":3},"bytesPerSecond":0,"createdAt":"2026-03-01T12:00:00.000Z","#
+            + #""etaSeconds":null,"finishedAt":null,"generation":1,"limits":{},"name":"g","notes":["why"],"priority":0,"#
+            + #""sealed":false,"sink":"default","state":"open","tasks":{"active":2,"cancelled":7,"failed":6,"finalizing":4,"#
+            + #""paused":3,"queued":1,"succeeded":5,"total":21},"weight":1}"#
+        #expect(try jsonText(group) == json)
+        #expect(try document(GroupDocument.self, json) == group)
+    }
+
+    @Test func finishedGroupSurvives() throws {
+        let group = GroupDocument(
+            name: "g",
+            state: .succeeded,
+            generation: 3,
+            sealed: true,
+            sink: "s",
+            priority: 5,
+            weight: 9,
+            limits: GroupLimits(maxConnections: 4),
+            metadata: .array([.string("x")]),
+            tasks: .init(
+                total: 1,
+                queued: 0,
+                active: 0,
+                paused: 0,
+                finalizing: 0,
+                succeeded: 1,
+                failed: 0,
+                cancelled: 0
+            ),
+            bytes: .init(done: 2, total: 2, unknownTasks: 0),
+            bytesPerSecond: 7,
+            etaSeconds: 0,
+            createdAt: noon,
+            finishedAt: later,
+            notes: []
+        )
+        let json = try jsonText(group)
+        #expect(json.contains(#""etaSeconds":0"#))
+        #expect(json.contains(#""finishedAt":"2026-03-01T12:00:01.250Z""#))
+        #expect(json.contains(#""limits":{"maxConnections":4}"#))
+        #expect(try document(GroupDocument.self, json) == group)
+    }
+
+    @Test(arguments: [("7", #"{"items":[{"added":1,"existing":0}],"next":"7"}"#), (nil, #"{"items":[],"next":null}"#)])
+    func pageSaysWhetherThereIsAnother(next: String?, json: String) throws {
+        let page = Page(items: next == nil ? [] : [AddedDocument(added: 1, existing: 0)], next: next)
+        #expect(try jsonText(page) == json)
+        let read = try document(Page<AddedDocument>.self, json)
+        #expect(read.items == page.items)
+        #expect(read.next == next)
+    }
+
+    @Test func missingNextIsTheLastPage() throws {
+        #expect(try document(Page<AddedDocument>.self, #"{"items":[]}"#).next == nil)
+    }
+
+    @Test(
+        arguments: [
+            (0, "00000000000000000000"), (1, "00000000000000000001"), (42, "00000000000000000042"),
+            (Int64.max, "09223372036854775807"),
+        ] as [(Int64, String)]
+    )
+    func sequenceIsPaddedSoThatTextsSortAsNumbersDo(position: Int64, sequence: String) {
+        let event = EventDocument(id: "i", type: "t", subject: "s", time: noon, position: position, data: .null)
+        #expect(event.sequence == sequence)
+        #expect(event.position == position)
+    }
+
+    @Test func eventIsACloudEvent() throws {
+        let event = EventDocument(
+            id: "grp-7-1-succeeded",
+            type: "dev.muster.group.succeeded.v1",
+            subject: "groups/g",
+            time: noon,
+            position: 42,
+            data: .object(["group": .string("g")])
+        )
+        let json =
+            #"{"data":{"group":"g"},"datacontenttype":"application/json","id":"grp-7-1-succeeded","#
+            + #""sequence":"00000000000000000042","source":"/muster","specversion":"1.0","subject":"groups/g","#
+            + #""time":"2026-03-01T12:00:00.000Z","type":"dev.muster.group.succeeded.v1"}"#
+        #expect(try jsonText(event) == json)
+        #expect(try document(EventDocument.self, json) == event)
+        let stretch = EventsDocument(items: [event], next: 42)
+        #expect(try jsonText(stretch) == #"{"items":[\#(json)],"next":42}"#)
+    }
+
+    @Test func taskThatIsSubmittedSurvives() throws {
+        let task = TaskRequest(
+            urls: ["u", "v"],
+            key: "k",
+            path: "p",
+            size: 1,
+            digests: ["sha256": "x"],
+            headers: ["A": "b"],
+            priority: 2,
+            metadata: .bool(true)
+        )
+        let json =
+            #"{"digests":{"sha256":"x"},"headers":{"A":"b"},"key":"k","metadata":true,"path":"p","priority":2,"size":1,"#
+            + #""urls":["u","v"]}"#
+        #expect(try jsonText(task) == json)
+        #expect(try document(TaskRequest.self, json) == task)
+        #expect(try jsonText(TaskRequest(urls: ["u"])) == #"{"urls":["u"]}"#)
+    }
+
+    @Test func headersAreNeverPartOfATaskThatIsReadBack() throws {
+        let names = Mirror(
+            reflecting: try document(
+                TaskDocument.self,
+                #"{"attempts":0,"bytes":{"done":0},"contentVersion":1,"createdAt":"2026-03-01T12:00:00Z","digests":{},"#
+                    + #""key":"k","path":"p","priority":0,"state":"queued","urls":[],"headers":{"Authorization":"secret"}}"#
+            )
+        ).children.compactMap(\.label)
+        #expect(!names.contains("headers"))
+    }
+
+    @Test func fleetDocumentsSurvive() throws {
+        let worker = WorkerDocument(
+            name: "w",
+            session: SessionID(3),
+            state: "ready",
+            version: "1",
+            sinks: [SinkStatus(name: "s")],
+            slots: 4,
+            leases: 2,
+            bytesPerSecond: 9,
+            startedAt: noon,
+            lastSeenAt: later,
+            labels: ["zone": "a"]
+        )
+        let json =
+            #"{"bytesPerSecond":9,"labels":{"zone":"a"},"lastSeenAt":"2026-03-01T12:00:01.250Z","leases":2,"name":"w","#
+            + #""session":3,"sinks":[{"name":"s"}],"slots":4,"startedAt":"2026-03-01T12:00:00.000Z","state":"ready","#
+            + #""version":"1"}"#
+        #expect(try jsonText(worker) == json)
+        #expect(try document(WorkerDocument.self, json) == worker)
+        let origin = OriginDocument(key: "https://h:443", maxConnections: 8, leases: 1, pausedUntil: later)
+        #expect(
+            try jsonText(origin)
+                == #"{"key":"https://h:443","leases":1,"maxConnections":8,"pausedUntil":"2026-03-01T12:00:01.250Z"}"#
+        )
+        #expect(try document(OriginDocument.self, jsonText(origin)) == origin)
+    }
+}

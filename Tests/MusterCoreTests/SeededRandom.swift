@@ -1,0 +1,22 @@
+/// A random source that gives the same numbers for the same seed (SplitMix64), so that a failure can be had again.
+struct SeededRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+
+    /// A number whose order of magnitude is random too, so that small and huge ones are equally likely.
+    mutating func magnitude(upTo bits: Int) -> Int64 {
+        let width = Int.random(in: 0...bits, using: &self)
+        return Int64.random(in: 0...(1 << width), using: &self)
+    }
+}

@@ -1,0 +1,76 @@
+import FoundationEssentials
+import MusterCore
+import Testing
+
+struct FailureKindTests {
+    static let table: [(FailureKind, String, FailureKind.Rule)] = [
+        (.network, "network", .retry), (.tls, "tls", .nextSource), (.dns, "dns", .retry), (.timeout, "timeout", .retry),
+        (.tooSlow, "tooSlow", .retry), (.badRange, "badRange", .retry), (.changed, "changed", .startOver),
+        (.digestMismatch, "digestMismatch", .startOver), (.sizeMismatch, "sizeMismatch", .nextSource),
+        (.refusedAddress, "refusedAddress", .nextSource), (.authentication, "authentication", .nextSource),
+        (.notFound, "notFound", .nextSource), (.storageFull, "storageFull", .returnChunk),
+        (.storage, "storage", .giveUp),
+        (.poison, "poison", .giveUp), (.deadline, "deadline", .giveUp), (.httpStatus(503), "httpStatus(503)", .retry),
+        (.httpStatus(418), "httpStatus(418)", .nextSource), (.httpStatus(100), "httpStatus(100)", .nextSource),
+        (.httpStatus(999), "httpStatus(999)", .nextSource),
+    ]
+
+    @Test(arguments: table)
+    func kindHasItsNameAndItsRule(kind: FailureKind, name: String, rule: FailureKind.Rule) throws {
+        #expect(kind.rawValue == name)
+        #expect(FailureKind(rawValue: name) == kind)
+        #expect(kind.rule == rule)
+        #expect(String(decoding: try JSONEncoder().encode([kind]), as: UTF8.self) == "[\"\(name)\"]")
+        #expect(try JSONDecoder().decode([FailureKind].self, from: Data("[\"\(name)\"]".utf8)) == [kind])
+    }
+
+    @Test(
+        arguments: [
+            "", "Network", "networks", "httpStatus", "httpStatus()", "httpStatus(99)", "httpStatus(1000)",
+            "httpStatus(-503)",
+            "httpStatus(+503)", "httpStatus( 503)", "httpStatus(503", "httpStatus(5x3)", "httpStatus(503))",
+        ])
+    func otherNamesAreRefused(name: String) {
+        #expect(FailureKind(rawValue: name) == nil)
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode([FailureKind].self, from: JSONEncoder().encode([name]))
+        }
+    }
+
+    /// Rows 24 to 26 of the origins' table.
+    @Test(
+        arguments: [
+            (401, .authentication, .nextSource), (407, .authentication, .nextSource), (404, .notFound, .nextSource),
+            (410, .notFound, .nextSource), (451, .notFound, .nextSource), (403, .httpStatus(403), .retry),
+            (408, .httpStatus(408), .retry), (425, .httpStatus(425), .retry), (429, .httpStatus(429), .retry),
+            (500, .httpStatus(500), .retry), (501, .httpStatus(501), .nextSource), (502, .httpStatus(502), .retry),
+            (503, .httpStatus(503), .retry), (504, .httpStatus(504), .retry), (505, .httpStatus(505), .nextSource),
+            (520, .httpStatus(520), .retry), (524, .httpStatus(524), .retry), (599, .httpStatus(599), .retry),
+            (400, .httpStatus(400), .nextSource), (405, .httpStatus(405), .nextSource),
+            (304, .httpStatus(304), .nextSource),
+            (600, .httpStatus(600), .nextSource),
+        ] as [(Int, FailureKind, FailureKind.Rule)]
+    )
+    func statusIsTriedAgainOrNot(status: Int, kind: FailureKind, rule: FailureKind.Rule) {
+        #expect(FailureKind.status(status) == kind)
+        #expect(FailureKind.status(status).rule == rule)
+    }
+}
+
+struct StateTests {
+    @Test func terminalStatesAreThoseThatNothingFollows() {
+        #expect(Set(TaskState.allCases.filter(\.isTerminal)) == [.succeeded, .failed, .cancelled])
+        #expect(Set(GroupState.allCases.filter(\.isTerminal)) == [.succeeded, .failed, .cancelled])
+    }
+
+    /// These names are in databases and in callers' programs.
+    @Test func namesOfStatesStay() {
+        #expect(
+            TaskState.allCases.map(\.rawValue) == [
+                "queued", "active", "paused", "finalizing", "succeeded", "failed", "cancelled",
+            ]
+        )
+        #expect(GroupState.allCases.map(\.rawValue) == ["open", "sealed", "succeeded", "failed", "cancelled"])
+        #expect(LeaseKind.allCases.map(\.rawValue) == ["fetch", "finalize", "purge"])
+    }
+}

@@ -1,0 +1,71 @@
+import MusterCore
+import Testing
+
+struct SourceURLTests {
+    private static func refusal(_ text: String) -> SourceURL.Refusal? {
+        do {
+            _ = try SourceURL(validating: text)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("https://example.org/a/b.tar", "https://example.org:443", "/a/b.tar"),
+            ("http://example.org", "http://example.org:80", ""),
+            ("HTTP://EXAMPLE.org:8080/X?q=1#f", "http://example.org:8080", "/X"),
+            ("https://example.org:443/", "https://example.org:443", "/"),
+            ("http://127.0.0.1:1/", "http://127.0.0.1:1", "/"),
+            ("http://[::1]:8080/a", "http://[::1]:8080", "/a"),
+            ("http://[2001:DB8::1]/a", "http://[2001:db8::1]:80", "/a"),
+            ("https://example.org/a%20b?X=%2F", "https://example.org:443", "/a%20b"),
+            ("https://example.org:65535/", "https://example.org:65535", "/"),
+            ("https://example.org:/a", "https://example.org:443", "/a"),
+        ])
+    func originIsSchemeHostAndPort(text: String, origin: String, path: String) throws {
+        let url = try SourceURL(validating: text)
+        #expect(url.string == text)
+        #expect(url.description == text)
+        #expect(url.origin == origin)
+        #expect(url.path == path)
+    }
+
+    @Test(
+        arguments: [
+            "", " ", "example.org/a", "/a", "//example.org/a", "https://", "https:///a", "https:a", "http://:80/",
+            "https://example.org/a b", " https://example.org/", "https://example.org/\n", "https://example.org/\u{7f}",
+            "https://exam\tple.org/", "https://example.org:0/", "https://example.org:65536/", "https://example.org:x/",
+            "https://example.org:99999999999999999999/", "http://[::1/", "http://[::1", "\0",
+        ])
+    func whatIsNoURLWithAHostIsRefused(text: String) {
+        #expect(Self.refusal(text) == .malformed)
+    }
+
+    @Test(arguments: [
+        ("ftp://h/a", "ftp"), ("file:///etc/passwd", "file"), ("S3://b/k", "s3"), ("javascript:x", "javascript"),
+    ])
+    func otherSchemesAreRefused(text: String, scheme: String) {
+        #expect(Self.refusal(text) == .unsupportedScheme(scheme))
+    }
+
+    @Test(arguments: [
+        "https://u:p@example.org/", "https://u@example.org/", "https://:p@example.org/", "https://@example.org/",
+    ])
+    func credentialsAreRefused(text: String) {
+        #expect(Self.refusal(text) == .credentials)
+    }
+
+    @Test func lengthIsBounded() {
+        let prefix = "https://example.org/"
+        let longest = prefix + String(repeating: "a", count: Limits.urlBytes - prefix.utf8.count)
+        #expect(Self.refusal(longest) == nil)
+        #expect(Self.refusal(longest + "a") == .tooLong)
+    }
+
+    @Test func everyRefusalSaysWhyWithoutTheURL() {
+        let all: [SourceURL.Refusal] = [.tooLong, .malformed, .unsupportedScheme("ftp"), .credentials]
+        #expect(Set(all.map(\.description)).count == all.count)
+    }
+}

@@ -1,0 +1,96 @@
+import MusterCore
+import Testing
+
+/// A verdict without its words.
+enum Outcome: Hashable, Sendable {
+    case accept(offset: Int64, count: Int64?, splittable: Bool)
+    case askForEverything
+    case askUnconditionally
+    case restartAsStream
+    case refuse(FailureKind)
+
+    init(_ verdict: ResponseVerdict) {
+        switch verdict {
+        case .accept(let body): self = .accept(offset: body.offset, count: body.count, splittable: body.isSplittable)
+        case .askForEverything: self = .askForEverything
+        case .askUnconditionally: self = .askUnconditionally
+        case .restartAsStream: self = .restartAsStream
+        case .refuse(let kind, _, _): self = .refuse(kind)
+        }
+    }
+}
+
+/// One thing that an origin may do, by the row of the origins' table.
+struct OriginRow: Sendable, CustomTestStringConvertible {
+    let row: Int
+    let what: String
+    let status: Int
+    let headers: [String]
+    let question: FetchQuestion
+    let outcome: Outcome
+
+    init(_ row: Int, _ what: String, _ status: Int, _ headers: [String], to question: FetchQuestion, _ outcome: Outcome)
+    {
+        self.row = row
+        self.what = what
+        self.status = status
+        self.headers = headers
+        self.question = question
+        self.outcome = outcome
+    }
+
+    var testDescription: String { "row \(row): \(what)" }
+
+    var facts: ResponseFacts {
+        let fields = headers.map { line in
+            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            return (name: String(parts[0]), value: String(parts[1].drop { $0 == " " }))
+        }
+        return ResponseFacts(status: status, headers: fields)
+    }
+}
+
+private let version = Representation(size: 1_000, etag: "\"v1\"")
+private let dated = Representation(size: 1_000, lastModified: "Sun, 01 Mar 2026 12:00:00 GMT")
+
+/// The questions of the rows.
+extension FetchQuestion {
+    /// The first request of a task: nothing is known, the first 100 bytes are asked for.
+    static let first = FetchQuestion(range: ByteRange(first: 100), planned: false, known: Representation())
+    /// A chunk in the middle of a planned task.
+    static let middle = FetchQuestion(range: ByteRange(start: 100, end: 200), planned: true, known: version)
+    /// The same with If-Range.
+    static let conditional = FetchQuestion(
+        range: ByteRange(start: 100, end: 200),
+        conditional: true,
+        planned: true,
+        known: version
+    )
+    /// The first chunk of a planned task, anew.
+    static let again = FetchQuestion(range: ByteRange(first: 100), planned: true, known: version)
+    /// A chunk of a planned task without validators, which only a digest can prove.
+    static let digested = FetchQuestion(
+        range: ByteRange(start: 100, end: 200),
+        planned: true,
+        known: Representation(size: 1_000),
+        expectsDigest: true
+    )
+    /// A plain GET of everything.
+    static let stream = FetchQuestion(range: nil, planned: false, known: Representation())
+    /// The first request where the caller said how large the file is.
+    static let sized = FetchQuestion(
+        range: ByteRange(first: 100),
+        planned: false,
+        known: Representation(),
+        expectedSize: 1_000
+    )
+    /// A chunk of a planned task whose only validator is a date.
+    static let byDate = FetchQuestion(range: ByteRange(start: 100, end: 200), planned: true, known: dated)
+    /// The first request where a digest is expected.
+    static let proven = FetchQuestion(
+        range: ByteRange(first: 100),
+        planned: false,
+        known: Representation(),
+        expectsDigest: true
+    )
+}

@@ -1,0 +1,79 @@
+import MusterCore
+import Testing
+
+struct ResponseVerdictTests {
+    @Test(arguments: OriginRow.ranges + OriginRow.bodies)
+    func originIsAnsweredByItsRow(row: OriginRow) {
+        let verdict = ResponseVerdict.judge(row.facts, to: row.question)
+        #expect(Outcome(verdict) == row.outcome, "\(verdict)")
+    }
+
+    @Test func acceptedBodySaysWhatWasLearned() throws {
+        let facts = ResponseFacts(
+            status: 206,
+            headers: [
+                (name: "Content-Range", value: "bytes 0-99/1000"), (name: "ETag", value: "W/\"v1\""),
+                (name: "Last-Modified", value: "Sun, 01 Mar 2026 12:00:00 GMT"),
+            ]
+        )
+        guard case .accept(let body) = ResponseVerdict.judge(facts, to: .first) else {
+            Issue.record("was not accepted")
+            return
+        }
+        #expect(
+            body.representation
+                == Representation(size: 1_000, etag: "W/\"v1\"", lastModified: "Sun, 01 Mar 2026 12:00:00 GMT")
+        )
+    }
+
+    @Test func refusedStatusCarriesTheOriginsWish() {
+        let facts = ResponseFacts(status: 503, headers: [(name: "Retry-After", value: "120")])
+        #expect(
+            ResponseVerdict.judge(facts, to: .first)
+                == .refuse(.httpStatus(503), detail: "the origin answered 503", retryAfter: 120)
+        )
+    }
+
+    /// Whatever an origin sends, what is accepted lies within what was asked, at the offset that was asked.
+    @Test(arguments: 0..<2_000 as Range<UInt64>)
+    func acceptedBytesNeverLieOutsideTheQuestion(seed: UInt64) throws {
+        var random = SeededRandom(seed: seed)
+        let start = Int64.random(in: 0...3, using: &random)
+        let asked = try #require(ByteRange(start: start, end: start + Int64.random(in: 1...3, using: &random)))
+        let known = [Representation(), Representation(size: 5), Representation(size: 5, etag: "\"a\"")]
+        let question = FetchQuestion(
+            range: Int.random(in: 0...5, using: &random) == 0 ? nil : asked,
+            conditional: Bool.random(using: &random),
+            planned: Bool.random(using: &random),
+            known: try #require(known.randomElement(using: &random)),
+            expectedSize: Bool.random(using: &random) ? nil : 5,
+            expectsDigest: Bool.random(using: &random)
+        )
+        let (first, last) = (Int64.random(in: 0...6, using: &random), Int64.random(in: 0...6, using: &random))
+        let candidates: [(name: String, value: String)] = [
+            (name: "Content-Range", value: "bytes \(first)-\(last)/\(Int64.random(in: 4...7, using: &random))"),
+            (name: "Content-Range", value: "bytes \(first)-\(last)/*"),
+            (name: "Content-Length", value: "\(Int64.random(in: -1...6, using: &random))"),
+            (name: "Transfer-Encoding", value: "chunked"), (name: "Content-Encoding", value: "gzip"),
+            (name: "ETag", value: "\"a\""), (name: "ETag", value: "\"b\""),
+        ]
+        let headers = candidates.filter { _ in Bool.random(using: &random) }
+        let status = try #require([200, 206, 206, 416, 204].randomElement(using: &random))
+        let facts = ResponseFacts(status: status, headers: headers)
+        guard case .accept(let body) = ResponseVerdict.judge(facts, to: question) else { return }
+
+        #expect(status == 200 || status == 206)
+        #expect(body.count ?? 0 >= 0)
+        #expect(body.offset == (status == 206 ? asked.start : 0))
+        if status == 206 {
+            #expect(question.range != nil)
+            #expect(body.offset + (body.count ?? .max / 2) <= asked.end)
+        } else {
+            // A whole file is never written into a file that others write to by ranges.
+            #expect(question.range == nil || !question.planned)
+            #expect(!body.isSplittable)
+        }
+        if let expected = question.expectedSize, let size = body.representation.size { #expect(size == expected) }
+        if case .different = question.known.agreement(with: body.representation) { Issue.record("content was mixed") }
+    }
+}

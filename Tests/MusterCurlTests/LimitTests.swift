@@ -1,0 +1,126 @@
+import MusterCurl
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct LimitTests {
+    @Test(arguments: ["", "HTTP/1.1 200 OK\r\nX-A: 1\r\n", "HTTP/1.1 100 Continue\r\n\r\n"])
+    func silenceBeforeTheHeadIsAFirstByteTimeout(start: String) async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.send(start)
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.firstByteTimeout = .milliseconds(100)
+            let (outcome, record) = try await fetch(loop, request)
+            #expect(outcome.error?.kind == "first-byte timeout", "\(outcome)")
+            #expect(record.heads.isEmpty)
+        }
+    }
+
+    @Test func drippingBodyIsTooSlow() async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\ndrip")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.lowSpeed = LowSpeedLimit(bytesPerSecond: 1000, over: .milliseconds(100))
+            let (outcome, record) = try await fetch(loop, request)
+            #expect(outcome.error?.kind == "too slow", "\(outcome)")
+            #expect(record.body == Array("drip".utf8))
+        }
+    }
+
+    @Test func deadlineEndsAnyTransfer() async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nbegun")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.deadline = .milliseconds(150)
+            let (outcome, _) = try await fetch(loop, request)
+            #expect(outcome.error?.kind == "deadline passed", "\(outcome)")
+        }
+    }
+
+    @Test func hangingHandshakeIsAConnectTimeout() async throws {
+        try await withServer { connection, _ in
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            var request = TransferRequest(url: "https://127.0.0.1:\(server.port)/")
+            request.connectTimeout = .milliseconds(200)
+            let (outcome, _) = try await fetch(loop, request)
+            #expect(outcome.error?.kind == "connect timeout", "\(outcome)")
+        }
+    }
+
+    @Test func answerThatIsNoTLSFailsAsTLS() async throws {
+        try await withServer { connection, _ in
+            connection.send("HTTP/1.1 400 This is not TLS\r\n\r\n")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            let (outcome, _) = try await fetch(loop, TransferRequest(url: "https://127.0.0.1:\(server.port)/"))
+            #expect(outcome.error?.kind == "TLS failed", "\(outcome)")
+        }
+    }
+
+    @Test func refusedConnectionIsReportedAsSuch() async throws {
+        let server = try RawServer { _, _ in }
+        let url = server.url()
+        server.stop()
+        try await withLoop { loop in
+            let (outcome, record) = try await fetch(loop, TransferRequest(url: url))
+            #expect(outcome.error?.kind == "not connected", "\(outcome)")
+            #expect(outcome.error?.detail.code == 7)
+            #expect(record.heads.isEmpty)
+        }
+    }
+
+    @Test func unknownHostIsReportedAsSuch() async throws {
+        try await withLoop { loop in
+            let (outcome, _) = try await fetch(loop, TransferRequest(url: "http://no-such-host.invalid/"))
+            #expect(outcome.error?.kind == "name not resolved", "\(outcome)")
+        }
+    }
+
+    @Test func emptyAnswerIsAReset() async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.finish()
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            let (outcome, _) = try await fetch(loop, TransferRequest(url: server.url()))
+            #expect(outcome.error?.kind == "connection reset", "\(outcome)")
+        }
+    }
+
+    @Test(arguments: [
+        ("not a url", "malformed URL"), ("http://", "malformed URL"), ("http://a b/", "malformed URL"),
+        ("http://h\u{0}x/", "malformed URL"), ("http://h/\r\nX: y", "malformed URL"),
+        ("ftp://127.0.0.1/", "unsupported scheme"), ("file:///etc/passwd", "unsupported scheme"),
+        ("nope://127.0.0.1/", "unsupported scheme"),
+    ])
+    func badURLsAreToldApart(url: String, kind: String) async throws {
+        try await withLoop { loop in
+            let (outcome, _) = try await fetch(loop, TransferRequest(url: url))
+            #expect(outcome.error?.kind == kind, "\(outcome)")
+        }
+    }
+
+    @Test(arguments: [
+        HeaderField("X", "a\r\nInjected: 1"), HeaderField("X\r\nY", "a"), HeaderField("", "a"),
+        HeaderField("X", "a\u{0}"),
+    ])
+    func headersThatWouldBreakTheRequestAreNotSent(field: HeaderField) async throws {
+        try await withServer { connection, _ in
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            let (outcome, _) = try await fetch(loop, TransferRequest(url: server.url(), headers: HeaderList([field])))
+            #expect(outcome.error?.kind == "invalid request", "\(outcome)")
+            #expect(server.acceptedConnections == 0)
+        }
+    }
+}

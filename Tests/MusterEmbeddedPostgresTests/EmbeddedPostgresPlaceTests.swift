@@ -1,0 +1,92 @@
+import MusterEmbeddedPostgres
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+@Suite struct EmbeddedPostgresPlaceTests {
+    @Test(.enabled(if: PrivateServer.isRoot))
+    func unreachableStateDirectoryKeepsItsDataElsewhereAndPointsThere() async throws {
+        let place = try PrivateServer(permissions: .ownerReadWriteExecute)
+        let fallback = try TemporaryDirectory()
+        let server = place.server { $0.fallbackDirectory = fallback.path }
+        let endpoint = try await server.start()
+        _ = try await query("CREATE TABLE kept (n int)", endpoint)
+        let pointer = place.root.appending("location")
+        let target = FilePath(String(try read(pointer).dropLast()))
+        #expect(target.starts(with: fallback.path))
+        #expect(await server.dataDirectory == target.appending("data"))
+        await server.stop()
+
+        // It is the pointer that counts from now on, even when the directory could be reached.
+        try #require(chmod(place.directory.path.string, 0o755) == 0)
+        let again = try await server.start()
+        #expect(try await query("SELECT count(*) FROM kept", again) == "0")
+        await server.stop()
+
+        // Losing the data is not the same as never having had any.
+        try #require(rename(target.appending("data").string, target.appending("gone").string) == 0)
+        await #expect(
+            throws: EmbeddedPostgresError.dataMissing(dataDirectory: target.appending("data"), pointer: pointer)
+        ) {
+            _ = try await server.start()
+        }
+    }
+
+    @Test func longStateDirectoryGetsAShortSocketDirectory() async throws {
+        let place = try PrivateServer()
+        let long = place.directory.path.appending(String(repeating: "l", count: 120))
+        let server = place.server(in: long)
+        let endpoint = try await server.start()
+        #expect(endpoint.socketDirectory.starts(with: "/tmp"))
+        #expect(try endpoint.socketDirectory.stat().permissions.rawValue & 0o777 == 0o700)
+        #expect(try await query("SELECT 1", endpoint) == "1")
+        await server.stop()
+        #expect(throws: Errno.noSuchFileOrDirectory) { try endpoint.socketDirectory.stat() }
+    }
+
+    @Test func stateDirectoryWithBlanksAndQuotesWorks() async throws {
+        let place = try PrivateServer()
+        let server = place.server(in: place.directory.path.appending("it's, a \\ \"place\""))
+        let endpoint = try await server.start()
+        #expect(try await query("SELECT 1", endpoint) == "1")
+        await server.stop()
+    }
+
+    @Test func socketDirectoryThatOthersCanEnterIsRefused() async throws {
+        let place = try PrivateServer()
+        let long = place.directory.path.appending(String(repeating: "l", count: 120))
+        let server = place.server(in: long)
+        let socketDirectory = try await server.start().socketDirectory
+        await server.stop()
+
+        // Somebody else was quicker, and waits for our password-less connections.
+        try #require(mkdir(socketDirectory.string, 0o777) == 0)
+        try #require(chmod(socketDirectory.string, PrivateServer.isRoot ? 0o700 : 0o777) == 0)
+        defer { _ = rmdir(socketDirectory.string) }
+        if PrivateServer.isRoot { try #require(chown(socketDirectory.string, 12345, 12345) == 0) }
+        await #expect {
+            _ = try await server.start()
+        } throws: { error in
+            guard case .socketDirectoryRefused(socketDirectory, _)? = error as? EmbeddedPostgresError else {
+                return false
+            }
+            return true
+        }
+    }
+
+    @Test func relativeStateDirectoryIsTakenFromTheCurrentDirectory() async throws {
+        let place = try PrivateServer()
+        let up = String(repeating: "../", count: 40)
+        let server = place.server(in: FilePath(up + String(place.stateDirectory.string.dropFirst())))
+        #expect(try await query("SELECT 1", try await server.start()) == "1")
+        await server.stop()
+    }
+}

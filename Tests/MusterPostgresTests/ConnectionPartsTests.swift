@@ -1,0 +1,122 @@
+import Testing
+
+@testable import MusterPostgres
+
+@Suite struct StatementCacheTests {
+    private func key(_ text: String) -> StatementCache.Key { .init(text: text, types: [.int8]) }
+
+    @Test func secondUsePrepares() {
+        var cache = StatementCache(limit: 2)
+        #expect(cache.plan(for: key("a")) == .unprepared)
+        #expect(cache.plan(for: key("a")) == .prepare(name: "muster_1"))
+        cache.didPrepare(key("a"), name: "muster_1")
+        #expect(cache.plan(for: key("a")) == .prepared(name: "muster_1"))
+    }
+
+    @Test func failedPreparingIsTriedUnderANewName() {
+        var cache = StatementCache(limit: 2)
+        _ = cache.plan(for: key("a"))
+        #expect(cache.plan(for: key("a")) == .prepare(name: "muster_1"))
+        #expect(cache.plan(for: key("a")) == .prepare(name: "muster_2"))
+    }
+
+    @Test func bindTypesTellStatementsApart() {
+        var cache = StatementCache(limit: 2)
+        _ = cache.plan(for: key("a"))
+        #expect(cache.plan(for: .init(text: "a", types: [.text])) == .unprepared)
+    }
+
+    @Test func leastRecentlyUsedIsEvictedAndDiscarded() {
+        var cache = StatementCache(limit: 2)
+        for text in ["a", "b"] {
+            _ = cache.plan(for: key(text))
+            guard case .prepare(let name) = cache.plan(for: key(text)) else {
+                Issue.record("not prepared")
+                return
+            }
+            cache.didPrepare(key(text), name: name)
+        }
+        _ = cache.plan(for: key("a"))
+        _ = cache.plan(for: key("c"))
+        #expect(cache.count == 2)
+        #expect(cache.takeDiscarded() == ["muster_2"])
+        #expect(cache.takeDiscarded() == [])
+        #expect(cache.plan(for: key("a")) == .prepared(name: "muster_1"))
+    }
+
+    @Test func forgottenStatementIsDiscardedOnlyIfTheServerHasIt() {
+        for stillThere in [true, false] {
+            var cache = StatementCache(limit: 2)
+            _ = cache.plan(for: key("a"))
+            _ = cache.plan(for: key("a"))
+            cache.didPrepare(key("a"), name: "muster_1")
+            cache.forget(key("a"), stillThere: stillThere)
+            #expect(cache.takeDiscarded() == (stillThere ? ["muster_1"] : []))
+            #expect(cache.plan(for: key("a")) == .unprepared)
+        }
+    }
+
+    @Test func limitOfZeroPreparesNothing() {
+        var cache = StatementCache(limit: 0)
+        _ = cache.plan(for: key("a"))
+        #expect(cache.plan(for: key("a")) == .unprepared)
+    }
+
+    @Test(arguments: [(1, 0.1), (2, 0.2), (3, 0.4), (6, 3.2), (7, 5), (1_000, 5)])
+    func backoffDoublesUpToItsCap(failures: Int, longest: Double) {
+        let backoff = PostgresBackoff.connecting
+        #expect(backoff.delay(afterFailures: failures, random: 1) <= .seconds(longest))
+        #expect(backoff.delay(afterFailures: failures, random: 0) >= .seconds(longest * 0.499))
+    }
+}
+
+@Suite struct InterruptionTests {
+    @Test func lateCancellationDoesNotReachTheNextStatement() throws {
+        let interruption = try Interruption()
+        let first = interruption.begin()
+        let second = interruption.begin()
+        interruption.cancel(statement: first)
+        #expect(!interruption.isCancelled(statement: first))
+        #expect(!interruption.isCancelled(statement: second))
+        #expect(!Polling.isReadable(interruption.flag.descriptor))
+        interruption.cancel(statement: second)
+        #expect(interruption.isCancelled(statement: second))
+        #expect(Polling.isReadable(interruption.flag.descriptor))
+    }
+
+    @Test func nextStatementBeginsUncancelled() throws {
+        let interruption = try Interruption()
+        interruption.cancel(statement: interruption.begin())
+        let next = interruption.begin()
+        #expect(!interruption.isCancelled(statement: next))
+        #expect(!Polling.isReadable(interruption.flag.descriptor))
+    }
+}
+
+@Suite struct WordsTests {
+    @Test func wordsOfLibpqBecomeOneLineWithoutItsSource() {
+        let words = "FATAL:  28P01: no\n\thint here\nLOCATION:  auth_failed, auth.c:1\n"
+        #expect(words.oneLine == "FATAL:  28P01: no hint here")
+    }
+
+    @Test func codeIsFoundInVerboseWords() {
+        #expect(SQLState(inVerboseMessage: "a\nb failed: FATAL:  28P01: no entry: x") == .other("28P01"))
+        #expect(SQLState(inVerboseMessage: "failed: FATAL:  57P03: starting") == .cannotConnectNow)
+        #expect(SQLState(inVerboseMessage: "connection refused") == nil)
+    }
+
+    @Test func secretsAreTakenOutOfWords() throws {
+        let target = ConnectionTarget(settings: [], secrets: ["hunter2", ""])
+        #expect(target.redacting("x hunter2 y hunter2") == "x *** y ***")
+    }
+
+    @Test func hostsAreTakenApartWithTheirPorts() throws {
+        let configuration = PostgresConfiguration("postgresql://u@a:1,b:2,c:3/d?target_session_attrs=read-write")
+        let targets = try ConnectionTarget.all(of: configuration).map { target in
+            Dictionary(uniqueKeysWithValues: target.settings.map { ($0.keyword, $0.value) })
+        }
+        #expect(targets.map { $0["host"] } == ["a", "b", "c"])
+        #expect(targets.map { $0["port"] } == ["1", "2", "3"])
+        #expect(targets.allSatisfy { $0["target_session_attrs"] == "read-write" })
+    }
+}

@@ -1,0 +1,155 @@
+import FoundationEssentials
+import Logging
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Synchronization
+import SystemPackage
+
+@testable import MusterWorker
+
+/// All that a job needs but a coordinator: a sink, a loop, a gate with a clock in hand, and an ear for what jobs tell.
+final class JobBench: Sendable {
+    let directory: TemporaryDirectory
+    let station: SinkStation
+    let gate: TrustGate
+    let context: JobContext
+    let clock: Clock
+    let news = Observed<[(name: LeaseName, news: JobNews)]>([])
+    private let loops: LoopSet
+
+    /// A clock that only moves when it is told to.
+    final class Clock: Sendable {
+        let now = Atomic<Int64>(0)
+    }
+
+    init() async throws {
+        directory = try TemporaryDirectory()
+        let clock = Clock()
+        self.clock = clock
+        gate = TrustGate { clock.now.load(ordering: .sequentiallyConsistent) }
+        station = try SinkStation(SinkConfiguration(name: "default", path: directory.path.string), gate: gate)
+        loops = try LoopSet(count: 1, slots: 16)
+        let configuration = WorkerConfiguration(
+            servers: [],
+            name: "w",
+            sinks: [SinkConfiguration(name: "default", path: directory.path.string)],
+            version: "0"
+        )
+        context = JobContext(
+            configuration: configuration,
+            gate: gate,
+            loops: loops,
+            stations: [station],
+            logger: Logger(label: "test"),
+            tell: { [news] name, what in news.update { $0.append((name, what)) } }
+        )
+        _ = await station.probe()
+        _ = gate.open(until: 1_000)
+    }
+
+    func close() async {
+        await loops.shutdown()
+        await station.shutdown()
+    }
+
+    func run(_ lease: LeaseDocument, control: LeaseControl = LeaseControl()) async -> JobEnding {
+        await LeaseJob(lease: lease, context: context, control: control).run()
+    }
+
+    /// What was told to be learned, of any lease.
+    var learned: [Report.Learned] {
+        news.value.compactMap { if case .progress(_, let learned) = $0.news { learned } else { nil } }
+    }
+
+    /// The bytes of a finished file.
+    func file(_ path: String) throws -> [UInt8] {
+        Array(try Data(contentsOf: URL(filePath: directory.path.appending(path).string)))
+    }
+
+    func exists(_ path: String) -> Bool {
+        FileManager.default.fileExists(atPath: directory.path.appending(path).string)
+    }
+
+    /// The bytes of a part.
+    func part(_ lease: LeaseDocument) throws -> [UInt8] {
+        try file(".muster/parts/\(lease.task).\(lease.version).part")
+    }
+}
+
+/// Runs a test on a bench and ends its threads.
+func withBench(_ body: (JobBench, ScriptedOrigin) async throws -> Void) async throws {
+    let bench = try await JobBench()
+    let origin = try await ScriptedOrigin.start()
+    do {
+        try await body(bench, origin)
+    } catch {
+        await bench.close()
+        await origin.stop()
+        throw error
+    }
+    await bench.close()
+    await origin.stop()
+}
+
+let mebibyte: Int64 = 1 << 20
+
+extension LeaseDocument {
+    /// An unplanned fetch of the first 8 MiB of a file.
+    static func first(_ url: String, task: Int64 = 1, path: String = "out/file.bin") -> LeaseDocument {
+        LeaseDocument(
+            name: LeaseName(chunk: ChunkID(task * 100), epoch: LeaseEpoch(1)),
+            kind: .fetch,
+            task: TaskID(task),
+            sink: "default",
+            path: path,
+            version: 1,
+            start: 0,
+            end: 8 * mebibyte,
+            planned: false,
+            stream: false,
+            fenced: false,
+            resume: DurablePrefix(offset: 0, crc: 0),
+            representation: Representation(),
+            expectedSize: nil,
+            expectedDigests: [:],
+            source: LeaseSource(ordinal: 0, url: url, headers: [:]),
+            chunks: []
+        )
+    }
+
+    /// A planned chunk of a file that is known.
+    static func chunk(_ url: String, _ start: Int64, _ end: Int64, of representation: Representation) -> LeaseDocument {
+        var lease = LeaseDocument.first(url)
+        lease.start = start
+        lease.end = end
+        lease.planned = true
+        lease.resume = DurablePrefix(offset: start, crc: 0)
+        lease.representation = representation
+        return lease
+    }
+}
+
+extension JobEnding {
+    var failure: Report.Failure? {
+        if case .failed(let failure, _, _) = self { failure } else { nil }
+    }
+    var durable: DurablePrefix? {
+        switch self {
+        case .done(let durable, _, _, _), .failed(_, let durable, _), .released(let durable, _),
+            .sinkTrouble(_, let durable, _):
+            durable
+        case .restart, .aborted: nil
+        }
+    }
+    var finished: Report.Finished? {
+        if case .done(_, _, let finished, _) = self { finished } else { nil }
+    }
+    var learned: Report.Learned? {
+        if case .done(_, let learned, _, _) = self { learned } else { nil }
+    }
+    var isRestart: Bool { if case .restart = self { true } else { false } }
+    var isAborted: Bool { if case .aborted = self { true } else { false } }
+}
+
+func crc(_ bytes: [UInt8]) -> UInt32 { CRC32C.extend(CRC32C.empty, bytes) }

@@ -1,0 +1,109 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterWorker
+
+struct WorkerMachineSessionTests {
+    @Test func absentCoordinatorIsAskedAgainWithABackoff() {
+        var harness = MachineHarness()
+        #expect(harness.feed(.tick).openings == 1)
+        for _ in 0..<10 {
+            #expect(harness.feed(.sessionRefused(.unreachable)).openings == 0)
+            #expect(harness.pass(.seconds(3)).openings == 1)
+        }
+        #expect(harness.effects.count { $0 == .log(.unreachable(.unreachable)) } == 1)
+    }
+
+    @Test func trustCountsFromBeforeTheRequest() {
+        var harness = MachineHarness()
+        let asked = harness.now
+        harness.feed(.tick)
+        harness.now += 2_000_000_000
+        let effects = harness.feed(.sessionOpened(SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000)))
+        #expect(effects.contains(.trust(until: asked + 27_000_000_000)))
+    }
+
+    @Test func endOfTrustSuspendsWritingAndARenewalResumesIt() {
+        var harness = MachineHarness(slots: 1)
+        let asked = harness.now
+        var sync = harness.open()
+        harness.answer(sync, [lease(1)])
+        sync = harness.pass(.seconds(10)).syncs.last
+        let effects = harness.pass(.seconds(18))
+        #expect(effects.contains(.suspendWriting))
+        #expect(!harness.effects.contains(.resumeWriting))
+        // The answer comes late: it still renews from when it was sent.
+        let renewed = harness.answer(sync)
+        #expect(renewed.contains(.trust(until: asked + 37_000_000_000)))
+        #expect(renewed.contains(.resumeWriting))
+    }
+
+    @Test func nothingIsStartedWhileWritingIsSuspended() {
+        var harness = MachineHarness(slots: 2)
+        let sync = harness.open()
+        // A process that was stopped for a minute finds an answer in its socket.
+        harness.now += 60_000_000_000
+        let effects = harness.answer(sync, [lease(1)])
+        #expect(effects.started.isEmpty)
+        #expect(effects.contains(.suspendWriting))
+        let heartbeat = effects.syncs.last
+        #expect(harness.answer(heartbeat).started == [lease(1).name])
+    }
+
+    @Test func goneSessionAbortsEverythingAndOpensAnother() {
+        var harness = MachineHarness(slots: 1)
+        let first = harness.open()
+        harness.answer(first, [lease(1), lease(2)])
+        harness.end(lease(1), network)
+        let news = harness.effects.syncs.last
+        let effects = harness.fail(news, .sessionGone)
+        #expect(effects.aborted == [lease(2).name])
+        #expect(effects.contains(.trust(until: .min)))
+        #expect(effects.openings == 1)
+        let next = harness.feed(.sessionOpened(SessionDocument(id: SessionID(2), ttlMilliseconds: 30_000))).syncs
+        // The aborted job still takes the slot, and nothing of the old session is held or reported.
+        #expect(next.isEmpty)
+        harness.end(lease(2), .aborted)
+        let poll = harness.effects.syncs.last
+        #expect(poll?.sequence == 1)
+        #expect(poll?.held == [])
+        #expect(poll?.reports == [])
+    }
+
+    @Test func sameChunkWaitsUntilItsAbortedJobHasStopped() {
+        var harness = MachineHarness(slots: 2)
+        let first = harness.open()
+        let poll = harness.answer(first, [lease(1, epoch: 1)]).syncs.last
+        harness.answer(poll, lost: [lease(1, epoch: 1).name])
+        let next = harness.effects.syncs.last
+        #expect(harness.answer(next, [lease(1, epoch: 2)]).started.isEmpty)
+        #expect(harness.end(lease(1, epoch: 1), .aborted).started == [lease(1, epoch: 2).name])
+    }
+
+    @Test func lostLeaseIsAbortedAndNotReported() {
+        var harness = MachineHarness(slots: 2)
+        let first = harness.open()
+        let poll = harness.answer(first, [lease(1)]).syncs.last
+        harness.feed(.job(lease(1).name, .progress(DurablePrefix(offset: 5, crc: 5), nil)))
+        #expect(harness.answer(poll, lost: [lease(1).name]).aborted == [lease(1).name])
+        harness.end(lease(1), .done(nil, nil, nil, bytes: 0))
+        harness.pass(.seconds(20))
+        #expect(harness.effects.syncs.allSatisfy { $0.reports.isEmpty })
+        #expect(harness.effects.syncs.last?.held == [])
+    }
+
+    @Test func sameInputsGiveTheSameEffects() {
+        func history() -> [MachineEffect] {
+            var harness = MachineHarness(seed: 42)
+            harness.feed(.tick)
+            harness.feed(.sessionRefused(.unreachable))
+            harness.pass(.seconds(3))
+            let sync = harness.open()
+            harness.fail(sync)
+            harness.pass(.seconds(30))
+            return harness.effects
+        }
+        #expect(history() == history())
+    }
+}

@@ -1,0 +1,183 @@
+import Glibc
+import MusterCore
+
+@testable import MusterWorker
+
+/// A sink in a temporary directory of its own, deleted with everything in it when the test drops it.
+final class ScratchSink: Sendable {
+    let path: String
+    let sink: SinkDirectory
+    let pool: BlockingPool
+    let sync: DurableSync
+    let finalizer: Finalizer
+
+    init(at given: String? = nil) throws {
+        path = try given ?? Self.makeDirectory()
+        sink = try SinkDirectory(name: "test", path: path)
+        pool = try BlockingPool(threads: 2)
+        sync = DurableSync(sink: sink, pool: pool)
+        finalizer = Finalizer(sink: sink, pool: pool, sync: sync)
+    }
+
+    /// Ends the pool's threads and deletes the directory.
+    func close() async {
+        await pool.shutdown()
+        Self.remove(path)
+    }
+
+    /// Runs `body` with a sink of its own.
+    static func with<Value>(
+        at path: String? = nil,
+        _ body: (ScratchSink) async throws -> Value
+    ) async throws -> Value {
+        let scratch = try ScratchSink(at: path)
+        do {
+            let value = try await body(scratch)
+            await scratch.close()
+            return value
+        } catch {
+            await scratch.close()
+            throw error
+        }
+    }
+
+    static func makeDirectory() throws -> String {
+        let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(base)/muster-storage.XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw SystemError.last }
+        return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+
+    static func remove(_ path: String) {
+        // Depth first; links are removed, not followed.
+        if let directory = try? Directory(path: path), let names = try? directory.names() {
+            for name in names {
+                if (try? directory.status(of: name))??.kind == .directory {
+                    remove(path + "/" + name)
+                } else {
+                    _ = try? directory.remove(name)
+                }
+            }
+        }
+        rmdir(path)
+    }
+
+    // MARK: - Files by path, as somebody outside of Muster sees them
+
+    func write(_ bytes: [UInt8], to name: String) throws {
+        let number = open(path + "/" + name, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+        guard number >= 0 else { throw SystemError.last }
+        try Descriptor(owning: number).write(bytes, at: 0)
+    }
+
+    func read(_ name: String) throws -> [UInt8] {
+        let number = open(path + "/" + name, O_RDONLY)
+        guard number >= 0 else { throw SystemError.last }
+        let file = Descriptor(owning: number)
+        let size = Int(try file.status().size)
+        var bytes = [UInt8](repeating: 0, count: size)
+        let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
+        return Array(bytes.prefix(count))
+    }
+
+    func exists(_ name: String) -> Bool { inode(name) != nil }
+
+    func inode(_ name: String) -> UInt64? {
+        var status = stat()
+        return lstat(path + "/" + name, &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+
+    func partNames() throws -> [String] { try sink.parts.names().sorted() }
+
+    // MARK: - Parts and orders
+
+    /// Makes the part of `task` with `bytes`, as a worker leaves it when all of it is fetched.
+    func makePart(_ task: Int64, version: Int32 = 1, _ bytes: [UInt8]) throws {
+        let part = try sink.part(task: TaskID(task), version: version)
+        try part.write(bytes, at: 0)
+    }
+
+    /// The order that fits `bytes` in chunks of `chunkSize`.
+    func order(
+        _ task: Int64,
+        version: Int32 = 1,
+        epoch: Int64 = 10,
+        path: String,
+        _ bytes: [UInt8],
+        chunkSize: Int = 1_000,
+        expected: [ContentDigest] = [],
+        recorded: Set<DigestAlgorithm> = [],
+        fenced: Bool = false
+    ) throws -> FinalizeOrder {
+        FinalizeOrder(
+            task: TaskID(task),
+            version: version,
+            epoch: LeaseEpoch(epoch),
+            path: try DestinationPath(validating: path),
+            size: Int64(bytes.count),
+            chunks: Self.chunks(of: bytes, size: chunkSize),
+            expected: expected,
+            recorded: recorded,
+            fenced: fenced
+        )
+    }
+
+    static func chunks(of bytes: [UInt8], size: Int) -> [FinishedChunk] {
+        stride(from: 0, to: bytes.count, by: size).compactMap { start in
+            let end = min(bytes.count, start + size)
+            guard let range = ByteRange(start: Int64(start), end: Int64(end)) else { return nil }
+            return FinishedChunk(range: range, crc: CRC32C.extend(CRC32C.empty, bytes[start..<end]))
+        }
+    }
+
+    /// Bytes that look random and are the same for the same seed.
+    static func content(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+        var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+        return (0..<count).map { _ in
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            return UInt8(truncatingIfNeeded: state >> 24)
+        }
+    }
+}
+
+extension PartFile {
+    /// Writes an array.
+    func write(_ bytes: [UInt8], at offset: Int64) throws {
+        try bytes.withUnsafeBytes { try write($0, at: offset) }
+    }
+}
+
+extension FinalizeOutcome {
+    /// Whether the file stands at its path.
+    var isInPlace: Bool {
+        if case .inPlace = self { true } else { false }
+    }
+}
+
+/// A temporary file system of a given size, for tests that run as root; unmounted by `unmount`.
+struct ScratchMount {
+    let path: String
+
+    /// Whether this process may mount, tried once.
+    static let isPermitted: Bool = {
+        guard geteuid() == 0, let path = try? ScratchSink.makeDirectory() else { return false }
+        defer { rmdir(path) }
+        guard mount("tmpfs", path, "tmpfs", 0, "size=64k") == 0 else { return false }
+        return umount2(path, Int32(MNT_DETACH)) == 0
+    }()
+
+    init(size: String) throws {
+        path = try ScratchSink.makeDirectory()
+        try mountAgain(size: size)
+    }
+
+    func mountAgain(size: String) throws {
+        guard mount("tmpfs", path, "tmpfs", 0, "size=\(size)") == 0 else { throw SystemError.last }
+    }
+
+    func unmount() {
+        umount2(path, Int32(MNT_DETACH))
+    }
+}

@@ -1,0 +1,127 @@
+import Glibc
+import MusterCore
+import Testing
+
+@testable import MusterWorker
+
+@Suite struct SinkDirectoryTests {
+    @Test func aMissingDirectoryIsMadeWithItsParents() async throws {
+        let base = try ScratchSink.makeDirectory()
+        try await ScratchSink.with(at: base + "/a/b/c") { scratch in
+            #expect(scratch.exists(".muster/parts"))
+            try scratch.sink.probe()
+            #expect(try scratch.sink.freeBytes() > 0)
+            #expect(try scratch.partNames() == [])
+        }
+        ScratchSink.remove(base)
+    }
+
+    @Test func aLinkInPlaceOfMustersOwnDirectoryIsRefused() throws {
+        let base = try ScratchSink.makeDirectory()
+        defer { ScratchSink.remove(base) }
+        #expect(symlink("/tmp", base + "/.muster") == 0)
+        #expect(throws: StorageError.self) { try SinkDirectory(name: "s", path: base) }
+    }
+
+    @Test func aReplacedDirectoryIsNoticed() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.sink.check()
+            #expect(rename(scratch.path, scratch.path + ".away") == 0)
+            #expect(throws: StorageError.self) { try scratch.sink.check() }
+            #expect(mkdir(scratch.path, 0o755) == 0)
+            let error = #expect(throws: StorageError.self) { try scratch.sink.check() }
+            #expect(error?.parksSink == true)
+            // An empty directory is not taken for the sink that came back.
+            #expect(throws: StorageError.self) { try scratch.sink.probe() }
+            #expect(rmdir(scratch.path) == 0)
+            #expect(rename(scratch.path + ".away", scratch.path) == 0)
+            try scratch.sink.probe()
+        }
+    }
+
+    @Test func anotherDirectoryWithPartsIsTakenByAProbeAndOpenPartsAreNot() async throws {
+        try await ScratchSink.with { scratch in
+            let part = try scratch.sink.part(task: TaskID(1), version: 1)
+            #expect(rename(scratch.path, scratch.path + ".away") == 0)
+            #expect(mkdir(scratch.path, 0o755) == 0)
+            #expect(mkdir(scratch.path + "/.muster", 0o755) == 0)
+            #expect(mkdir(scratch.path + "/.muster/parts", 0o755) == 0)
+            await #expect(throws: StorageError.self) { try await scratch.sync.makeDurable(part) }
+            try scratch.sink.probe()
+            try scratch.sink.check()
+            #expect(part.isUseless)
+            #expect(throws: StorageError.self) { try part.write([1], at: 0) }
+            let fresh = try scratch.sink.part(task: TaskID(1), version: 1)
+            try fresh.write([1, 2], at: 0)
+            try await scratch.sync.makeDurable(fresh)
+            #expect(try scratch.read(".muster/parts/1.1.part") == [1, 2])
+            ScratchSink.remove(scratch.path + ".away")
+        }
+    }
+
+    @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
+    func anUnmountedSinkIsUnavailableUntilItIsMountedAgain() async throws {
+        let mount = try ScratchMount(size: "1m")
+        try await ScratchSink.with(at: mount.path) { scratch in
+            mount.unmount()
+            let error = #expect(throws: StorageError.self) { try scratch.sink.part(task: TaskID(1), version: 1) }
+            #expect(error?.parksSink == true && error?.failureKind == .storage)
+            #expect(throws: StorageError.self) { try scratch.sink.probe() }
+            #expect(!scratch.exists(".muster"), "nothing is written below the bare mount point")
+            try mount.mountAgain(size: "1m")
+            #expect(mkdir(scratch.path + "/.muster", 0o755) == 0)
+            #expect(mkdir(scratch.path + "/.muster/parts", 0o755) == 0)
+            try scratch.sink.probe()
+            try scratch.makePart(1, [1])
+            mount.unmount()
+        }
+    }
+
+    @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
+    func aReadOnlySinkIsUnavailable() async throws {
+        let tmpfs = try ScratchMount(size: "1m")
+        try await ScratchSink.with(at: tmpfs.path) { scratch in
+            #expect(mount("tmpfs", tmpfs.path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
+            let error = #expect(throws: StorageError.self) { try scratch.sink.part(task: TaskID(1), version: 1) }
+            #expect(error?.detail.errno == EROFS && error?.parksSink == true)
+            #expect(throws: StorageError.self) { try scratch.sink.probe() }
+            tmpfs.unmount()
+        }
+    }
+
+    @Test func purgeDeletesWhatIsLeftOfTheTaskAndNothingElse() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(7, version: 1, [1])
+            try scratch.makePart(70, version: 1, [1])
+            let foreign = ["7.x", "07.1.part", "7.1.part.bak", "+7.1.part"]
+            for name in foreign + ["7.1.4.copy", "7.2.5.copy"] { try scratch.write([1], to: ".muster/parts/" + name) }
+            #expect(try scratch.sink.purge(task: TaskID(7)) == 3)
+            #expect(try scratch.partNames() == (foreign + ["70.1.part"]).sorted())
+            #expect(try scratch.sink.purge(task: TaskID(7)) == 0)
+        }
+    }
+
+    @Test func partsDirectoryThatWasDeletedIsMadeAgain() async throws {
+        try await ScratchSink.with { scratch in
+            #expect(rmdir(scratch.path + "/.muster/parts") == 0)
+            try scratch.makePart(1, [1, 2, 3])
+            #expect(try scratch.read(".muster/parts/1.1.part") == [1, 2, 3])
+        }
+    }
+
+    @Test func errorsSayWhetherTheSinkOrTheTaskIsAtFault() {
+        for number in [ENOSPC, EDQUOT] {
+            #expect(SystemError(number).inSink("x").failureKind == .storageFull)
+            #expect(SystemError(number).atDestination("x").parksSink)
+        }
+        for number in [EIO, EROFS, ESTALE, ENOENT] {
+            #expect(SystemError(number).atDestination("x") == .unavailable(.init("x", errno: number)))
+        }
+        for number in [EACCES, ENAMETOOLONG, ENOTDIR, EXDEV] {
+            #expect(!SystemError(number).atDestination("x").parksSink)
+            #expect(SystemError(number).inSink("x").parksSink)
+        }
+        #expect(StorageError.partLost(.init("x")).failureKind == .changed)
+        #expect(SystemError(ENOSPC).inSink("writing a").description.hasSuffix("writing a: No space left on device"))
+    }
+}

@@ -1,0 +1,88 @@
+import MusterAPI
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+@Suite struct CurlTransportTests {
+    private func request(_ url: String) -> APIRequest {
+        APIRequest(method: "GET", url: url, headers: [("X-One", "1")], body: .none, timeout: .seconds(30))
+    }
+
+    private func withTransport(_ body: (CurlTransport, ScriptedOrigin) async throws -> Void) async throws {
+        let transport = try CurlTransport()
+        let origin = try await ScriptedOrigin.start()
+        do {
+            try await body(transport, origin)
+        } catch {
+            await transport.shutdown()
+            await origin.stop()
+            throw error
+        }
+        await transport.shutdown()
+        await origin.stop()
+    }
+
+    @Test func answersComeWithStatusAndBody() async throws {
+        try await withTransport { transport, origin in
+            origin.serve("/a", ScriptedOrigin.File(.bytes(Array("{}".utf8))))
+            let answer = try await transport.send(request(origin.url("/a")))
+            #expect(answer.status == 200)
+            #expect(answer.body == Array("{}".utf8))
+            #expect(origin.requests.first?.header("X-One") == "1")
+            #expect(try await transport.send(request(origin.url("/none"))).status == 404)
+        }
+    }
+
+    @Test func refusedConnectionIsUnreachable() async throws {
+        try await withTransport { transport, _ in
+            let port = try await FreePort.find()
+            await #expect(throws: Unreachable.self) {
+                try await transport.send(request("http://127.0.0.1:\(port)/"))
+            }
+        }
+    }
+
+    @Test func cutAnswerIsUnreachable() async throws {
+        try await withTransport { transport, origin in
+            origin.serve("/a", ScriptedOrigin.File(.seeded(seed: 1, size: 1_000)))
+            origin.misbehave("/a", .truncated(afterBytes: 10))
+            await #expect(throws: Unreachable.self) { try await transport.send(request(origin.url("/a"))) }
+        }
+    }
+
+    @Test func oversizedAnswerIsRefused() async throws {
+        try await withTransport { transport, origin in
+            origin.serve("/a", ScriptedOrigin.File(.seeded(seed: 1, size: 65 << 20)))
+            await #expect(throws: Unreachable.self) { try await transport.send(request(origin.url("/a"))) }
+        }
+    }
+
+    @Test func cancelledCallThrowsCancellation() async throws {
+        try await withTransport { transport, origin in
+            origin.serve("/a", ScriptedOrigin.File(.seeded(seed: 1, size: 10)))
+            origin.misbehave("/a", .hangBeforeHeaders)
+            let send = transport.send
+            let asked = request(origin.url("/a"))
+            await withTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    do {
+                        _ = try await send(asked)
+                        return false
+                    } catch {
+                        return error is CancellationError
+                    }
+                }
+                try? await origin.waitForRequests("/a", count: 1)
+                group.cancelAll()
+                #expect(await group.next() == true)
+            }
+        }
+    }
+
+    @Test func shutTransportIsUnreachable() async throws {
+        let transport = try CurlTransport()
+        await transport.shutdown()
+        await #expect(throws: Unreachable.self) { try await transport.send(request("http://127.0.0.1:1/")) }
+    }
+}

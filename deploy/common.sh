@@ -1,0 +1,41 @@
+# Shared by quickstart.sh and test.sh: what they need of a machine. Sourced, not run.
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+# Swift >= 6.1, or how to get it.
+require_swift() {
+    local version
+    version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
+    if [ -z "$version" ]; then
+        fail "Swift 6.1 or newer is needed and there is no swift in PATH. Install it with swiftly: https://www.swift.org/install/linux/"
+    fi
+    if [ "$(printf '6.1\n%s\n' "$version" | sort -V | head -n 1)" != 6.1 ]; then
+        fail "Swift 6.1 or newer is needed, this is $version. Get a newer one with swiftly: https://www.swift.org/install/linux/"
+    fi
+}
+
+# Installs Debian packages that are missing, and asks for root only then.
+require_packages() {
+    local missing=() package
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+    done
+    [ ${#missing[@]} -eq 0 ] && return
+    command -v apt-get >/dev/null || fail "these packages are missing and there is no apt-get to install them: ${missing[*]}"
+    local root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || fail "run this as root once, to install: apt-get install ${missing[*]}"
+        say "Root is needed to install: ${missing[*]}"
+        root=(sudo)
+    fi
+    say "Installing ${missing[*]}"
+    "${root[@]}" apt-get update -qq
+    # Debian starts a database server and a web server as soon as they are installed; nobody here asked for these.
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# What Muster is built with and what it runs on.
+runtime_packages=(libcurl4-openssl-dev libpq-dev libisal-dev pkg-config postgresql)
+# What the demonstration and the tests serve files with.
+origin_packages=(nginx)

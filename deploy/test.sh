@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Everything that continuous integration runs, on a fresh machine with Swift: deploy/test.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. deploy/common.sh
+
+require_swift
+require_packages git "${runtime_packages[@]}" "${origin_packages[@]}"
+
+say "Format"
+swift format lint --strict --recursive --parallel Package.swift Sources Tests
+
+say "House rules"
+deploy/tidy.sh
+
+say "Build, warnings are errors"
+MUSTER_STRICT=1 swift build --build-tests
+
+say "The main job, as the README shows it"
+MUSTER_BINARY="$(MUSTER_STRICT=1 swift build --show-bin-path)/muster" deploy/quickstart.sh
+
+say "Tests"
+# One test target after the other: each starts servers of its own, and two cores are soon busy.
+MUSTER_STRICT=1 swift test --skip-build

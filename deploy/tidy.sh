@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The house rules that a machine can check (docs/architecture.md): who may import whom, how long a file may be, what may not
+# stand in the sources.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bad=0
+complain() { printf '%s\n' "$*" >&2; bad=1; }
+
+forbid_import() { # directory, regular expression, reason
+    local found
+    found=$(grep -rnE "^(public |internal |package |@preconcurrency )*import ($2)\$" "$1" --include='*.swift' || true)
+    [ -z "$found" ] || complain "$3:"$'\n'"$found"
+}
+forbid_import Sources/MusterWorker 'MusterStore|MusterPostgres|CLibpq' 'the worker never imports the store'
+forbid_import Sources/MusterCoordinator 'MusterCurl|CLibcurl' 'the coordinator never imports curl'
+forbid_import Sources/MusterCore 'Foundation|NIO.*|Hummingbird|Logging' 'the core has no I/O'
+forbid_import Sources/MusterAPI 'Foundation|NIO.*|Hummingbird|Muster(Curl|Postgres|Store)' 'the API target has no transport'
+forbid_import Sources/MusterStore 'MusterAPI|Hummingbird' 'the store speaks the domain, not HTTP'
+
+while read -r lines file; do
+    [ "$file" = total ] || [ "$lines" -le 350 ] || complain "$file has $lines lines, more than 350"
+done < <(git ls-files -z '*.swift' | xargs -0 wc -l)
+
+left=$(git ls-files -z 'Sources/*.swift' | xargs -0 grep -nE 'try!|fatalError\(|as! |Task\.detached|(TODO|FIXME|XXX)' || true)
+[ -z "$left" ] || complain "these don't belong into the sources:"$'\n'"$left"
+
+top=$(git ls-files | cut -d/ -f1 | sort -u | grep -vE '^(Package\.swift|README\.md|LICENSE|Sources|Tests|deploy|docs|\..*)$' || true)
+[ -z "$top" ] || complain "the top level is fixed; these are not of it: $top"
+exit $bad
