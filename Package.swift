@@ -105,7 +105,10 @@ let package = Package(
         tests("MusterStore", ["MusterStore", "MusterCore", "MusterPostgres", "MusterTestSupport", logging]),
         tests(
             "MusterCoordinator",
-            ["MusterCoordinator", "MusterAPI", "MusterCore", "MusterStore", "MusterPostgres", "MusterTestSupport", logging]),
+            [
+                "MusterCoordinator", "MusterAPI", "MusterCore", "MusterStore", "MusterPostgres", "MusterTestSupport",
+                "MusterWorker", logging, serviceLifecycle,
+            ]),
         tests("MusterWorker", ["MusterWorker", "MusterAPI", "MusterCore", "MusterCurl", "MusterTestSupport", crypto, logging, system]),
         tests("MusterCommandLine", ["MusterCommandLine", "MusterAPI", "MusterCore"]),
         tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),

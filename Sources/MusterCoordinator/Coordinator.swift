@@ -95,7 +95,9 @@ public struct Coordinator: Service {
         // batcher and the sequencer, and these two at the end.
         let services: [any Service] = [sequencer, reports, hinter, server, dispatcher, listener, sweeper]
         var group = ServiceGroupConfiguration(
-            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+            services: services.map {
+                .init(service: NamedService($0), successTerminationBehavior: .gracefullyShutdownGroup)
+            },
             logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(8)
         try await ServiceGroup(configuration: group).run()

@@ -73,6 +73,13 @@ public struct CoordinatorConfiguration: Sendable {
     }
 }
 
+extension CoordinatorConfiguration: CustomStringConvertible, CustomReflectable {
+    /// Where it listens, and no secret: whoever prints a configuration prints this.
+    public var description: String { "CoordinatorConfiguration(\(listenHost):\(listenPort))" }
+    /// Shows no members, so that nothing that reflects shows a token or the database's password.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 /// A configuration that a coordinator refuses to start with.
 public struct ConfigurationRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong, and what to do.

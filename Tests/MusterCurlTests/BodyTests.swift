@@ -145,7 +145,8 @@ struct BodyTests {
             connection.waitForPeerToClose()
         } _: { loop, server in
             var request = TransferRequest(url: server.url())
-            request.firstByteTimeout = .milliseconds(100)
+            // Bounds the wait for a body that is small but does not come.
+            request.firstByteTimeout = .seconds(2)
             let (outcome, record) = try await fetch(loop, request, Recorder(onHead: { _ in .refuse }))
             guard case .refused = outcome else {
                 Issue.record("\(outcome)")
@@ -209,7 +210,9 @@ struct BodyTests {
     @Test func pausedTransferTakesNothingWhileOthersGoOn() async throws {
         let content = patternBytes(3_000_000)
         try await withServer { connection, _ in
-            while !connection.readHead().isEmpty {
+            while true {
+                let head = connection.readHead()
+                if head.isEmpty || head.hasPrefix("GET /silent ") { return connection.waitForPeerToClose() }
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n")
                 connection.send(content)
             }
@@ -217,7 +220,7 @@ struct BodyTests {
             let paused = Recorder(onBody: { $0 == 0 ? .pause : .proceed })
             var request = TransferRequest(url: server.url())
             // Not being slow while paused is part of the bargain.
-            request.lowSpeed = LowSpeedLimit(bytesPerSecond: 1000, over: .milliseconds(1))
+            request.lowSpeed = LowSpeedLimit(bytesPerSecond: 100, over: .milliseconds(500))
             let id = try loop.start(request, handler: paused)
             await paused.bodyBegan.wait()
             for _ in 0..<3 {
@@ -225,6 +228,11 @@ struct BodyTests {
                 #expect(outcome.end == .framed)
                 #expect(isSame(record.body, content))
             }
+            // A transfer that runs into a longer limit of its own says that the other's span has passed.
+            var silent = TransferRequest(url: server.url("/silent"))
+            silent.firstByteTimeout = .milliseconds(1200)
+            let kind = try await failureKind(loop, silent)
+            #expect(kind == "first-byte timeout")
             #expect(paused.record.pieces == 1)
             loop.resume(id)
             #expect(await paused.outcome().end == .framed)

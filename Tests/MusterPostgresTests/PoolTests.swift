@@ -109,12 +109,16 @@ import Testing
     @Test func openTransactionIsRolledBackOnReturn() async throws {
         let pool = PostgresPool(configuration, limits: .init(maximumConnections: 1))
         try await pool.query("CREATE TABLE left_open (n int)")
+        var before: Int32?
         try await pool.withConnection { connection in
             try await connection.query("BEGIN")
             try await connection.query("INSERT INTO left_open VALUES (1)")
+            before = await connection.backendPID
         }
         #expect(try await pool.query("SELECT 1 FROM left_open").isEmpty)
-        #expect(pool.connectionCount == 1)
+        // The connection was worth keeping.
+        let after = try await pool.withConnection { await $0.backendPID }
+        #expect(before == after)
         await pool.shutdown()
     }
 

@@ -131,7 +131,7 @@ final class TestCluster: Sendable {
             done
             echo ready
         }
-        trap '' INT TERM HUP
+        trap '' INT TERM HUP PIPE
         start
         while read -r command; do
             case $command in

@@ -20,20 +20,21 @@ struct AddCommand: MusterSubcommand {
               muster add nightly https://example.org/a.tar https://example.org/b.tar
               muster add nightly -i manifest.ndjson --wait
               generate-list | muster add nightly -i - --open
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+            """
+    )
 
     @Option(
         name: [.customShort("i"), .customLong("manifest")],
-        help: ArgumentHelp("The list of tasks; - is standard input. (MUSTER_MANIFEST)", valueName: "manifest"))
+        help: ArgumentHelp("The list of tasks; - is standard input. (MUSTER_MANIFEST)", valueName: "manifest")
+    )
     var manifest: String?
 
     @Option(
         help: ArgumentHelp(
             "The sink of a new group. (MUSTER_SINK, if that is a single name; default: \(defaultSinkName))",
-            valueName: "name"))
+            valueName: "name"
+        )
+    )
     var sink: String?
 
     @Flag(help: "Leave the group open for more tasks. (MUSTER_OPEN)")
@@ -42,7 +43,9 @@ struct AddCommand: MusterSubcommand {
     @Option(
         help: ArgumentHelp(
             "The priority of a new group, -1000 to 1000; higher is served first. (MUSTER_PRIORITY; default: 0)",
-            valueName: "n"))
+            valueName: "n"
+        )
+    )
     var priority: String?
 
     @Flag(help: "Wait until the group is done, and show how it goes. (MUSTER_WAIT)")
@@ -53,6 +56,9 @@ struct AddCommand: MusterSubcommand {
 
     @Argument(help: ArgumentHelp("URLs to fetch.", valueName: "url"))
     var urls: [String] = []
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([
@@ -73,7 +79,9 @@ struct AddCommand: MusterSubcommand {
         try CommandContext.checkName(group, what: "group")
         let isOpen = try settings.flag(.open)
         let waits = try settings.flag(.wait)
-        if isOpen, waits { throw CommandFailure.usage("--wait with --open would wait for ever: an open group never completes") }
+        if isOpen, waits {
+            throw CommandFailure.usage("--wait with --open would wait for ever: an open group never completes")
+        }
         let sink = try sink(settings)
         let bounds = Int(Limits.priority.lowerBound)...Int(Limits.priority.upperBound)
         let priority = try settings.number(.priority, in: bounds).map(Int32.init)
@@ -81,11 +89,19 @@ struct AddCommand: MusterSubcommand {
             try ManifestFile.open(path, temporaryDirectory: context.temporaryDirectory)
         }
         let tasks = try TaskList(manifest: manifest, urls: urls)
-        if tasks.isAbsent, !isOpen { throw CommandFailure.usage("give URLs, or a manifest with -i, or --open for an empty group") }
+        if tasks.isAbsent, !isOpen {
+            throw CommandFailure.usage("give URLs, or a manifest with -i, or --open for an empty group")
+        }
         let survey = try tasks.survey()
         try await context.withClient { client in
             let submission = Submission(
-                client: client, group: group, sink: sink, priority: priority, seals: !isOpen, tasks: tasks)
+                client: client,
+                group: group,
+                sink: sink,
+                priority: priority,
+                seals: !isOpen,
+                tasks: tasks
+            )
             var result = try await submission.submit(survey)
             if !context.console.json { try context.console.line(Self.summary(result)) }
             if priority != nil, !result.isCreated {
@@ -100,13 +116,20 @@ struct AddCommand: MusterSubcommand {
             if context.console.json {
                 try context.console.document(
                     Document(
-                        added: result.added, existing: result.existing, created: result.isCreated, group: result.group))
+                        added: result.added,
+                        existing: result.existing,
+                        created: result.isCreated,
+                        group: result.group
+                    )
+                )
             }
             if waits {
                 // Of a new group each failure has had its line already, if lines were wanted.
                 let isNamed = result.isCreated && context.console.liveTerminal == nil
                 try await GroupResult(client: client, console: context.console).conclude(
-                    result.group, namesFailures: !isNamed)
+                    result.group,
+                    namesFailures: !isNamed
+                )
             }
         }
     }

@@ -25,7 +25,10 @@ struct Announcement: Sendable {
 
     /// A sink.
     func sink(_ sink: SinkArgument) {
-        say(Document(event: "sink", name: sink.name, directory: sink.directory), "sink \(sink.name) in \(sink.directory)")
+        say(
+            Document(event: "sink", name: sink.name, directory: sink.directory),
+            "sink \(sink.name) in \(sink.directory)"
+        )
     }
 
     /// A worker process runs.
@@ -35,7 +38,10 @@ struct Announcement: Sendable {
 
     /// A worker process ended by itself.
     func workerEnded(_ name: String, status: String) {
-        say(Document(event: "workerEnded", name: name, status: status), "worker \(name) ended: \(status); starting it again")
+        say(
+            Document(event: "workerEnded", name: name, status: status),
+            "worker \(name) ended: \(status); starting it again"
+        )
     }
 
     /// Everything has stopped.

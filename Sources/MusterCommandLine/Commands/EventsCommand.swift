@@ -14,10 +14,8 @@ struct EventsCommand: MusterSubcommand {
             Examples:
               muster events --group nightly
               muster events --after 1200 --follow --json
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+            """
+    )
 
     @Option(help: ArgumentHelp("Begin after this position. (MUSTER_AFTER; default: 0)", valueName: "n"))
     var after: String?
@@ -27,6 +25,9 @@ struct EventsCommand: MusterSubcommand {
 
     @Flag(help: "Go on with what happens from now on. (MUSTER_FOLLOW)")
     var follow = false
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.server: client.server, .token: client.token, .after: after, .group: group])
@@ -45,7 +46,11 @@ struct EventsCommand: MusterSubcommand {
                 let start = position
                 let page = try await patience.persist(until: nil) {
                     try await client.events(
-                        after: start, limit: Limits.pageSize, group: group, wait: follows ? Limits.longPoll : nil)
+                        after: start,
+                        limit: Limits.pageSize,
+                        group: group,
+                        wait: follows ? Limits.longPoll : nil
+                    )
                 }
                 for event in page.items {
                     if context.console.json {

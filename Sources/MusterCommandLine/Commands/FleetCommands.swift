@@ -11,10 +11,11 @@ struct WorkersCommand: MusterSubcommand {
         discussion: """
             Example:
               muster workers --json | jq -r 'select(.state == "ready") | .name'
-            """)
+            """
+    )
 
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
@@ -56,13 +57,14 @@ struct DrainCommand: MusterSubcommand {
         discussion: """
             Example:
               muster drain rack3-host7
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+            """
+    )
 
     @Argument(help: "The worker's name.")
     var worker: String
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
@@ -92,10 +94,11 @@ struct OriginsCommand: MusterSubcommand {
         discussion: """
             Example:
               muster origins
-            """)
+            """
+    )
 
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
@@ -106,7 +109,9 @@ struct OriginsCommand: MusterSubcommand {
         } else if page.items.isEmpty {
             try context.console.line("there are no origins yet")
         } else {
-            for line in Self.table(page.items).lines(width: context.console.tableWidth) { try context.console.line(line) }
+            for line in Self.table(page.items).lines(width: context.console.tableWidth) {
+                try context.console.line(line)
+            }
         }
     }
 

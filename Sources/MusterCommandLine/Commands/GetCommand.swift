@@ -25,37 +25,45 @@ struct GetCommand: MusterSubcommand {
               muster get -d mirror -i urls.txt
               muster get --digest sha256:9f86d081… https://example.org/a.iso
               generate-list | muster get -d mirror -i - --json
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+            """
+    )
 
     @Option(
         name: [.customShort("d"), .customLong("directory")],
-        help: ArgumentHelp("Where the files go. (MUSTER_DIRECTORY; default: the working directory)", valueName: "dir"))
+        help: ArgumentHelp("Where the files go. (MUSTER_DIRECTORY; default: the working directory)", valueName: "dir")
+    )
     var directory: String?
 
     @Option(
         name: [.customShort("i"), .customLong("manifest")],
         help: ArgumentHelp(
-            "A list: a URL or a task as JSON per line; - is standard input. (MUSTER_MANIFEST)", valueName: "manifest"))
+            "A list: a URL or a task as JSON per line; - is standard input. (MUSTER_MANIFEST)",
+            valueName: "manifest"
+        )
+    )
     var manifest: String?
 
     @Option(
-        help: ArgumentHelp("What the content of a single URL must be. (MUSTER_DIGEST)", valueName: "sha256:hex"))
+        help: ArgumentHelp("What the content of a single URL must be. (MUSTER_DIGEST)", valueName: "sha256:hex")
+    )
     var digest: String?
 
     @Option(
-        help: ArgumentHelp("Workers in this process, 1 to 16. (MUSTER_WORKERS; default: 1)", valueName: "n"))
+        help: ArgumentHelp("Workers in this process, 1 to 16. (MUSTER_WORKERS; default: 1)", valueName: "n")
+    )
     var workers: String?
 
     @Option(
-        help: ArgumentHelp("Transfers at once of each worker, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n"))
+        help: ArgumentHelp("Transfers at once of each worker, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n")
+    )
     var slots: String?
 
-    @OptionGroup(title: "Tuning") var tuning: CoordinatorOptions
+    @OptionGroup var tuning: CoordinatorOptions
 
     @Argument(help: ArgumentHelp("URLs to fetch.", valueName: "url"))
     var urls: [String] = []
+
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([
@@ -85,8 +93,11 @@ struct GetCommand: MusterSubcommand {
         coordinator.ownsFleet = true
         try Settings.check(coordinator, logger: logger)
         let worker = try settings.worker(
-            servers: [], token: coordinator.workerToken, name: "get",
-            sinks: [SinkArgument(name: defaultSinkName, directory: directory)])
+            servers: [],
+            token: coordinator.workerToken,
+            name: "get",
+            sinks: [SinkArgument(name: defaultSinkName, directory: directory)]
+        )
         let survey = try tasks.survey()
         let state = FilePath(directory).appending(".muster")
         let lock = try DirectoryLock.acquire(state.string)
@@ -95,14 +106,24 @@ struct GetCommand: MusterSubcommand {
         let port = Eventual<Int>()
         let result = Eventual<GetSession.Result>()
         let session = GetService(
-            port: port, token: coordinator.adminToken, tasks: tasks, survey: survey, directory: directory, context: context,
-            result: result)
+            port: port,
+            token: coordinator.adminToken,
+            tasks: tasks,
+            survey: survey,
+            directory: directory,
+            context: context,
+            result: result
+        )
         let names = (1...count).map { "get-\($0)" }
         let run = SignalledRun(
             services: [
                 PostgresService(
-                    stateDirectory: state, environment: settings.environment, stopLimit: .seconds(3), database: database,
-                    logger: logger),
+                    stateDirectory: state,
+                    environment: settings.environment,
+                    stopLimit: .seconds(3),
+                    database: database,
+                    logger: logger
+                ),
                 CoordinatorService(configuration: coordinator, database: database, port: port, logger: logger),
             ]
                 + names.map { name in
@@ -113,13 +134,16 @@ struct GetCommand: MusterSubcommand {
                             (configuration.servers, configuration.name) = ([server], name)
                             return configuration
                         },
-                        logger: logger)
+                        logger: logger
+                    )
                 } + [session],
-            grace: .seconds(9), logger: logger)
+            grace: .seconds(9),
+            logger: logger
+        )
         var end = SignalledRun.End.finished
         do {
             end = try await run.run()
-        } catch where result.current != nil {
+        } catch  where result.current != nil {
             // What goes wrong while everything is taken down changes nothing about the files.
             logger.error("get.stop.failed", metadata: ["error": "\(error)"])
         }
@@ -140,7 +164,7 @@ struct GetCommand: MusterSubcommand {
         if console.json {
             try console.document(result)
         } else {
-            for line in result.lines { try console.line(line) }
+            for line in result.lines(namesFailures: console.liveTerminal != nil) { try console.line(line) }
         }
         if result.status != .success { throw CommandFailure.ended(result.status) }
     }
@@ -168,9 +192,14 @@ struct GetService: Service {
         do {
             let outcome = try await cancelWhenGracefulShutdown {
                 let number = try await port.value()
-                return try await CommandContext.withClient(servers: ["http://127.0.0.1:\(number)"], token: token) { client in
+                return try await CommandContext.withClient(servers: ["http://127.0.0.1:\(number)"], token: token) {
+                    client in
                     try await GetSession(
-                        client: client, tasks: tasks, survey: survey, directory: FilePath(directory), context: context
+                        client: client,
+                        tasks: tasks,
+                        survey: survey,
+                        directory: FilePath(directory),
+                        context: context
                     ).run()
                 }
             }

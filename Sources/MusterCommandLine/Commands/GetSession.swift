@@ -40,15 +40,22 @@ struct GetSession {
         }
 
         /// The lines for people.
-        var lines: [String] {
+        ///
+        /// - Parameter namesFailures: whether each failure gets a line, since it had none while it happened.
+        func lines(namesFailures: Bool) -> [String] {
             if isVerified {
                 return ["nothing to do: every file is there already, in \(TextWidth.escaped(directory))"]
             }
-            var lines = failures.map(PlainProgress.failure)
-            let rest = group.tasks.failed - Int64(failures.count)
-            if rest > 0 { lines.append("… and \(rest) more") }
+            var lines: [String] = []
+            if namesFailures {
+                lines = failures.map(PlainProgress.failure)
+                let rest = group.tasks.failed - Int64(failures.count)
+                if rest > 0 { lines.append("… and \(rest) more") }
+            }
             lines += changed.map {
-                TextWidth.escaped("changed: \($0) is not the file that was fetched; move it away to have it fetched again")
+                TextWidth.escaped(
+                    "changed: \($0) is not the file that was fetched; move it away to have it fetched again"
+                )
             }
             lines.append(PlainProgress.summary(group))
             if status == .failure, changed.isEmpty { lines.append("run the same command again to retry") }
@@ -76,6 +83,7 @@ struct GetSession {
     ///
     /// - Throws: `Problem` when the tasks are refused.
     func run() async throws -> Result {
+        try await awaitWorker()
         try await pauseOthers()
         var generation = try await lastGeneration()
         var document: GroupDocument
@@ -94,16 +102,30 @@ struct GetSession {
                 context.console.remark(
                     count == 1
                         ? "a file is not there any more; fetching it again"
-                        : "\(count) files are not there any more; fetching them again")
+                        : "\(count) files are not there any more; fetching them again"
+                )
                 generation += 1
                 document = try await submit(generation, chosen: findings.missing)
                 document = try await wait(document.name, isNew: true)
                 isFresh = true
                 findings.missing = []
             }
-            return try await result(document, isVerified: !isFresh && findings.changed.isEmpty, changed: findings.changed)
+            return try await result(
+                document,
+                isVerified: !isFresh && findings.changed.isEmpty,
+                changed: findings.changed
+            )
         }
         return try await result(document, isVerified: false, changed: [])
+    }
+
+    /// Waits for the worker of this process to report: until then the group would be said to lack one. If it takes its time,
+    /// that is for the group to say.
+    private func awaitWorker() async throws {
+        for _ in 0..<50 {
+            if try await !client.workers().items.isEmpty { return }
+            try await Task.sleep(for: .milliseconds(50))
+        }
     }
 
     private func name(_ generation: Int) -> String {
@@ -148,14 +170,22 @@ struct GetSession {
         case .sealed, .succeeded, .cancelled:
             break
         }
-        if document.tasks.paused > 0, !document.state.isTerminal { document = try await client.apply(.resume, to: name) }
+        if document.tasks.paused > 0, !document.state.isTerminal {
+            document = try await client.apply(.resume, to: name)
+        }
         return document
     }
 
     private func submit(_ generation: Int, chosen: Set<String>?) async throws -> GroupDocument {
         let submission = Submission(
-            client: client, group: name(generation), sink: defaultSinkName, priority: nil, seals: true, tasks: tasks,
-            chosen: chosen)
+            client: client,
+            group: name(generation),
+            sink: defaultSinkName,
+            priority: nil,
+            seals: true,
+            tasks: tasks,
+            chosen: chosen
+        )
         do {
             return try await submission.submit(survey).group
         } catch let problem as Problem where problem.code == .destinationTaken {
@@ -179,7 +209,12 @@ struct GetSession {
             group.tasks.failed == 0
             ? [] : try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
         return Result(
-            group: group, failures: failures, isVerified: isVerified, changed: changed, directory: directory.string)
+            group: group,
+            failures: failures,
+            isVerified: isVerified,
+            changed: changed,
+            directory: directory.string
+        )
     }
 
     /// What became of the files of finished groups.
@@ -198,7 +233,11 @@ struct GetSession {
             var after: String?
             repeat {
                 let page = try await client.tasks(
-                    of: name(generation), state: .succeeded, after: after, limit: Limits.pageSize)
+                    of: name(generation),
+                    state: .succeeded,
+                    after: after,
+                    limit: Limits.pageSize
+                )
                 for task in page.items where !seen.contains(task.path) {
                     if generation > 1 { seen.insert(task.path) }
                     let size = try Directories.size(ofFile: directory.appending(task.path))

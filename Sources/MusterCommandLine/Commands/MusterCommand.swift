@@ -31,14 +31,19 @@ struct MusterCommand: AsyncParsableCommand {
                     AddCommand.self, SealCommand.self, StatusCommand.self, TasksCommand.self, WaitCommand.self,
                     PauseCommand.self, ResumeCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self,
                     EventsCommand.self,
-                ]),
+                ]
+            ),
             CommandGroup(
-                name: "Workers and origins", subcommands: [WorkersCommand.self, DrainCommand.self, OriginsCommand.self]),
-        ])
+                name: "Workers and origins",
+                subcommands: [WorkersCommand.self, DrainCommand.self, OriginsCommand.self]
+            ),
+        ]
+    )
 
     /// The names of all commands: the sections that a configuration file may have.
     static let names: Set<String> = Set(
-        configuration.groupedSubcommands.flatMap { $0.subcommands }.compactMap { $0.configuration.commandName })
+        configuration.groupedSubcommands.flatMap { $0.subcommands }.compactMap { $0.configuration.commandName }
+    )
 }
 
 /// The entry point of the program.
@@ -58,19 +63,29 @@ public enum MusterProgram {
         }
     }
 
-    /// The help text of a command; of the program without one.
+    /// The help text of a command, as it is printed; of the program without one.
     static func help(_ command: String? = nil, columns: Int) -> String {
-        guard let command else { return MusterCommand.helpMessage(columns: columns) }
-        let types = MusterCommand.configuration.groupedSubcommands.flatMap { $0.subcommands }
-        guard let type = types.first(where: { $0.configuration.commandName == command }) else { return "" }
-        return MusterCommand.helpMessage(for: type, columns: columns)
+        do {
+            var help = try MusterCommand.parseAsRoot((command.map { [$0] } ?? []) + ["--help"])
+            try help.run()
+            return ""
+        } catch {
+            return text(of: error, columns: columns)
+        }
+    }
+
+    /// What the parser has to say, without the empty lines at its end.
+    private static func text(of error: any Error, columns: Int? = nil) -> String {
+        var text = MusterCommand.fullMessage(for: error, columns: columns)
+        while text.last?.isNewline == true { text.removeLast() }
+        return text
     }
 
     /// Prints what the parser has to say, and chooses the exit code: help is a success, everything that is wrong with the
     /// command line is 2.
     private static func end(_ error: any Error) -> Int32 {
         if let code = error as? ExitCode { return code.rawValue }
-        let text = MusterCommand.fullMessage(for: error)
+        let text = text(of: error)
         let console = Console(json: false)
         if MusterCommand.exitCode(for: error).isSuccess {
             try? console.line(text)

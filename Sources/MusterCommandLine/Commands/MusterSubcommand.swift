@@ -23,8 +23,11 @@ extension MusterSubcommand {
         do {
             let own = Given.flags([.json: global.json]).merging(Given.values([.logLevel: global.logLevel])) { $1 }
             let settings = try Settings(
-                command: Self.configuration.commandName ?? "", arguments: own.merging(given) { $1 },
-                configuration: global.config, environment: ProcessInfo.processInfo.environment)
+                command: Self.configuration.commandName ?? "",
+                arguments: own.merging(given) { $1 },
+                configuration: global.config,
+                environment: ProcessInfo.processInfo.environment
+            )
             console = Console(json: try settings.flag(.json))
             try await perform(CommandContext(settings: settings, console: console))
         } catch {
@@ -70,7 +73,9 @@ struct CommandContext: Sendable {
 
     /// Talks to certain coordinators.
     static func withClient<Result>(
-        servers: [String], token: String?, _ body: (MusterClient) async throws -> Result
+        servers: [String],
+        token: String?,
+        _ body: (MusterClient) async throws -> Result
     ) async throws -> Result {
         let transport = try CurlTransport()
         do {
@@ -85,7 +90,9 @@ struct CommandContext: Sendable {
 
     /// The name of a group, a worker or a sink that was typed.
     static func checkName(_ name: String, what: String) throws(CommandFailure) {
-        guard NameRule.accepts(name) else { throw .usage("the name of a \(what) \(NameRule.explanation), not \"\(name)\"") }
+        guard NameRule.accepts(name) else {
+            throw .usage("the name of a \(what) \(NameRule.explanation), not \"\(name)\"")
+        }
     }
 
     /// A watcher of a group.

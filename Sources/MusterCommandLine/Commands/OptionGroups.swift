@@ -11,7 +11,9 @@ struct GlobalOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "What is logged on standard error: trace, debug, info, notice, warning, error, critical. (MUSTER_LOG_LEVEL)",
-            valueName: "level"))
+            valueName: "level"
+        )
+    )
     var logLevel: String?
 }
 
@@ -20,13 +22,17 @@ struct ClientOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Base URL of the coordinator, or several, separated by commas. (MUSTER_SERVER; default: \(Self.defaultServer))",
-            valueName: "url"))
+            valueName: "url"
+        )
+    )
     var server: String?
 
     @Option(
         help: ArgumentHelp(
             "The token, if the coordinator asks for one. Better set MUSTER_TOKEN: arguments can be seen by everybody.",
-            valueName: "token"))
+            valueName: "token"
+        )
+    )
     var token: String?
 
     /// Where a coordinator is looked for when nobody says.
@@ -38,24 +44,35 @@ struct CoordinatorOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "How long a worker may be silent before its work goes to others. (MUSTER_SESSION_TTL; default: 30s)",
-            valueName: "duration"))
+            valueName: "duration"
+        )
+    )
     var sessionTTL: String?
 
     @Option(
         help: ArgumentHelp(
             "The most connections of the whole fleet to one origin. (MUSTER_MAX_CONNECTIONS_PER_ORIGIN; default: 64)",
-            valueName: "n"))
+            valueName: "n"
+        )
+    )
     var maxConnectionsPerOrigin: String?
 
     @Option(
         help: ArgumentHelp(
-            "Connections to the database. (MUSTER_DATABASE_CONNECTIONS; default: 8)", valueName: "n"))
+            "Connections to the database. (MUSTER_DATABASE_CONNECTIONS; default: 8)",
+            valueName: "n"
+        )
+    )
     var databaseConnections: String?
 
-    @Option(help: ArgumentHelp("The smallest chunk of a file. (MUSTER_MINIMUM_CHUNK; default: 8MiB)", valueName: "size"))
+    @Option(
+        help: ArgumentHelp("The smallest chunk of a file. (MUSTER_MINIMUM_CHUNK; default: 8MiB)", valueName: "size")
+    )
     var minimumChunk: String?
 
-    @Option(help: ArgumentHelp("The largest chunk of a file. (MUSTER_MAXIMUM_CHUNK; default: 256MiB)", valueName: "size"))
+    @Option(
+        help: ArgumentHelp("The largest chunk of a file. (MUSTER_MAXIMUM_CHUNK; default: 256MiB)", valueName: "size")
+    )
     var maximumChunk: String?
 
     /// What was given of them.

@@ -12,15 +12,19 @@ struct RemoveCommand: MusterSubcommand {
             Examples:
               muster remove nightly
               muster remove nightly a.tar --files delete
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup var arguments: VerbArguments
+            """
+    )
 
     @Option(
         help: ArgumentHelp(
-            "What becomes of finished files: keep or delete. (MUSTER_FILES; default: keep)", valueName: "what"))
+            "What becomes of finished files: keep or delete. (MUSTER_FILES; default: keep)",
+            valueName: "what"
+        )
+    )
     var files: String?
+
+    @OptionGroup var arguments: VerbArguments
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.server: arguments.client.server, .token: arguments.client.token, .files: files])

@@ -16,24 +16,29 @@ struct ServeCommand: MusterSubcommand {
             Example:
               export MUSTER_DATABASE=postgresql://muster@db/muster MUSTER_TOKEN=… MUSTER_WORKER_TOKEN=…
               muster migrate && muster serve --listen 0.0.0.0:7300
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+            """
+    )
 
     @Option(
         help: ArgumentHelp(
             "The connection string of PostgreSQL. Better set MUSTER_DATABASE, since it may hold a password.",
-            valueName: "url"))
+            valueName: "url"
+        )
+    )
     var database: String?
 
     @Option(
         help: ArgumentHelp(
             "Where to listen; port 0 takes any that is free. (MUSTER_LISTEN; default: 127.0.0.1:7300)",
-            valueName: "host:port"))
+            valueName: "host:port"
+        )
+    )
     var listen: String?
 
     @OptionGroup var tokens: TokenOptions
-    @OptionGroup(title: "Tuning") var tuning: CoordinatorOptions
+    @OptionGroup var tuning: CoordinatorOptions
+
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.database: database, .listen: listen]).merging(tokens.given) { $1 }.merging(tuning.given) { $1 }
@@ -62,11 +67,15 @@ struct ServeCommand: MusterSubcommand {
 struct TokenOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The administrators' token. Better set MUSTER_TOKEN: arguments can be seen by everybody.", valueName: "token"))
+            "The administrators' token. Better set MUSTER_TOKEN: arguments can be seen by everybody.",
+            valueName: "token"
+        )
+    )
     var token: String?
 
     @Option(
-        help: ArgumentHelp("The workers' token. Better set MUSTER_WORKER_TOKEN.", valueName: "token"))
+        help: ArgumentHelp("The workers' token. Better set MUSTER_WORKER_TOKEN.", valueName: "token")
+    )
     var workerToken: String?
 
     /// What was given of them.
@@ -84,15 +93,18 @@ struct MigrateCommand: MusterSubcommand {
 
             Example:
               MUSTER_DATABASE=postgresql://muster@db/muster muster migrate
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+            """
+    )
 
     @Option(
         help: ArgumentHelp(
             "The connection string of PostgreSQL. Better set MUSTER_DATABASE, since it may hold a password.",
-            valueName: "url"))
+            valueName: "url"
+        )
+    )
     var database: String?
+
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] { Given.values([.database: database]) }
 

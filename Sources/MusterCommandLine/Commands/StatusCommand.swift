@@ -17,16 +17,17 @@ struct StatusCommand: MusterSubcommand {
               muster status
               muster status nightly --watch
               muster status nightly --json
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+            """
+    )
 
     @Flag(help: "Go on showing. (MUSTER_WATCH)")
     var watch = false
 
     @Argument(help: "The group's name; all groups if absent.")
     var group: String?
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.server: client.server, .token: client.token]).merging(Given.flags([.watch: watch])) { $1 }
@@ -135,7 +136,8 @@ struct StatusCommand: MusterSubcommand {
         let tasks = group.tasks
         let counts = [
             (tasks.succeeded, "succeeded"), (tasks.active, "active"), (tasks.finalizing, "finalizing"),
-            (tasks.queued, "queued"), (tasks.paused, "paused"), (tasks.failed, "failed"), (tasks.cancelled, "cancelled"),
+            (tasks.queued, "queued"), (tasks.paused, "paused"), (tasks.failed, "failed"),
+            (tasks.cancelled, "cancelled"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let snapshot = ProgressSnapshot(group: group)
         var facts: [(String, String)] = [

@@ -12,19 +12,22 @@ struct TasksCommand: MusterSubcommand {
             Examples:
               muster tasks nightly --state failed
               muster tasks nightly --json | jq -r .path
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+            """
+    )
 
     @Option(
         help: ArgumentHelp(
             "Only tasks in this state: \(TaskState.allCases.map(\.rawValue).joined(separator: ", ")). (MUSTER_STATE)",
-            valueName: "state"))
+            valueName: "state"
+        )
+    )
     var state: String?
 
     @Argument(help: "The group's name.")
     var group: String
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.server: client.server, .token: client.token, .state: state])

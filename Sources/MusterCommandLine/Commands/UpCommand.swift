@@ -19,37 +19,47 @@ struct UpCommand: MusterSubcommand {
               muster up
               muster up --data /srv/muster --sink default=/srv/files --workers 4
               MUSTER_TOKEN=… MUSTER_WORKER_TOKEN=… muster up --listen 0.0.0.0:7300
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
+            """
+    )
 
     @Option(
         help: ArgumentHelp(
             "Where everything is kept. (MUSTER_DATA; default: $XDG_DATA_HOME/muster or ~/.local/share/muster)",
-            valueName: "dir"))
+            valueName: "dir"
+        )
+    )
     var data: String?
 
     @Option(
         help: ArgumentHelp(
             "Where to listen; port 0 takes any that is free. (MUSTER_LISTEN; default: 127.0.0.1:7300)",
-            valueName: "host:port"))
+            valueName: "host:port"
+        )
+    )
     var listen: String?
 
     @Option(
-        help: ArgumentHelp("Worker processes, 0 to 64. (MUSTER_WORKERS; default: 1)", valueName: "n"))
+        help: ArgumentHelp("Worker processes, 0 to 64. (MUSTER_WORKERS; default: 1)", valueName: "n")
+    )
     var workers: String?
 
     @Option(
         help: ArgumentHelp(
-            "A sink and its directory; may be repeated. (MUSTER_SINK, separated by commas)", valueName: "name=dir"))
+            "A sink and its directory; may be repeated. (MUSTER_SINK, separated by commas)",
+            valueName: "name=dir"
+        )
+    )
     var sink: [String] = []
 
     @Option(
-        help: ArgumentHelp("Transfers at once of each worker, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n"))
+        help: ArgumentHelp("Transfers at once of each worker, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n")
+    )
     var slots: String?
 
     @OptionGroup var tokens: TokenOptions
-    @OptionGroup(title: "Tuning") var tuning: CoordinatorOptions
+    @OptionGroup var tuning: CoordinatorOptions
+
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.data: data, .listen: listen, .workers: workers, .slots: slots])
@@ -61,9 +71,12 @@ struct UpCommand: MusterSubcommand {
     private static let drainLimit: Duration = .seconds(5)
     private static let stopLimit: Duration = .seconds(3)
 
+    /// What is logged unless told otherwise.
+    private static let logLevel = Logger.Level.notice
+
     func perform(_ context: CommandContext) async throws {
         let settings = context.settings
-        let logger = try settings.logger(default: .notice)
+        let logger = try settings.logger(default: Self.logLevel)
         let address = try settings.listenAddress()
         var configuration = try settings.coordinator(listen: address)
         configuration.ownsFleet = true
@@ -83,26 +96,40 @@ struct UpCommand: MusterSubcommand {
         let database = Eventual<String>()
         let port = Eventual<Int>()
         let arguments = Self.workerArguments(
-            settings: settings, address: address, sinks: sinks, base: context.workingDirectory)
+            settings: settings,
+            address: address,
+            sinks: sinks,
+            base: context.workingDirectory
+        )
         let end = try await SignalledRun(
             services: [
                 PostgresService(
-                    stateDirectory: FilePath(data), environment: settings.environment, stopLimit: Self.stopLimit,
-                    database: database, logger: logger),
+                    stateDirectory: FilePath(data),
+                    environment: settings.environment,
+                    stopLimit: Self.stopLimit,
+                    database: database,
+                    logger: logger
+                ),
                 CoordinatorService(configuration: configuration, database: database, port: port, logger: logger),
                 AnnouncedListening(port: port, host: address.host, announcement: announcement),
                 WorkerProcesses(
-                    count: count, port: port, program: program, arguments: arguments,
-                    token: configuration.workerToken ?? configuration.adminToken, drainLimit: Self.drainLimit,
+                    count: count,
+                    port: port,
+                    program: program,
+                    arguments: arguments,
+                    token: configuration.workerToken ?? configuration.adminToken,
+                    drainLimit: Self.drainLimit,
                     report: { news in
                         switch news {
                         case .started(let name, let processID): announcement.worker(name, processID: processID)
                         case .ended(let name, let status): announcement.workerEnded(name, status: status)
                         }
                     },
-                    logger: logger),
+                    logger: logger
+                ),
             ],
-            grace: .seconds(9), logger: logger
+            grace: .seconds(9),
+            logger: logger
         ).run()
         withExtendedLifetime(lock) {}
         if case .signalled = end { announcement.stopped() }
@@ -121,16 +148,22 @@ struct UpCommand: MusterSubcommand {
 
     /// The arguments of a worker; tokens are never among them.
     static func workerArguments(
-        settings: Settings, address: ListenAddress, sinks: [SinkArgument], base: String
+        settings: Settings,
+        address: ListenAddress,
+        sinks: [SinkArgument],
+        base: String
     ) -> @Sendable (_ name: String, _ port: Int) -> [String] {
         var common = sinks.flatMap { ["--sink", "\($0.name)=\($0.directory)"] }
-        for name in [SettingName.slots, .logLevel] {
-            if let text = settings.text(name) { common += [name.option, text] }
-        }
+        if let text = settings.text(.slots) { common += [SettingName.slots.option, text] }
+        // Their lines end up among those of this process, so that they say as much as it does.
+        common += [SettingName.logLevel.option, settings.text(.logLevel) ?? Self.logLevel.rawValue]
         if let path = settings.configurationPath { common += ["--config", SinkArgument.absolute(path, base: base)] }
         let options = common
         return { name, port in
-            ["work", "--exit-with-parent", "--server", ListenAddress(host: address.host, port: port).url, "--name", name]
+            [
+                "work", "--exit-with-parent", "--server", ListenAddress(host: address.host, port: port).url, "--name",
+                name,
+            ]
                 + options
         }
     }

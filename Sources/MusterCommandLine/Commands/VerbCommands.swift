@@ -4,13 +4,13 @@ import MusterCore
 
 /// Options and arguments of a verb on a group.
 struct VerbArguments: ParsableArguments {
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
-
     @Argument(help: "The group's name.")
     var group: String
 
     @Argument(help: ArgumentHelp("Keys of tasks; all of the group when there are none.", valueName: "key"))
     var keys: [String] = []
+
+    @OptionGroup var client: ClientOptions
 }
 
 /// A command that is one verb of the API on a group or on some of its tasks.
@@ -55,13 +55,14 @@ struct SealCommand: MusterSubcommand {
               muster add nightly -i part1.txt --open
               muster add nightly -i part2.txt --open
               muster seal nightly
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+            """
+    )
 
     @Argument(help: "The group's name.")
     var group: String
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
@@ -89,10 +90,11 @@ struct PauseCommand: VerbCommand {
             Examples:
               muster pause nightly
               muster pause nightly a.tar b.tar
-            """)
+            """
+    )
 
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
     @OptionGroup var arguments: VerbArguments
+    @OptionGroup var global: GlobalOptions
 }
 
 /// `muster resume`: goes on with what was paused.
@@ -106,10 +108,11 @@ struct ResumeCommand: VerbCommand {
         discussion: """
             Example:
               muster resume nightly
-            """)
+            """
+    )
 
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
     @OptionGroup var arguments: VerbArguments
+    @OptionGroup var global: GlobalOptions
 }
 
 /// `muster cancel`: ends tasks and drops what is unfinished.
@@ -124,10 +127,11 @@ struct CancelCommand: VerbCommand {
             Examples:
               muster cancel nightly
               muster cancel nightly a.tar
-            """)
+            """
+    )
 
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
     @OptionGroup var arguments: VerbArguments
+    @OptionGroup var global: GlobalOptions
 }
 
 /// `muster retry`: puts failed tasks back with what they had.
@@ -141,8 +145,9 @@ struct RetryCommand: VerbCommand {
         discussion: """
             Example:
               muster retry nightly && muster wait nightly
-            """)
+            """
+    )
 
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
     @OptionGroup var arguments: VerbArguments
+    @OptionGroup var global: GlobalOptions
 }

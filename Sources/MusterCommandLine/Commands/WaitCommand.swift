@@ -13,17 +13,19 @@ struct WaitCommand: MusterSubcommand {
 
             Example:
               muster wait nightly --timeout 2h && start-the-next-step
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+            """
+    )
 
     @Option(
-        help: ArgumentHelp("How long to wait at the most; for ever if absent. (MUSTER_TIMEOUT)", valueName: "duration"))
+        help: ArgumentHelp("How long to wait at the most; for ever if absent. (MUSTER_TIMEOUT)", valueName: "duration")
+    )
     var timeout: String?
 
     @Argument(help: "The group's name.")
     var group: String
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.server: client.server, .token: client.token, .timeout: timeout])

@@ -27,10 +27,8 @@ struct WorkCommand: MusterSubcommand {
             Examples:
               muster work --sink default=/srv/files
               muster work --server http://a:7300,http://b:7300 --name rack3-host7 --sink default=/mnt/files --slots 64
-            """)
-
-    @OptionGroup(title: "Options of every command") var global: GlobalOptions
-    @OptionGroup(title: "The coordinator") var client: ClientOptions
+            """
+    )
 
     @Option(help: ArgumentHelp("The workers' token. Better set MUSTER_WORKER_TOKEN.", valueName: "token"))
     var workerToken: String?
@@ -38,20 +36,29 @@ struct WorkCommand: MusterSubcommand {
     @Option(
         help: ArgumentHelp(
             "The worker's name, unique in the fleet. (MUSTER_NAME; default: the host's name and the process id)",
-            valueName: "name"))
+            valueName: "name"
+        )
+    )
     var name: String?
 
     @Option(
         help: ArgumentHelp(
-            "A sink and its directory; may be repeated. (MUSTER_SINK, separated by commas)", valueName: "name=dir"))
+            "A sink and its directory; may be repeated. (MUSTER_SINK, separated by commas)",
+            valueName: "name=dir"
+        )
+    )
     var sink: [String] = []
 
     @Option(
-        help: ArgumentHelp("Transfers at once, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n"))
+        help: ArgumentHelp("Transfers at once, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n")
+    )
     var slots: String?
 
     @Flag(help: ArgumentHelp("End when standard input ends.", visibility: .hidden))
     var exitWithParent = false
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([
@@ -66,7 +73,8 @@ struct WorkCommand: MusterSubcommand {
         let sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
         guard !sinks.isEmpty else {
             throw CommandFailure.usage(
-                "a worker needs at least one sink: give --sink \(defaultSinkName)=DIR, where the files shall end up")
+                "a worker needs at least one sink: give --sink \(defaultSinkName)=DIR, where the files shall end up"
+            )
         }
         let name = settings.text(.name) ?? Self.defaultName()
         try CommandContext.checkName(name, what: "worker")
@@ -74,9 +82,13 @@ struct WorkCommand: MusterSubcommand {
         do {
             worker = try Worker(
                 configuration: settings.worker(
-                    servers: try context.servers(), token: settings.text(.workerToken) ?? settings.text(.token), name: name,
-                    sinks: sinks),
-                logger: logger)
+                    servers: try context.servers(),
+                    token: settings.text(.workerToken) ?? settings.text(.token),
+                    name: name,
+                    sinks: sinks
+                ),
+                logger: logger
+            )
         } catch let failure as CommandFailure {
             throw failure
         } catch {
@@ -107,11 +119,18 @@ struct WorkCommand: MusterSubcommand {
 extension Settings {
     /// How a worker is to be run.
     func worker(
-        servers: [String], token: String?, name: String, sinks: [SinkArgument]
+        servers: [String],
+        token: String?,
+        name: String,
+        sinks: [SinkArgument]
     ) throws(CommandFailure) -> WorkerConfiguration {
         var configuration = WorkerConfiguration(
-            servers: servers, token: token, name: name,
-            sinks: sinks.map { SinkConfiguration(name: $0.name, path: $0.directory) }, version: MusterVersion.current)
+            servers: servers,
+            token: token,
+            name: name,
+            sinks: sinks.map { SinkConfiguration(name: $0.name, path: $0.directory) },
+            version: MusterVersion.current
+        )
         if let slots = try number(.slots, in: Limits.slots) { configuration.slots = slots }
         return configuration
     }

@@ -57,7 +57,11 @@ final class ManifestFile: Sendable {
         // A name that nobody can foresee, made exclusively, and removed at once: nobody else ever opens it.
         let name = FilePath(directory).appending(".muster-manifest-\(RandomToken.make())")
         let target = try FileDescriptor.open(
-            name, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+            name,
+            .readWrite,
+            options: [.create, .exclusiveCreate, .closeOnExec],
+            permissions: .ownerReadWrite
+        )
         let file = ManifestFile(target)
         guard unlink(name.string) == 0 else { throw Errno(rawValue: errno) }
         var buffer = [UInt8](repeating: 0, count: 64 << 10)

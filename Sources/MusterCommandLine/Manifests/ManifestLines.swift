@@ -39,9 +39,12 @@ struct ManifestLines {
         if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
         let blanks: Set<UInt8> = [UInt8(ascii: " "), UInt8(ascii: "\t")]
         let newline = [UInt8(ascii: "\n")]
-        guard let first = partial.first(where: { !blanks.contains($0) }), first != UInt8(ascii: "#") else { return newline }
+        guard let first = partial.first(where: { !blanks.contains($0) }), first != UInt8(ascii: "#") else {
+            return newline
+        }
         if first == UInt8(ascii: "{") {
-            return try isChosen { try JSONDecoder().decode(TaskRequest.self, from: Data(partial)) } ? partial + newline : newline
+            return try isChosen { try JSONDecoder().decode(TaskRequest.self, from: Data(partial)) }
+                ? partial + newline : newline
         }
         let text = String(decoding: partial, as: UTF8.self)
         let url = text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " ")

@@ -37,7 +37,9 @@ struct Submission {
         let request = GroupRequest(name: group, sink: sink, sealed: false, priority: priority)
         guard survey.isSmall else {
             let isNew = try await create(request)
-            return try await add(isNew: isNew) { try await client.addTasks(streaming: tasks.stream(chosen: chosen), to: group) }
+            return try await add(isNew: isNew) {
+                try await client.addTasks(streaming: tasks.stream(chosen: chosen), to: group)
+            }
         }
         let items = try tasks.items(chosen: chosen)
         do {
@@ -104,11 +106,20 @@ struct Submission {
     }
 
     /// The problem with the line of the manifest instead of the index of the task: `/tasks/3/urls/0` is `/urls/0` of a line.
+    ///
+    /// Where the coordinator counts the tasks of a document as lines, the count is that of the items.
     static func located(_ problem: Problem, prefix: String, _ items: [TaskList.Item]) -> Problem {
-        guard problem.line == nil, let pointer = problem.pointer, pointer.hasPrefix(prefix) else { return problem }
+        if let line = problem.line {
+            var located = problem
+            located.line = items.indices.contains(line - 1) ? items[line - 1].line : line
+            return located
+        }
+        guard let pointer = problem.pointer, pointer.hasPrefix(prefix) else { return problem }
         let rest = pointer.dropFirst(prefix.count)
         let digits = rest.prefix { $0 != "/" }
-        guard let index = Int(digits), items.indices.contains(index), let line = items[index].line else { return problem }
+        guard let index = Int(digits), items.indices.contains(index), let line = items[index].line else {
+            return problem
+        }
         var located = problem
         located.line = line
         located.pointer = rest.count > digits.count ? String(rest.dropFirst(digits.count)) : nil

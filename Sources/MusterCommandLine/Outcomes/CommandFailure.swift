@@ -65,7 +65,11 @@ extension CommandFailure {
     init(_ refusal: InputRefusal) {
         self = .refused(
             Problem(
-                .invalidRequest, refusal.reason, pointer: refusal.pointer.isEmpty ? nil : refusal.pointer,
-                line: refusal.line))
+                .invalidRequest,
+                refusal.reason,
+                pointer: refusal.pointer.isEmpty ? nil : refusal.pointer,
+                line: refusal.line
+            )
+        )
     }
 }

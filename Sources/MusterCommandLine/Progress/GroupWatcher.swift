@@ -44,7 +44,9 @@ struct GroupWatcher {
             while true {
                 let document = try await patience.persist(until: deadline) { try await client.group(group) }
                 if let start = position {
-                    position = try await patience.persist(until: deadline) { try await printNews(after: start, &display) }
+                    position = try await patience.persist(until: deadline) {
+                        try await printNews(after: start, &display)
+                    }
                 }
                 if document.state.isTerminal {
                     // What happened between the two questions above still gets its lines.
@@ -93,7 +95,10 @@ struct GroupWatcher {
         }
     }
 
-    private func files(_ patience: Patience, _ deadline: ContinuousClock.Instant?) async throws -> [ProgressSnapshot.File] {
+    private func files(
+        _ patience: Patience,
+        _ deadline: ContinuousClock.Instant?
+    ) async throws -> [ProgressSnapshot.File] {
         let count = ProgressSnapshot.shownFiles
         let active = try await patience.persist(until: deadline) {
             try await client.tasks(of: group, state: .active, limit: count)
@@ -107,7 +112,11 @@ struct GroupWatcher {
         }
         return items.map {
             ProgressSnapshot.File(
-                name: $0.path, done: $0.bytes.done, total: $0.bytes.total, isFinalizing: $0.state == .finalizing)
+                name: $0.path,
+                done: $0.bytes.done,
+                total: $0.bytes.total,
+                isFinalizing: $0.state == .finalizing
+            )
         }
     }
 }

@@ -21,7 +21,8 @@ final class Patience: Sendable {
     /// - Throws: what the question throws, but `Unreachable` and 503 only after the coordinator was away for two minutes,
     ///   or at the deadline.
     func persist<Answer>(
-        until deadline: ContinuousClock.Instant?, _ question: () async throws -> Answer
+        until deadline: ContinuousClock.Instant?,
+        _ question: () async throws -> Answer
     ) async throws -> Answer {
         let clock = ContinuousClock()
         var failures = 0
@@ -32,7 +33,7 @@ final class Patience: Sendable {
                 hasAnswered.withLock { $0 = true }
                 if failures > 0 { console.remark("the coordinator is there again") }
                 return answer
-            } catch where Self.passes(error) {
+            } catch  where Self.passes(error) {
                 let end = giveUp ?? clock.now + Self.limit
                 giveUp = end
                 guard hasAnswered.withLock({ $0 }), clock.now < end else { throw error }

@@ -58,7 +58,9 @@ struct ProgressSnapshot: Sendable {
 
     /// What has to be said besides numbers: `2 failed`, `1 paused`.
     var troubles: [String] {
-        let counts = [(group.tasks.failed, "failed"), (group.tasks.paused, "paused"), (group.tasks.cancelled, "cancelled")]
+        let counts = [
+            (group.tasks.failed, "failed"), (group.tasks.paused, "paused"), (group.tasks.cancelled, "cancelled"),
+        ]
         return counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
     }
 }

@@ -61,7 +61,8 @@ extension Settings {
                 """
                 no database is named: set MUSTER_DATABASE, or give --database, to a connection string such as \
                 postgresql://user@host/muster. (muster up brings a PostgreSQL of its own)
-                """)
+                """
+            )
         }
         return database
     }

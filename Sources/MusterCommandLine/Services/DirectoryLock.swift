@@ -30,7 +30,11 @@ final class DirectoryLock: Sendable {
         do {
             try Directories.make(directory)
             let descriptor = try FileDescriptor.open(
-                path, .readWrite, options: [.create, .noFollow, .closeOnExec], permissions: [.ownerReadWrite, .groupRead])
+                path,
+                .readWrite,
+                options: [.create, .noFollow, .closeOnExec],
+                permissions: [.ownerReadWrite, .groupRead]
+            )
             let lock = DirectoryLock(descriptor)
             guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else { throw Errno(rawValue: errno) }
             return lock

@@ -24,13 +24,20 @@ struct PostgresService: Service {
     ///   - stopLimit: how long a shutdown may take until the server is stopped without its final checkpoint.
     ///   - database: told the connection string once the schema is up to date.
     init(
-        stateDirectory: FilePath, environment: [String: String], stopLimit: Duration, database: Eventual<String>,
+        stateDirectory: FilePath,
+        environment: [String: String],
+        stopLimit: Duration,
+        database: Eventual<String>,
         logger: Logger
     ) {
         var configuration = EmbeddedPostgres.Configuration()
         configuration.stopLimit = stopLimit
         postgres = EmbeddedPostgres(
-            stateDirectory: stateDirectory, environment: environment, configuration: configuration, logger: logger)
+            stateDirectory: stateDirectory,
+            environment: environment,
+            configuration: configuration,
+            logger: logger
+        )
         self.database = database
         self.logger = logger
     }

@@ -1,4 +1,5 @@
 import Logging
+import MusterCoordinator
 import ServiceLifecycle
 import Synchronization
 import UnixSignals
@@ -51,10 +52,14 @@ struct SignalledRun {
             configuration: ServiceGroupConfiguration(
                 services: services.map {
                     ServiceGroupConfiguration.ServiceConfiguration(
-                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
-                        failureTerminationBehavior: .gracefullyShutdownGroup)
+                        service: NamedService($0),
+                        successTerminationBehavior: .gracefullyShutdownGroup,
+                        failureTerminationBehavior: .gracefullyShutdownGroup
+                    )
                 },
-                logger: logger))
+                logger: logger
+            )
+        )
         let received = Eventual<UnixSignal>()
         let hurry = Eventual<Bool>()
         // Trapped before anything starts: a signal must never find half of it unwatched.
@@ -112,7 +117,10 @@ struct SignalledRun {
 
     /// Stops the group at the first signal, and hurries it at the second one: somebody won't wait.
     private func watch(
-        _ signals: UnixSignalsSequence, _ group: ServiceGroup, _ received: Eventual<UnixSignal>, _ hurry: Eventual<Bool>
+        _ signals: UnixSignalsSequence,
+        _ group: ServiceGroup,
+        _ received: Eventual<UnixSignal>,
+        _ hurry: Eventual<Bool>
     ) async {
         for await signal in signals {
             if received.current == nil {

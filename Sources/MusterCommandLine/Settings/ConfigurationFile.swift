@@ -50,7 +50,10 @@ struct ConfigurationFile {
     }
 
     private static func entry(
-        _ key: String, _ value: JSONValue, place: String, path: String
+        _ key: String,
+        _ value: JSONValue,
+        place: String,
+        path: String
     ) throws(CommandFailure) -> (SettingName, [String]) {
         guard let name = SettingName(rawValue: key), name != .exitWithParent else {
             throw .usage("the configuration file \(path) has an unknown key \"\(place)\"")

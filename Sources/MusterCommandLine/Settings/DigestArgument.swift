@@ -10,7 +10,8 @@ struct DigestArgument: Hashable, Sendable {
     /// - Throws: `CommandFailure.usage` with what is wrong.
     init(_ text: String) throws(CommandFailure) {
         let names = DigestAlgorithm.allCases.map(\.rawValue)
-        guard let colon = text.firstIndex(of: ":"), let algorithm = DigestAlgorithm(rawValue: String(text[..<colon])) else {
+        guard let colon = text.firstIndex(of: ":"), let algorithm = DigestAlgorithm(rawValue: String(text[..<colon]))
+        else {
             throw .usage("--digest must be ALGORITHM:HEX with one of \(names.joined(separator: ", ")), not \"\(text)\"")
         }
         guard let digest = ContentDigest(algorithm: algorithm, hexadecimal: String(text[text.index(after: colon)...]))

@@ -19,7 +19,10 @@ struct Settings: Sendable {
     ///   - configuration: `--config`; `MUSTER_CONFIG` when absent.
     /// - Throws: `CommandFailure.usage` when the configuration file can't be used.
     init(
-        command: String, arguments: [SettingName: [String]], configuration: String?, environment: [String: String]
+        command: String,
+        arguments: [SettingName: [String]],
+        configuration: String?,
+        environment: [String: String]
     ) throws(CommandFailure) {
         let path = configuration ?? environment["MUSTER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         var providers: [any ConfigProvider] = [
@@ -27,7 +30,8 @@ struct Settings: Sendable {
             EnvironmentVariablesProvider(
                 // An empty variable is how many a shell says "not set".
                 environmentVariables: environment.filter { $0.key.hasPrefix("MUSTER_") && !$0.value.isEmpty },
-                secretsSpecifier: .specific(Set(SettingName.allCases.filter(\.isSecret).map(\.variable)))),
+                secretsSpecifier: .specific(Set(SettingName.allCases.filter(\.isSecret).map(\.variable)))
+            ),
         ]
         if let path {
             let file = try ConfigurationFile(path: path, command: command, commands: MusterCommand.names)
@@ -99,7 +103,8 @@ struct Settings: Sendable {
 
     /// One of the values of an enumeration.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(
-        _ name: SettingName, of type: Choice.Type
+        _ name: SettingName,
+        of type: Choice.Type
     ) throws(CommandFailure) -> Choice? {
         guard let text = text(name) else { return nil }
         guard let choice = Choice(rawValue: text) else {

@@ -23,7 +23,9 @@ struct SinkArgument: Hashable, Sendable {
         }
         name = String(text[..<sign])
         let path = String(text[text.index(after: sign)...])
-        guard NameRule.accepts(name) else { throw .usage("the name of a sink \(NameRule.explanation), not \"\(name)\"") }
+        guard NameRule.accepts(name) else {
+            throw .usage("the name of a sink \(NameRule.explanation), not \"\(name)\"")
+        }
         guard !path.isEmpty else { throw .usage("--sink \(text): a directory is missing after the =") }
         directory = Self.absolute(path, base: base)
     }

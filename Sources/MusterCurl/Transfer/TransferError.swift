@@ -24,7 +24,7 @@ public enum TransferError: Error, Sendable, Hashable {
     case tls(Detail)
     /// No connection (name, TCP and TLS together) within ``TransferRequest/connectTimeout``.
     case connectTimeout(Detail)
-    /// Connected, but no header line within ``TransferRequest/firstByteTimeout``.
+    /// Connected, but no response head within ``TransferRequest/firstByteTimeout``.
     case firstByteTimeout(Detail)
     /// The peer sent less than ``TransferRequest/lowSpeed`` allows.
     case tooSlow(Detail)

@@ -59,8 +59,8 @@ public struct TransferRequest: Sendable {
     public var body: UploadBody
     /// How long name resolution, TCP and TLS may take together, for each hop.
     public var connectTimeout: Duration
-    /// How long the peer may take from the sent request to its first header line, for each hop; while an upload
-    /// makes progress, or waits for its source, the time does not run.
+    /// How long the peer may take from the request to the end of its response head, for each hop; a 1xx response begins
+    /// the time anew. While an upload makes progress, or waits for its source, the time does not run.
     public var firstByteTimeout: Duration
     /// How long everything may take together, from the start; nil for no limit.
     public var deadline: Duration?

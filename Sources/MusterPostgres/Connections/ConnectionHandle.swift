@@ -47,13 +47,14 @@ final class ConnectionHandle {
     /// The code of a FATAL message that came while no statement ran: the server has ended the session.
     var fatalNotice: SQLState? { notices.fatal }
 
-    /// The code behind a connection that was refused. While connecting there is no result to ask for it, only words; they
-    /// are asked to be verbose, and then have the code in a fixed place.
+    /// The code behind a connection that was refused. While connecting there is no result to ask for it, only words;
+    /// they are asked to be verbose, and then have the code in a fixed place.
     var connectSQLState: SQLState? { SQLState(inVerboseMessage: errorMessage) }
 
     /// Reads what came while no statement ran, and tells whether the server has ended the session.
     func hasHungUp() -> Bool {
-        // Twice: the server's last words come before the end of the stream. A healthy connection is not readable at all.
+        // Twice: the server's last words come before the end of the stream. A healthy connection is not readable at
+        // all.
         for _ in 0..<2 where Polling.isReadable(socket) {
             if !consumeInput() { return true }
             // Asking makes libpq parse what it read, which is what brings the last words to the notice receiver.

@@ -16,8 +16,8 @@ struct ConnectionTarget: Sendable {
 
     /// The servers of a configuration, in the order in which they are to be tried.
     ///
-    /// Several hosts are taken apart here, since libpq's asynchronous connecting has no time limit for each of them: one
-    /// that accepts and then says nothing would use up the time of all.
+    /// Several hosts are taken apart here, since libpq's asynchronous connecting has no time limit for each of them:
+    /// one that accepts and then says nothing would use up the time of all.
     static func all(of configuration: PostgresConfiguration) throws(PostgresError) -> [ConnectionTarget] {
         guard let given = parse(configuration.connectionString) else {
             // libpq's words are left out: they can quote the piece that it could not read, which may be a password.

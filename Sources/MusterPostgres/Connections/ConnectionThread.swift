@@ -1,7 +1,8 @@
 import Glibc
 import Synchronization
 
-/// The serial executor of a connection: one thread that may block in libpq, so that no thread of Swift's pool ever does.
+/// The serial executor of a connection: one thread that may block in libpq, so that no thread of Swift's pool ever
+/// does.
 ///
 /// The thread keeps the executor alive until `stop()`, which the owning actor calls as it goes; jobs refer to their
 /// executor without owning it, and the last of them may still run then.

@@ -10,8 +10,8 @@ public struct PostgresConfiguration: Sendable {
     public var searchPath: [String] = []
     /// The server's own limit on a statement, as a second line behind our deadlines. `nil` leaves the server's setting.
     public var statementTimeout: Duration?
-    /// How long a transaction may stand idle before the server ends the session, so that a stopped coordinator (fault F4)
-    /// cannot hold its locks for ever. `nil` leaves the server's setting.
+    /// How long a transaction may stand idle before the server ends the session, so that a stopped coordinator (fault
+    /// F4) cannot hold its locks for ever. `nil` leaves the server's setting.
     public var idleInTransactionTimeout: Duration? = .seconds(60)
     /// How long a statement waits for a lock. `nil` leaves the server's setting.
     public var lockTimeout: Duration?
@@ -31,7 +31,8 @@ public struct PostgresConfiguration: Sendable {
     /// How many statements a connection keeps prepared; the least recently used goes first. 0 prepares none.
     public var preparedStatementLimit = 256
 
-    /// Takes a connection string: a URI (`postgresql://…`) or keywords (`host=… dbname=…`), with several hosts if need be.
+    /// Takes a connection string: a URI (`postgresql://…`) or keywords (`host=… dbname=…`), with several hosts if need
+    /// be.
     ///
     /// It is checked when a connection is opened. What it says about keepalives goes before the settings here.
     public init(_ connectionString: String) {

@@ -22,8 +22,8 @@ public enum PostgresCopyFormat: Sendable, Hashable {
 extension PostgresConnection {
     /// Copies rows, which are encoded already, into a table.
     ///
-    /// A piece is taken from `pieces` only when the one before has gone to the server (back-pressure), and need not end at
-    /// the end of a row. When `pieces` throws, the server throws all rows away.
+    /// A piece is taken from `pieces` only when the one before has gone to the server (back-pressure), and need not
+    /// end at the end of a row. When `pieces` throws, the server throws all rows away.
     ///
     /// - Parameter deadline: When to give up on all of it; by default after the configuration's `defaultTimeout`.
     /// - Returns: How many rows were copied.
@@ -161,8 +161,8 @@ extension PostgresConnection {
         }
     }
 
-    /// Tells the server to throw the rows away, whether or not the task is cancelled. The connection stays in use, unless
-    /// the server does not answer.
+    /// Tells the server to throw the rows away, whether or not the task is cancelled. The connection stays in use,
+    /// unless the server does not answer.
     private func abortCopy() {
         guard case .copy(let withinTransaction) = usage else { return }
         usage = withinTransaction ? .transaction : .statements

@@ -3,11 +3,11 @@ import CLibpq
 extension PostgresConnection {
     /// Runs one statement and returns its rows.
     ///
-    /// Cancelling the task cancels the statement on the server. What was completed nonetheless is returned; what became of
-    /// a statement that threw `CancellationError` outside of a transaction is unknown.
+    /// Cancelling the task cancels the statement on the server. What was completed nonetheless is returned; what
+    /// became of a statement that threw `CancellationError` outside of a transaction is unknown.
     ///
-    /// - Parameter deadline: When to cancel the statement; by default after the configuration's `defaultTimeout`. The call
-    ///   returns within `cancelGrace` after it, even if the server hangs.
+    /// - Parameter deadline: When to cancel the statement; by default after the configuration's `defaultTimeout`. The
+    ///   call returns within `cancelGrace` after it, even if the server hangs.
     /// - Throws: `PostgresError`, or `CancellationError`.
     @discardableResult
     public func query(_ sql: SQL, deadline: ContinuousClock.Instant? = nil) async throws -> PostgresRows {
@@ -24,7 +24,8 @@ extension PostgresConnection {
 
     /// Runs a script of any number of statements, such as an embedded migration, in one round trip.
     ///
-    /// Unless the script says BEGIN itself, all of it is one transaction. It has no binds: give it nothing from outside.
+    /// Unless the script says BEGIN itself, all of it is one transaction. It has no binds: give it nothing from
+    /// outside.
     public func simple(_ script: String, deadline: ContinuousClock.Instant? = nil) async throws {
         try await interruptible { statement throws in
             let handle = try ready()
@@ -51,8 +52,8 @@ extension PostgresConnection {
         try Task.checkCancellation()
         let statement = interruption.begin()
         return try await withTaskCancellationHandler {
-            // A closure that does not mention the actor would be taken for one that belongs to none, and would leave the
-            // actor's thread to block one of Swift's.
+            // A closure that does not mention the actor would be taken for one that belongs to none, and would leave
+            // the actor's thread to block one of Swift's.
             try onOwnThread(statement, body)
         } onCancel: { [interruption] in
             interruption.cancel(statement: statement)

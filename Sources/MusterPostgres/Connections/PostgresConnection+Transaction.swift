@@ -21,8 +21,8 @@ public enum PostgresIsolation: Sendable, Hashable {
 extension PostgresConnection {
     /// Runs `body` within a transaction, which is committed when it returns and rolled back when it throws.
     ///
-    /// COMMIT is not interrupted by cancellation: once it is sent, its answer is waited for until the deadline. When that
-    /// answer is lost, the error says `outcomeUnknown`; all other errors mean that nothing was committed.
+    /// COMMIT is not interrupted by cancellation: once it is sent, its answer is waited for until the deadline. When
+    /// that answer is lost, the error says `outcomeUnknown`; all other errors mean that nothing was committed.
     ///
     /// - Parameter deadline: When BEGIN and COMMIT give up; statements in `body` have deadlines of their own.
     public nonisolated(nonsending) func withTransaction<R>(
@@ -73,8 +73,8 @@ extension PostgresConnection {
         guard results.last?.commandTag == "COMMIT" else { throw PostgresError.rolledBack }
     }
 
-    /// Ends whatever transaction is open, whether or not the task is cancelled. If that fails, the connection is closed,
-    /// which ends the transaction as well.
+    /// Ends whatever transaction is open, whether or not the task is cancelled. If that fails, the connection is
+    /// closed, which ends the transaction as well.
     func rollBack() {
         usage = .statements
         guard let handle, handle.transactionStatus != PQTRANS_IDLE else { return }

@@ -11,7 +11,8 @@ extension PostgresConnection {
     private enum Phase: Equatable {
         /// Waiting for results. Exits to `cancelling` by a deadline or the task's cancellation.
         case running
-        /// The server was asked to stop. Exits when it answers, or when the grace is over: then the connection is closed.
+        /// The server was asked to stop. Exits when it answers, or when the grace is over: then the connection is
+        /// closed.
         case cancelling(Interrupt, until: ContinuousClock.Instant)
 
         var interrupt: Interrupt? {

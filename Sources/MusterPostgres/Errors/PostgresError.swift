@@ -1,7 +1,8 @@
 /// Everything that can go wrong between a statement and its rows, except that the task was cancelled, which is
 /// `CancellationError` as everywhere. No case ever holds a password or a bound value of ours.
 public enum PostgresError: Error, Sendable, Hashable {
-    /// The server answered with an error. The statement had no effect, unless the session ended with it (see `outcome`).
+    /// The server answered with an error. The statement had no effect, unless the session ended with it (see
+    /// `outcome`).
     case server(Server)
     /// The connection could not be made, or broke.
     case connection(Connection)

@@ -1,8 +1,8 @@
 /// Who has which connection, who waits, and who may open another: the pool without its I/O.
 ///
-/// Callers do the work themselves: who asks for a connection that does not exist yet is told to open it. After a failure
-/// to connect, one caller at a time tries again, at the head of the queue and after a backoff. Connections go to waiters
-/// in the order in which they came.
+/// Callers do the work themselves: who asks for a connection that does not exist yet is told to open it. After a
+/// failure to connect, one caller at a time tries again, at the head of the queue and after a backoff. Connections go
+/// to waiters in the order in which they came.
 struct PoolStateMachine {
     typealias Instant = ContinuousClock.Instant
 

@@ -26,7 +26,8 @@ public struct PostgresBackoff: Sendable, Hashable {
 
     /// The delay before another try, after `failures` in a row (from 1).
     ///
-    /// - Parameter random: In `0..<1`. Half of the delay is random, so that those who failed together do not return together.
+    /// - Parameter random: In `0..<1`. Half of the delay is random, so that those who failed together do not return
+    ///   together.
     public func delay(afterFailures failures: Int, random: Double) -> Duration {
         let doublings = min(max(failures - 1, 0), 30)
         let longest = min(cap, base * (1 << doublings))

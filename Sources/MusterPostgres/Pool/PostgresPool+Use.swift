@@ -36,8 +36,8 @@ extension PostgresPool {
         try await query(sql, deadline: deadline).affected
     }
 
-    /// Lends a connection to `body`, which must not keep it. A transaction left open is rolled back; other traces in the
-    /// session (`SET`, temporary tables, advisory locks) stay, so leave none.
+    /// Lends a connection to `body`, which must not keep it. A transaction left open is rolled back; other traces in
+    /// the session (`SET`, temporary tables, advisory locks) stay, so leave none.
     ///
     /// - Parameter deadline: When to give up waiting for a connection; by default after `acquireTimeout`.
     public nonisolated(nonsending) func withConnection<R>(
@@ -55,10 +55,12 @@ extension PostgresPool {
         }
     }
 
-    /// Runs `body` in a transaction, again if it lost against another one (40001, 40P01) or its connection before COMMIT.
+    /// Runs `body` in a transaction, again if it lost against another one (40001, 40P01) or its connection before
+    /// COMMIT.
     ///
-    /// `body` may run several times, so it must have no effects but those in the transaction. When the answer to COMMIT is
-    /// lost the error says `outcomeUnknown` and nothing is repeated (fault F6): only the caller knows whether it may be.
+    /// `body` may run several times, so it must have no effects but those in the transaction. When the answer to
+    /// COMMIT is lost the error says `outcomeUnknown` and nothing is repeated (fault F6): only the caller knows
+    /// whether it may be.
     ///
     /// - Parameters:
     ///   - retries: How often to run it again.

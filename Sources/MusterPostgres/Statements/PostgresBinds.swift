@@ -1,4 +1,5 @@
-/// The bound values of a statement, in one run of bytes: libpq wants an array of pointers, and this needs one allocation.
+/// The bound values of a statement, in one run of bytes: libpq wants an array of pointers, and this needs one
+/// allocation.
 struct PostgresBinds: Sendable {
     /// Where a value lies in `payload`; `nil` is NULL.
     private(set) var ranges: [Range<Int>?] = []

@@ -2,8 +2,9 @@ import CLibpq
 
 /// Owns a `PGresult`.
 ///
-/// `@unchecked Sendable` is safe here: libpq never changes a result after it gave it out, the functions that read one do
-/// not write to it, and it is freed once, by `deinit`. It may thus be read on any thread, long after its connection is gone.
+/// `@unchecked Sendable` is safe here: libpq never changes a result after it gave it out, the functions that read one
+/// do not write to it, and it is freed once, by `deinit`. It may thus be read on any thread, long after its connection
+/// is gone.
 final class ResultHandle: @unchecked Sendable {
     private let result: OpaquePointer
 

@@ -55,7 +55,8 @@ public struct PostgresEncoder: Sendable {
         }
     }
 
-    /// Hands the bytes over, leaving none, so that their storage keeps a single owner and is not copied on the next write.
+    /// Hands the bytes over, leaving none, so that their storage keeps a single owner and is not copied on the next
+    /// write.
     mutating func take() -> [UInt8] {
         var taken: [UInt8] = []
         swap(&taken, &bytes)

@@ -51,7 +51,7 @@ BEGIN
         finalizing = finalizing - (t.state = 'finalizing')::integer, paused = paused - (t.state = 'paused')::integer,
         bytes_done = bytes_done - v_counted,
         bytes_total = bytes_total - coalesce(t.size, 0) + coalesce(t.expected_size, 0),
-        unknown_tasks = unknown_tasks + (t.size IS NOT NULL AND t.expected_size IS NULL)::integer
+        unknown_tasks = unknown_tasks + (t.expected_size IS NULL)::integer - (t.size IS NULL)::integer
     WHERE id = t.group_id;
     INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths)
     VALUES (p_task, t.group_id, v_origin, v_source, t.sink, t.version + 1, 0,

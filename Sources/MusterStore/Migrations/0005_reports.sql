@@ -72,14 +72,18 @@ BEGIN
     WITH said AS MATERIALIZED (
         SELECT * FROM unnest(p_sessions, p_chunks, p_epochs, p_offsets, p_crcs) WITH ORDINALITY
             AS u (session_id, chunk_id, epoch, durable, crc, n)
+    ), furthest AS MATERIALIZED (
+        -- A batch may hold several reports about one lease, such as a sync and its repetition: the furthest one counts.
+        SELECT DISTINCT ON (s.chunk_id) s.*
+        FROM said s JOIN leases l ON l.chunk_id = s.chunk_id AND l.epoch = s.epoch AND l.session_id = s.session_id
+        WHERE l.last IS NULL OR s.durable <= l.last ORDER BY s.chunk_id, s.durable DESC
     ), moved AS (
         UPDATE leases l
         SET durable = greatest(l.durable, s.durable), crc = CASE WHEN s.durable > l.durable THEN s.crc ELSE l.crc END,
             progress_at = statement_timestamp()
-        FROM said s JOIN leases before ON before.chunk_id = s.chunk_id
+        FROM furthest s JOIN leases before ON before.chunk_id = s.chunk_id
         WHERE l.chunk_id = s.chunk_id AND l.epoch = s.epoch AND l.session_id = s.session_id
-            AND (l.last IS NULL OR s.durable <= l.last)
-        RETURNING s.n, l.group_id, l.kind, l.durable - before.durable AS more
+        RETURNING l.chunk_id, l.epoch, l.session_id, l.last, l.group_id, l.kind, l.durable - before.durable AS more
     ), counted AS (
         UPDATE groups g
         SET bytes_done = g.bytes_done + n.more, rate_bytes = decayed(g.rate_bytes, g.rate_at, n.more),
@@ -87,7 +91,10 @@ BEGIN
         FROM (SELECT group_id, sum(more)::bigint AS more FROM moved WHERE kind = 'fetch' GROUP BY 1) AS n
         WHERE g.id = n.group_id AND n.more > 0
     )
-    SELECT s.n::integer FROM said s WHERE NOT EXISTS (SELECT 1 FROM moved m WHERE m.n = s.n);
+    SELECT s.n::integer FROM said s WHERE NOT EXISTS (
+        SELECT 1 FROM moved m
+        WHERE m.chunk_id = s.chunk_id AND m.epoch = s.epoch AND m.session_id = s.session_id
+            AND (m.last IS NULL OR s.durable <= m.last));
 END
 $$;
 
@@ -193,7 +200,11 @@ BEGIN
         DELETE FROM leases l
         USING unnest(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_urls)
             AS u (session_id, chunk_id, epoch, size, digests, etag, last_modified, url)
-        WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id AND l.kind <> 'purge'
+        WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
+            -- A fetch lease ends with a file only if it covers all of it.
+            AND (l.kind = 'finalize' OR l.kind = 'fetch' AND EXISTS (
+                SELECT 1 FROM tasks t WHERE t.id = l.task_id
+                    AND (NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size)))
         RETURNING l.task_id, l.kind, l.first, l.durable, u.size, u.digests, u.etag, u.last_modified, u.url
     ), finished AS MATERIALIZED (
         UPDATE tasks t
@@ -274,6 +285,11 @@ DECLARE
     v_wait interval;
     v_group_name text;
 BEGIN
+    -- Origins come before groups in the order of locks.
+    IF p_retry_after IS NOT NULL THEN
+        PERFORM o.id FROM origins o
+        WHERE o.id IN (SELECT held.origin_id FROM leases held WHERE held.chunk_id = p_chunk) FOR NO KEY UPDATE;
+    END IF;
     PERFORM report_progress(ARRAY[p_session], ARRAY[p_chunk], ARRAY[p_epoch], ARRAY[p_offset], ARRAY[p_crc]);
     PERFORM set_config('synchronous_commit', 'on', true);
     SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session;
@@ -324,7 +340,9 @@ BEGIN
             PERFORM fail_task(t.id, p_kind, p_detail);
             RETURN;
         END IF;
-    ELSIF p_rule = 'retry' AND v_attempts >= p_max_attempts THEN
+    END IF;
+    -- Another source is no help to what fetches nothing: its tries are bounded whatever the rule (I12).
+    IF (p_rule = 'retry' OR l.kind <> 'fetch') AND v_attempts >= p_max_attempts THEN
         PERFORM fail_task(t.id, p_kind, p_detail);
         RETURN;
     END IF;

@@ -17,6 +17,11 @@ BEGIN
     SELECT DISTINCT unnest(s.origins) AS key FROM staged_tasks s WHERE s.upload = p_upload ORDER BY key
     ON CONFLICT (key) DO NOTHING;
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        outcome := 'removed';
+        RETURN NEXT;
+        RETURN;
+    END IF;
 
     -- 2. A key that comes twice is harmless when it means the same, and refused when it does not.
     SELECT 'duplicateKey', d.line, d.first_line, d.key INTO outcome, line, other_line, subject
@@ -272,6 +277,8 @@ DECLARE
     v_tasks bigint[];
 BEGIN
     SELECT * INTO g FROM groups WHERE id = p_group FOR UPDATE;
+    -- Somebody else has removed it meanwhile.
+    IF NOT FOUND THEN RETURN 0; END IF;
     v_tasks := chosen_tasks(p_group, p_keys, '{queued,active,paused,finalizing,succeeded,failed,cancelled}');
     PERFORM uncount_tasks(p_group, v_tasks);
     PERFORM drop_chunks(v_tasks);

@@ -102,6 +102,7 @@ extension Store {
         case "duplicatePath": throw Refusal.duplicatePath(subject, line: line, other: other)
         case "destinationTaken": throw Refusal.destinationTaken(subject, line: line)
         case "sealed": throw Refusal.groupSealed(newKey: subject, line: line)
+        case "removed": throw Refusal.noSuchGroup("")
         case "finished": throw Refusal.groupFinished(newKey: subject, line: line)
         default: return Addition(added: try row.decode("added"), existing: try row.decode("existing"))
         }

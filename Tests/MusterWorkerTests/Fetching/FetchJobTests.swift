@@ -168,19 +168,21 @@ import Testing
         try await withBench { bench, origin in
             let file = seeded(2 * mebibyte)
             origin.serve("/f", file)
-            for crc in [UInt32(1), 2] {
-                var lease = LeaseDocument.chunk(
-                    origin.url("/f"),
-                    0,
-                    2 * mebibyte,
-                    of: Representation(size: 2 * mebibyte, etag: "\"one\"")
-                )
-                lease.resume = DurablePrefix(offset: mebibyte, crc: crc)
-                lease.task = TaskID(Int64(crc))
-                lease.path = "out/\(crc)"
-                let ending = await bench.run(lease)
-                #expect(ending.finished?.size == 2 * mebibyte)
-                try #expect(bench.file("out/\(crc)") == file.content.allBytes)
+            let known = Representation(size: 2 * mebibyte, etag: "\"one\"")
+            for isThere in [false, true] {
+                let name = isThere ? "spoilt" : "missing"
+                var lease = LeaseDocument.chunk(origin.url("/f"), 0, 2 * mebibyte, of: known)
+                lease.task = TaskID(isThere ? 1 : 2)
+                lease.path = name
+                if isThere {
+                    // The bytes are on the disk, but they are not those that were reported.
+                    var first = LeaseDocument.chunk(origin.url("/f"), 0, mebibyte, of: known)
+                    first.task = lease.task
+                    #expect(await bench.run(first).durable?.offset == mebibyte)
+                }
+                lease.resume = DurablePrefix(offset: mebibyte, crc: 1)
+                #expect(await bench.run(lease).finished?.size == 2 * mebibyte)
+                try #expect(bench.file(name) == file.content.allBytes)
             }
         }
     }

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterCurl
 import Testing
 
 @testable import MusterWorker

@@ -46,6 +46,15 @@ struct WorkerMachineLeaseTests {
         #expect(large.effects.syncs.last?.room == 4)
     }
 
+    @Test func verifyingALargeFileSaysNothingAboutTheSizeOfFiles() {
+        var harness = MachineHarness(slots: 4)
+        let first = harness.open()
+        harness.answer(first, [lease(1), lease(2, kind: .finalize)])
+        harness.end(lease(1), done(64 << 20))
+        harness.end(lease(2, kind: .finalize), .done(nil, nil, nil, bytes: 0))
+        #expect(harness.machine.meanBytes == 64 << 20)
+    }
+
     @Test func finishingLeasesTakeRoomButNoSlot() {
         var harness = MachineHarness(slots: 2)
         let first = harness.open()

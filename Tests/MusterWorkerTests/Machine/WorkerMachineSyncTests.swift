@@ -192,4 +192,16 @@ struct WorkerMachineSyncTests {
         #expect(harness.effects.count { $0 == .log(.unreachable(.unreachable)) } == 1)
         #expect(harness.answer(sync).contains(.log(.reachable)))
     }
+
+    @Test func newsThatCameAfterASyncIsNotAcknowledgedByIt() {
+        var harness = MachineHarness(slots: 1)
+        let first = harness.open()
+        harness.answer(first, [lease(1)])
+        harness.feed(.job(lease(1).name, .progress(DurablePrefix(offset: 10, crc: 1), nil)))
+        let sync = harness.pass(.seconds(1)).syncs.last
+        #expect(sync?.reports.first?.durable?.offset == 10)
+        harness.feed(.job(lease(1).name, .progress(DurablePrefix(offset: 20, crc: 2), nil)))
+        harness.answer(sync)
+        #expect(harness.pass(.seconds(1)).syncs.last?.reports.first?.durable?.offset == 20)
+    }
 }

@@ -1,0 +1,121 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Commands")
+struct CommandTests {
+    private func settings(
+        _ arguments: [SettingName: [String]] = [:],
+        environment: [String: String] = [:]
+    ) throws -> Settings {
+        try Settings(command: "up", arguments: arguments, configuration: nil, environment: environment)
+    }
+
+    @Test func theDataDirectoryFollowsTheSpecificationOfXDG() throws {
+        func directory(_ environment: [String: String], _ arguments: [SettingName: [String]] = [:]) throws -> String {
+            try UpCommand.dataDirectory(try settings(arguments, environment: environment), base: "/base")
+        }
+        #expect(try directory(["HOME": "/home/u"]) == "/home/u/.local/share/muster")
+        #expect(try directory(["HOME": "/home/u", "XDG_DATA_HOME": "/d"]) == "/d/muster")
+        #expect(try directory(["HOME": "/home/u", "XDG_DATA_HOME": "relative"]) == "/home/u/.local/share/muster")
+        #expect(try directory(["HOME": "/home/u"], [.data: ["x"]]) == "/base/x")
+        #expect(throws: CommandFailure.self) { try directory([:]) }
+    }
+
+    @Test func theArgumentsOfAWorkerHoldNoToken() throws {
+        let settings = try settings(
+            [.token: ["secret-admin"], .workerToken: ["secret-worker"], .slots: ["5"]],
+            environment: ["MUSTER_DATABASE": "secret-database"]
+        )
+        let arguments = UpCommand.workerArguments(
+            settings: settings,
+            address: ListenAddress(host: "0.0.0.0", port: 0),
+            sinks: [SinkArgument(name: "default", directory: "/srv")],
+            base: "/"
+        )("up-worker-1", 7301)
+        #expect(
+            arguments == [
+                "work", "--exit-with-parent", "--server", "http://127.0.0.1:7301", "--name", "up-worker-1", "--sink",
+                "default=/srv", "--slots", "5", "--log-level", "notice",
+            ]
+        )
+    }
+
+    @Test func aWorkersNameIsMadeOfTheHostsName() {
+        #expect(WorkCommand.name(host: "rack3.host-7", processID: 12) == "rack3.host-7-12")
+        #expect(WorkCommand.name(host: "höst (1)", processID: 12) == "h-st--1--12")
+        #expect(NameRule.accepts(WorkCommand.name(host: String(repeating: "x", count: 400), processID: 12)))
+        #expect(NameRule.accepts(WorkCommand.name(host: "", processID: 12)))
+        #expect(NameRule.accepts(WorkCommand.defaultName()))
+    }
+
+    @Test func theTableOfGroups() {
+        let groups = [Samples.group(), Samples.group("b", state: .failed, total: 3, succeeded: 2, failed: 1, eta: nil)]
+        #expect(
+            StatusCommand.table(groups).lines() == [
+                "GROUP    STATE   FILES  FAILED            BYTES       SPEED  ETA  SINK",
+                "nightly  sealed  12/40       0  1.1 GiB/2.5 GiB  35.0 MiB/s  42s  default",
+                "b        failed    2/3       1  1.1 GiB/2.5 GiB           -    -  default",
+            ]
+        )
+    }
+
+    @Test func aGroupInDetail() {
+        #expect(
+            StatusCommand.details(Samples.group(state: .open, unknown: 4, notes: ["the sink is full"])) == [
+                "group:      nightly",
+                "state:      open (not sealed)",
+                "generation: 1",
+                "sink:       default",
+                "priority:   0",
+                "tasks:      40: 12 succeeded, 28 queued",
+                "bytes:      1.1 GiB/2.5 GiB+ (size unknown of 4)",
+                "speed:      35.0 MiB/s",
+                "ETA:        42s",
+                "created:    2026-03-01T12:00:00.000Z",
+                "note:       the sink is full",
+            ]
+        )
+    }
+
+    @Test func anEventIsALine() {
+        #expect(
+            EventsCommand.line(Samples.event("task.failed", ["key": .string("a\nb")]))
+                == "      42  2026-03-01T12:00:00.000Z  task.failed  groups/nightly  a\\u{a}b"
+        )
+    }
+
+    @Test func anAdditionIsToldInOneLine() {
+        let result = Submission.Result(group: Samples.group(), added: 4, existing: 0, isCreated: true)
+        #expect(AddCommand.summary(result) == "added 4 tasks to nightly (0 existed already), sealed")
+    }
+
+    @Test func theResultOfGetIsTheGroupsDocumentWithMore() throws {
+        let result = GetSession.Result(
+            group: Samples.group(state: .succeeded),
+            failures: [],
+            isVerified: true,
+            changed: [],
+            directory: "/d"
+        )
+        let text = try Console.encoded(result)
+        #expect(text.contains(#""directory":"/d""#))
+        #expect(text.contains(#""verified":true"#))
+        #expect(text.contains(#""name":"nightly""#))
+        #expect(text.contains(#""bytes":{"done":1288490188"#))
+        #expect(result.status == .success)
+    }
+
+    @Test func aChangedFileIsAFailure() {
+        let result = GetSession.Result(
+            group: Samples.group(state: .succeeded),
+            failures: [],
+            isVerified: false,
+            changed: ["a"],
+            directory: "/d"
+        )
+        #expect(result.status == .failure)
+    }
+}

@@ -1,0 +1,72 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Exit codes")
+struct ExitStatusTests {
+    @Test func theCodesAreThoseOfTheContract() {
+        #expect(ExitStatus.success.rawValue == 0)
+        #expect(ExitStatus.failure.rawValue == 1)
+        #expect(ExitStatus.usage.rawValue == 2)
+        #expect(ExitStatus.unreachable.rawValue == 3)
+        #expect(ExitStatus.timedOut.rawValue == 4)
+        #expect(ExitStatus.cancelled.rawValue == 5)
+        #expect(ExitStatus.refused.rawValue == 6)
+        #expect(ExitStatus.interrupted.rawValue == 130)
+    }
+
+    @Test func aGroupsEndHasACode() {
+        #expect(ExitStatus.result(of: .succeeded) == .success)
+        #expect(ExitStatus.result(of: .failed) == .failure)
+        #expect(ExitStatus.result(of: .cancelled) == .cancelled)
+        #expect(ExitStatus.result(of: .open) == nil)
+        #expect(ExitStatus.result(of: .sealed) == nil)
+    }
+
+    @Test func errorsHaveACode() {
+        #expect(CommandFailure(Unreachable("refused")).status == .unreachable)
+        #expect(CommandFailure(Problem(.groupNotFound, "no")).status == .refused)
+        #expect(CommandFailure(Problem(.stopping, "later")).status == .unreachable)
+        #expect(CommandFailure(UnexpectedAnswer("odd")).status == .failure)
+        #expect(CommandFailure(OutputClosed()).status == .outputClosed)
+        #expect(CommandFailure(CommandFailure.timedOut("late")).status == .timedOut)
+    }
+
+    @Test func aProblemIsPrintedWithEverythingThatItSays() {
+        let problem = Problem(.invalidRequest, "not a URL with a host", pointer: "/urls/0", line: 7)
+        #expect(
+            CommandFailure.refused(problem).message == """
+                Refused: The request is not valid
+                  not a URL with a host
+                  line: 7
+                  at: /urls/0
+                  code: invalidRequest (status 400)
+                """
+        )
+    }
+
+    @Test(arguments: [
+        ["bogus"], ["status", "--bogus"], ["add"], ["get"], ["work"], ["wait", "a b"],
+        ["wait", "g", "--timeout", "5x"],
+        ["add", "g", "nonsense"], ["get", "-i", "/nonexistent"], ["tasks", "g", "--state", "odd"],
+        ["events", "--after", "-1"], ["work", "--sink", "default"], ["add", "g", "--open", "--wait"],
+        ["status", "--server", "gopher://x"], ["serve", "--listen", "7300", "--database", "x"],
+        ["status", "--config", "/nonexistent"], ["up", "--workers", "1000"], ["remove", "g", "--files", "burn"],
+    ])
+    func usageErrorsAreTwo(arguments: [String]) async {
+        #expect(await MusterProgram.main(arguments) == 2)
+    }
+
+    @Test(arguments: [["--help"], ["--version"], ["get", "--help"], ["help", "add"]])
+    func helpIsASuccess(arguments: [String]) async {
+        #expect(await MusterProgram.main(arguments) == 0)
+    }
+
+    @Test func nobodyThereIsThree() async {
+        // Port 1 is reserved, and nothing listens there.
+        #expect(await MusterProgram.main(["status", "--server", "http://127.0.0.1:1"]) == 3)
+        #expect(await MusterProgram.main(["wait", "g", "--server", "http://127.0.0.1:1", "--timeout", "1h"]) == 3)
+    }
+}

@@ -1,0 +1,378 @@
+import Testing
+
+@testable import MusterCommandLine
+
+/// The help texts are part of what people and scripts rely on: a change is meant, or it shows here.
+@Suite("Help")
+struct HelpTests {
+    @Test func everyCommandHasAnExampleAndItsUsage() {
+        for name in MusterCommand.names {
+            let help = MusterProgram.help(name, columns: 80)
+            #expect(help.contains("Example"), "\(name)")
+            #expect(help.contains("USAGE: muster \(name)"), "\(name)")
+            #expect(help.contains("muster \(name)"), "\(name)")
+            #expect(help.split(separator: "\n").allSatisfy { $0.count <= 80 || $0.contains("USAGE") }, "\(name)")
+        }
+    }
+
+    @Test func theCommandsAreThoseOfTheContract() {
+        #expect(
+            MusterCommand.names == [
+                "get", "up", "serve", "work", "migrate", "add", "seal", "status", "tasks", "wait", "pause", "resume",
+                "cancel",
+                "retry", "remove", "events", "workers", "origins", "drain",
+            ]
+        )
+    }
+
+    @Test func theHelpOfTheProgram() {
+        #expect(
+            MusterProgram.help(columns: 80) == """
+                OVERVIEW: Downloads a heap of files concurrently, and tells when all of them
+                are really there.
+
+                One person on one machine needs one command:
+                  muster get -i urls.txt -d downloads
+
+                A service that outlives every process that works on it:
+                  muster up
+                  muster add nightly -i manifest.ndjson
+                  muster wait nightly --timeout 2h
+
+                Every option has an environment variable (--server is MUSTER_SERVER) and a key
+                in a JSON configuration file (--config FILE, the key is "server"). The command
+                line wins, then the environment, then the file.
+
+                Exit codes: 0 success; 1 the group failed; 2 usage; 3 coordinator unreachable;
+                4 timed out; 5 cancelled; 6 refused by the coordinator.
+
+                USAGE: muster <subcommand>
+
+                OPTIONS:
+                  --version               Show the version.
+                  -h, --help              Show help information.
+
+                ON ONE MACHINE SUBCOMMANDS:
+                  get                     Downloads URLs into a directory: everything embedded,
+                                          with progress bars.
+                  up                      Runs a coordinator, workers and a private PostgreSQL
+                                          on this machine, until stopped.
+
+                A FLEET SUBCOMMANDS:
+                  serve                   Runs a coordinator. Run as many as you like on one
+                                          database.
+                  work                    Runs a worker. Run as many as you like.
+                  migrate                 Brings a database's schema up to date.
+
+                GROUPS SUBCOMMANDS:
+                  add                     Adds tasks to a group, which is created if it is
+                                          missing.
+                  seal                    Says that no more tasks will be added, so that the
+                                          group can complete.
+                  status                  Shows all groups, or one of them in detail.
+                  tasks                   Lists the tasks of a group.
+                  wait                    Waits until a group is done, and ends with the exit
+                                          code that says how.
+                  pause                   Stops fetching a group, or some of its tasks, and
+                                          keeps what is there.
+                  resume                  Goes on with a paused group, or with some of its
+                                          tasks.
+                  cancel                  Ends a group, or some of its tasks, and drops
+                                          unfinished bytes. Finished files stay.
+                  retry                   Puts failed tasks back with the bytes they had.
+                  remove                  Forgets a group, or some of its tasks. Finished files
+                                          stay unless told otherwise.
+                  events                  Prints the durable log of what happened.
+
+                WORKERS AND ORIGINS SUBCOMMANDS:
+                  workers                 Lists the workers that are alive.
+                  drain                   Tells a worker to finish or give back what it has,
+                                          and to leave.
+                  origins                 Lists the origins that files come from, and what the
+                                          fleet may do to them.
+
+                  See 'muster help <subcommand>' for detailed help.
+                """
+        )
+    }
+
+    @Test func theHelpOfGet() {
+        #expect(
+            MusterProgram.help("get", columns: 80) == """
+                OVERVIEW: Downloads URLs into a directory: everything embedded, with progress
+                bars.
+
+                Its state is kept in DIR/.muster. The same command again, after a crash or
+                Ctrl-C, goes on where it was; after a failure it tries again what failed; after
+                a success it checks that the files are still there, and fetches those that are
+                not.
+
+                Examples:
+                  muster get https://example.org/a.iso
+                  muster get -d mirror -i urls.txt
+                  muster get --digest sha256:9f86d081… https://example.org/a.iso
+                  generate-list | muster get -d mirror -i - --json
+
+                USAGE: muster get [-d <dir>] [-i <manifest>] [--digest <sha256:hex>] [--workers <n>] [<url> ...]
+
+                ARGUMENTS:
+                  <url>                   URLs to fetch.
+
+                OPTIONS:
+                  -d, --directory <dir>   Where the files go. (MUSTER_DIRECTORY; default: the
+                                          working directory)
+                  -i, --manifest <manifest>
+                                          A list: a URL or a task as JSON per line; - is
+                                          standard input. (MUSTER_MANIFEST)
+                  --digest <sha256:hex>   What the content of a single URL must be.
+                                          (MUSTER_DIGEST)
+                  --workers <n>           Workers in this process, 1 to 16. (MUSTER_WORKERS;
+                                          default: 1)
+                  --slots <n>             Transfers at once of each worker, 1 to 1024.
+                                          (MUSTER_SLOTS; default: 16)
+                  --session-ttl <duration>
+                                          How long a worker may be silent before its work goes
+                                          to others. (MUSTER_SESSION_TTL; default: 30s)
+                  --max-connections-per-origin <n>
+                                          The most connections of the whole fleet to one
+                                          origin. (MUSTER_MAX_CONNECTIONS_PER_ORIGIN; default:
+                                          64)
+                  --database-connections <n>
+                                          Connections to the database.
+                                          (MUSTER_DATABASE_CONNECTIONS; default: 8)
+                  --minimum-chunk <size>  The smallest chunk of a file. (MUSTER_MINIMUM_CHUNK;
+                                          default: 8MiB)
+                  --maximum-chunk <size>  The largest chunk of a file. (MUSTER_MAXIMUM_CHUNK;
+                                          default: 256MiB)
+                  --json                  Print the result as JSON on standard output, and
+                                          nothing else there. (MUSTER_JSON)
+                  --config <file>         A JSON file with values for options. (MUSTER_CONFIG)
+                  --log-level <level>     What is logged on standard error: trace, debug, info,
+                                          notice, warning, error, critical. (MUSTER_LOG_LEVEL)
+                  --version               Show the version.
+                  -h, --help              Show help information.
+                """
+        )
+    }
+
+    @Test func theHelpOfUp() {
+        #expect(
+            MusterProgram.help("up", columns: 80) == """
+                OVERVIEW: Runs a coordinator, workers and a private PostgreSQL on this machine,
+                until stopped.
+
+                Everything is kept in the data directory; the same command again goes on where
+                it was. The workers are processes of their own. Without --sink, files of the
+                sink default end up in the data directory, in "files".
+
+                Examples:
+                  muster up
+                  muster up --data /srv/muster --sink default=/srv/files --workers 4
+                  MUSTER_TOKEN=… MUSTER_WORKER_TOKEN=… muster up --listen 0.0.0.0:7300
+
+                USAGE: muster up [--data <dir>] [--listen <host:port>] [--workers <n>] [--sink <name=dir>] ...
+
+                OPTIONS:
+                  --data <dir>            Where everything is kept. (MUSTER_DATA; default:
+                                          $XDG_DATA_HOME/muster or ~/.local/share/muster)
+                  --listen <host:port>    Where to listen; port 0 takes any that is free.
+                                          (MUSTER_LISTEN; default: 127.0.0.1:7300)
+                  --workers <n>           Worker processes, 0 to 64. (MUSTER_WORKERS; default:
+                                          1)
+                  --sink <name=dir>       A sink and its directory; may be repeated.
+                                          (MUSTER_SINK, separated by commas)
+                  --slots <n>             Transfers at once of each worker, 1 to 1024.
+                                          (MUSTER_SLOTS; default: 16)
+                  --token <token>         The administrators' token. Better set MUSTER_TOKEN:
+                                          arguments can be seen by everybody.
+                  --worker-token <token>  The workers' token. Better set MUSTER_WORKER_TOKEN.
+                  --session-ttl <duration>
+                                          How long a worker may be silent before its work goes
+                                          to others. (MUSTER_SESSION_TTL; default: 30s)
+                  --max-connections-per-origin <n>
+                                          The most connections of the whole fleet to one
+                                          origin. (MUSTER_MAX_CONNECTIONS_PER_ORIGIN; default:
+                                          64)
+                  --database-connections <n>
+                                          Connections to the database.
+                                          (MUSTER_DATABASE_CONNECTIONS; default: 8)
+                  --minimum-chunk <size>  The smallest chunk of a file. (MUSTER_MINIMUM_CHUNK;
+                                          default: 8MiB)
+                  --maximum-chunk <size>  The largest chunk of a file. (MUSTER_MAXIMUM_CHUNK;
+                                          default: 256MiB)
+                  --json                  Print the result as JSON on standard output, and
+                                          nothing else there. (MUSTER_JSON)
+                  --config <file>         A JSON file with values for options. (MUSTER_CONFIG)
+                  --log-level <level>     What is logged on standard error: trace, debug, info,
+                                          notice, warning, error, critical. (MUSTER_LOG_LEVEL)
+                  --version               Show the version.
+                  -h, --help              Show help information.
+                """
+        )
+    }
+
+    @Test func theHelpOfAdd() {
+        #expect(
+            MusterProgram.help("add", columns: 80) == """
+                OVERVIEW: Adds tasks to a group, which is created if it is missing.
+
+                The group is sealed afterwards, so that it completes once every task is done;
+                with --open more can be added later. Tasks whose key is there already change
+                nothing. A list with a mistake is refused as a whole.
+
+                A manifest has a URL per line, or a task as JSON per line:
+                  https://example.org/a.tar
+                  {"urls": ["https://example.org/b.tar"], "path": "b/b.tar", "size": 123}
+
+                Examples:
+                  muster add nightly https://example.org/a.tar https://example.org/b.tar
+                  muster add nightly -i manifest.ndjson --wait
+                  generate-list | muster add nightly -i - --open
+
+                USAGE: muster add <group> [-i <manifest>] [--sink <name>] [--open] [--priority <n>] [--wait] [<url> ...]
+
+                ARGUMENTS:
+                  <group>                 The group's name.
+                  <url>                   URLs to fetch.
+
+                OPTIONS:
+                  -i, --manifest <manifest>
+                                          The list of tasks; - is standard input.
+                                          (MUSTER_MANIFEST)
+                  --sink <name>           The sink of a new group. (MUSTER_SINK, if that is a
+                                          single name; default: default)
+                  --open                  Leave the group open for more tasks. (MUSTER_OPEN)
+                  --priority <n>          The priority of a new group, -1000 to 1000; higher is
+                                          served first. (MUSTER_PRIORITY; default: 0)
+                  --wait                  Wait until the group is done, and show how it goes.
+                                          (MUSTER_WAIT)
+                  --server <url>          Base URL of the coordinator, or several, separated by
+                                          commas. (MUSTER_SERVER; default:
+                                          http://127.0.0.1:7300)
+                  --token <token>         The token, if the coordinator asks for one. Better
+                                          set MUSTER_TOKEN: arguments can be seen by everybody.
+                  --json                  Print the result as JSON on standard output, and
+                                          nothing else there. (MUSTER_JSON)
+                  --config <file>         A JSON file with values for options. (MUSTER_CONFIG)
+                  --log-level <level>     What is logged on standard error: trace, debug, info,
+                                          notice, warning, error, critical. (MUSTER_LOG_LEVEL)
+                  --version               Show the version.
+                  -h, --help              Show help information.
+                """
+        )
+    }
+
+    @Test func theHelpOfWork() {
+        #expect(
+            MusterProgram.help("work", columns: 80) == """
+                OVERVIEW: Runs a worker. Run as many as you like.
+
+                A worker fetches for the sinks that it is given, and for no others. The sink
+                that groups use when they name none is called default. SIGTERM lets it give
+                back what it holds and end.
+
+                The token is taken from MUSTER_WORKER_TOKEN, or else from MUSTER_TOKEN.
+
+                Examples:
+                  muster work --sink default=/srv/files
+                  muster work --server http://a:7300,http://b:7300 --name rack3-host7 --sink
+                default=/mnt/files --slots 64
+
+                USAGE: muster work [--server <url,...>] [--name <name>] [--sink <name=dir>] ... [--slots <n>]
+
+                OPTIONS:
+                  --worker-token <token>  The workers' token. Better set MUSTER_WORKER_TOKEN.
+                  --name <name>           The worker's name, unique in the fleet. (MUSTER_NAME;
+                                          default: the host's name and the process id)
+                  --sink <name=dir>       A sink and its directory; may be repeated.
+                                          (MUSTER_SINK, separated by commas)
+                  --slots <n>             Transfers at once, 1 to 1024. (MUSTER_SLOTS; default:
+                                          16)
+                  --server <url>          Base URL of the coordinator, or several, separated by
+                                          commas. (MUSTER_SERVER; default:
+                                          http://127.0.0.1:7300)
+                  --token <token>         The token, if the coordinator asks for one. Better
+                                          set MUSTER_TOKEN: arguments can be seen by everybody.
+                  --json                  Print the result as JSON on standard output, and
+                                          nothing else there. (MUSTER_JSON)
+                  --config <file>         A JSON file with values for options. (MUSTER_CONFIG)
+                  --log-level <level>     What is logged on standard error: trace, debug, info,
+                                          notice, warning, error, critical. (MUSTER_LOG_LEVEL)
+                  --version               Show the version.
+                  -h, --help              Show help information.
+                """
+        )
+    }
+
+    @Test func theHelpOfWait() {
+        #expect(
+            MusterProgram.help("wait", columns: 80) == """
+                OVERVIEW: Waits until a group is done, and ends with the exit code that says
+                how.
+
+                Exit codes: 0 every task succeeded; 1 at least one failed; 4 the timeout
+                passed; 5 the group was cancelled.
+
+                Example:
+                  muster wait nightly --timeout 2h && start-the-next-step
+
+                USAGE: muster wait <group> [--timeout <duration>]
+
+                ARGUMENTS:
+                  <group>                 The group's name.
+
+                OPTIONS:
+                  --timeout <duration>    How long to wait at the most; for ever if absent.
+                                          (MUSTER_TIMEOUT)
+                  --server <url>          Base URL of the coordinator, or several, separated by
+                                          commas. (MUSTER_SERVER; default:
+                                          http://127.0.0.1:7300)
+                  --token <token>         The token, if the coordinator asks for one. Better
+                                          set MUSTER_TOKEN: arguments can be seen by everybody.
+                  --json                  Print the result as JSON on standard output, and
+                                          nothing else there. (MUSTER_JSON)
+                  --config <file>         A JSON file with values for options. (MUSTER_CONFIG)
+                  --log-level <level>     What is logged on standard error: trace, debug, info,
+                                          notice, warning, error, critical. (MUSTER_LOG_LEVEL)
+                  --version               Show the version.
+                  -h, --help              Show help information.
+                """
+        )
+    }
+
+    @Test func theHelpOfStatus() {
+        #expect(
+            MusterProgram.help("status", columns: 80) == """
+                OVERVIEW: Shows all groups, or one of them in detail.
+
+                With --watch it goes on showing until the group is done, or until it is
+                interrupted. With --json --watch each look at a group is a line of its own.
+
+                Examples:
+                  muster status
+                  muster status nightly --watch
+                  muster status nightly --json
+
+                USAGE: muster status [<group>] [--watch]
+
+                ARGUMENTS:
+                  <group>                 The group's name; all groups if absent.
+
+                OPTIONS:
+                  --watch                 Go on showing. (MUSTER_WATCH)
+                  --server <url>          Base URL of the coordinator, or several, separated by
+                                          commas. (MUSTER_SERVER; default:
+                                          http://127.0.0.1:7300)
+                  --token <token>         The token, if the coordinator asks for one. Better
+                                          set MUSTER_TOKEN: arguments can be seen by everybody.
+                  --json                  Print the result as JSON on standard output, and
+                                          nothing else there. (MUSTER_JSON)
+                  --config <file>         A JSON file with values for options. (MUSTER_CONFIG)
+                  --log-level <level>     What is logged on standard error: trace, debug, info,
+                                          notice, warning, error, critical. (MUSTER_LOG_LEVEL)
+                  --version               Show the version.
+                  -h, --help              Show help information.
+                """
+        )
+    }
+}

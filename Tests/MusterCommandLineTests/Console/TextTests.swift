@@ -1,0 +1,78 @@
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Text for a terminal")
+struct TextTests {
+    @Test func controlCharactersAreWrittenOut() {
+        #expect(TextWidth.escaped("a\u{1B}[31mb\n\u{7F}\u{202E}") == "a\\u{1b}[31mb\\u{a}\\u{7f}\\u{202e}")
+        #expect(TextWidth.escaped("a\nb\t", keepingLineBreaks: true) == "a\nb\\u{9}")
+        #expect(TextWidth.escaped("größe 日本 🎉") == "größe 日本 🎉")
+    }
+
+    @Test func wideCharactersTakeTwoColumns() {
+        #expect(TextWidth.columns("abc") == 3)
+        #expect(TextWidth.columns("日本") == 4)
+        #expect(TextWidth.columns("e\u{301}") == 1)
+    }
+
+    @Test func aLongNameKeepsItsEnds() {
+        #expect(TextWidth.clipped("abcdefghij", to: 10) == "abcdefghij")
+        #expect(TextWidth.clipped("abcdefghijk", to: 7) == "abc…ijk")
+        #expect(TextWidth.clipped("abc", to: 1) == "…")
+        #expect(TextWidth.clipped("abc", to: 0) == "")
+        for width in 0...12 { #expect(TextWidth.columns(TextWidth.clipped("日本語の名前", to: width)) <= width) }
+    }
+
+    @Test func aTableAlignsItsColumns() {
+        var table = Table([.text("NAME"), .number("SIZE"), .text("NOTE")])
+        table.add(["a", "1", ""])
+        table.add(["long\u{1B}", "1000", "x"])
+        #expect(
+            table.lines() == [
+                "NAME        SIZE  NOTE",
+                "a              1",
+                "long\\u{1b}  1000  x",
+            ]
+        )
+        #expect(table.lines(width: 10).allSatisfy { TextWidth.columns($0) <= 10 })
+    }
+
+    @Test func aRegionIsRedrawnInPlace() {
+        var region = LiveRegion()
+        let size = Terminal.Size(columns: 20, rows: 10)
+        #expect(region.redraw(["one", "two"], size: size) == "\rone\u{1B}[K\ntwo\u{1B}[K\n\u{1B}[J")
+        #expect(region.redraw(["three"], size: size) == "\r\u{1B}[2Athree\u{1B}[K\n\u{1B}[J")
+        #expect(region.clear(size: size) == "\r\u{1B}[1A\u{1B}[J")
+        #expect(region.clear(size: size) == "\r\u{1B}[J")
+    }
+
+    @Test func aNarrowerTerminalHasWrappedTheLines() {
+        var region = LiveRegion()
+        _ = region.redraw(["0123456789", "ab"], size: Terminal.Size(columns: 20, rows: 10))
+        // Ten columns in a terminal of four are three rows, and the second line is one.
+        #expect(region.clear(size: Terminal.Size(columns: 4, rows: 10)) == "\r\u{1B}[4A\u{1B}[J")
+    }
+
+    @Test func linesAreClippedAndColoursSwitchedOff() {
+        var region = LiveRegion()
+        let text = region.redraw(["\u{1B}[31mabcdefgh\u{1B}[0m"], size: Terminal.Size(columns: 5, rows: 10))
+        #expect(text == "\r\u{1B}[31mabcd\u{1B}[0m\u{1B}[K\n\u{1B}[J")
+    }
+
+    @Test func noMoreLinesAreDrawnThanTheScreenHas() {
+        var region = LiveRegion()
+        let text = region.redraw((0..<9).map(String.init), size: Terminal.Size(columns: 20, rows: 4))
+        #expect(text.split(separator: "\n").count == 4)
+        #expect(region.clear(size: Terminal.Size(columns: 20, rows: 4)) == "\r\u{1B}[3A\u{1B}[J")
+    }
+
+    @Test func coloursFollowTheEnvironment() {
+        #expect(Terminal.allowsColour(environment: ["TERM": "xterm"]))
+        #expect(!Terminal.allowsColour(environment: ["NO_COLOR": "1"]))
+        #expect(Terminal.allowsColour(environment: ["NO_COLOR": ""]))
+        #expect(!Terminal.allowsColour(environment: ["TERM": "dumb"]))
+        #expect(ProgressView.Style(environment: ["LANG": "C.UTF-8"]).unicode)
+        #expect(!ProgressView.Style(environment: ["LANG": "C.UTF-8", "LC_ALL": "C"]).unicode)
+    }
+}

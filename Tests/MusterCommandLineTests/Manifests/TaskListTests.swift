@@ -1,0 +1,118 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("The list of tasks")
+struct TaskListTests {
+    /// A list with a manifest of this content.
+    private func list(_ manifest: String?, urls: [String] = []) throws -> TaskList {
+        guard let manifest else { return try TaskList(manifest: nil, urls: urls) }
+        let path = FileManager.default.temporaryDirectory.path + "/muster-manifest-\(RandomToken.make())"
+        #expect(FileManager.default.createFile(atPath: path, contents: Data(manifest.utf8)))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        return try TaskList(manifest: try ManifestFile.open(path, temporaryDirectory: "/tmp"), urls: urls)
+    }
+
+    @Test func theManifestComesFirstSoThatItsLinesKeepTheirNumbers() throws {
+        let items = try list("# remark\nhttps://e.org/a\n\nhttps://e.org/b", urls: ["https://e.org/c"]).items()
+        #expect(items.map(\.line) == [2, 4, nil])
+        #expect(items.map(\.request.urls) == [["https://e.org/a"], ["https://e.org/b"], ["https://e.org/c"]])
+    }
+
+    @Test func theStreamHasTheSameTasksAsTheItems() async throws {
+        // More than one buffer of the reader.
+        let manifest = (0..<5_000).map { "https://example.org/files/\($0)" }.joined(separator: "\n")
+        let list = try list(manifest, urls: ["https://e.org/last"])
+        var parser = ManifestParser(form: .tasks)
+        var keys: [String] = []
+        for try await part in list.stream() { keys += try parser.parse(part).map(\.task.key) }
+        keys += try parser.finish().map(\.task.key)
+        #expect(keys == (0..<5_000).map(String.init) + ["last"])
+        #expect(try list.survey().count == 5_001)
+        #expect(try !list.survey().isSmall)
+    }
+
+    @Test func aBadLineIsRefusedAsTheCoordinatorWouldRefuseIt() throws {
+        do {
+            _ = try list("https://e.org/a\nftp://e.org/b\n").survey()
+            Issue.record("accepted")
+        } catch let failure as CommandFailure {
+            guard case .refused(let problem) = failure else {
+                Issue.record("\(failure)")
+                return
+            }
+            #expect(problem.code == .invalidRequest)
+            #expect(problem.line == 2)
+            #expect(problem.pointer == "/urls/0")
+            #expect(failure.status == .refused)
+        }
+    }
+
+    @Test func aBadURLOnTheCommandLineIsAUsageError() {
+        do {
+            _ = try list(nil, urls: ["nonsense"])
+            Issue.record("accepted")
+        } catch {
+            #expect(CommandFailure(error).status == .usage)
+        }
+    }
+
+    @Test func aDigestIsForExactlyOneURL() throws {
+        let digest = try DigestArgument("md5:" + String(repeating: "0", count: 32))
+        #expect(throws: CommandFailure.self) {
+            try TaskList(manifest: nil, urls: ["https://e.org/a", "https://e.org/b"], digest: digest)
+        }
+        let one = try TaskList(manifest: nil, urls: ["https://e.org/a"], digest: digest)
+        #expect(try one.items()[0].request.digests == digest.document)
+    }
+
+    @Test func aMissingManifestIsAUsageError() {
+        do {
+            _ = try ManifestFile.open("/nonexistent/manifest", temporaryDirectory: "/tmp")
+            Issue.record("opened")
+        } catch {
+            #expect(error.status == .usage)
+        }
+        #expect(throws: CommandFailure.self) { try ManifestFile.open("/", temporaryDirectory: "/tmp") }
+    }
+
+    @Test func theIdentityIsThatOfASetOfTasks() throws {
+        let ab = try list("https://e.org/a\nhttps://e.org/b").survey().identity.text
+        #expect(try list(nil, urls: ["https://e.org/b", "https://e.org/a"]).survey().identity.text == ab)
+        #expect(try list("https://e.org/a").survey().identity.text != ab)
+        #expect(try list("https://e.org/a\nhttps://e.org/b?v=2").survey().identity.text != ab)
+        #expect(try list("https://e.org/a\nhttps://e.org/a\nhttps://e.org/b").survey().identity.text != ab)
+        #expect(NameRule.accepts("get-\(ab)"))
+        #expect(ab.count == 16)
+    }
+
+    @Test func theIdentityCoversEverythingThatIsWanted() throws {
+        let plain = #"{"urls":["https://e.org/a"]}"#
+        let variants = [
+            #"{"urls":["https://e.org/a"],"path":"b"}"#, #"{"urls":["https://e.org/a"],"key":"k"}"#,
+            #"{"urls":["https://e.org/a"],"size":1}"#, #"{"urls":["https://e.org/a","https://f.org/a"]}"#,
+            #"{"urls":["https://e.org/a"],"headers":{"A":"b"}}"#,
+        ]
+        let identities = try ([plain] + variants).map { try list($0).survey().identity.text }
+        #expect(Set(identities).count == identities.count)
+    }
+
+    @Test func aProblemOfATaskIsLocatedInTheManifest() throws {
+        let items = try list("# remark\nhttps://e.org/a\nhttps://e.org/b", urls: ["https://e.org/c"]).items()
+        let problem = Problem(.destinationTaken, "taken", pointer: "/tasks/1/path")
+        let located = Submission.located(problem, prefix: "/tasks/", items)
+        #expect(located.line == 3)
+        #expect(located.pointer == "/path")
+        // A coordinator may count the tasks of a document as lines.
+        let counted = Problem(.invalidRequest, "twice", pointer: "/key", line: 2)
+        #expect(Submission.located(counted, prefix: "/tasks/", items).line == 3)
+        // A URL of the command line has no line, and a pointer elsewhere is none of a task.
+        let third = Problem(.destinationTaken, "taken", pointer: "/tasks/2/path")
+        #expect(Submission.located(third, prefix: "/tasks/", items) == third)
+        let other = Problem(.invalidRequest, "bad", pointer: "/name")
+        #expect(Submission.located(other, prefix: "/tasks/", items) == other)
+    }
+}

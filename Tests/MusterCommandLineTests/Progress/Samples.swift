@@ -1,0 +1,60 @@
+import MusterAPI
+import MusterCore
+
+/// Documents for tests.
+enum Samples {
+    /// 2026-03-01T12:00:00Z.
+    static let moment = Timestamp(microseconds: 1_772_366_400_000_000)
+
+    /// A group half done.
+    static func group(
+        _ name: String = "nightly",
+        state: GroupState = .sealed,
+        total: Int64 = 40,
+        succeeded: Int64 = 12,
+        failed: Int64 = 0,
+        unknown: Int64 = 0,
+        eta: Int64? = 42,
+        notes: [String] = []
+    ) -> GroupDocument {
+        GroupDocument(
+            name: name,
+            state: state,
+            generation: 1,
+            sealed: state != .open,
+            sink: "default",
+            priority: 0,
+            weight: 1,
+            limits: GroupLimits(),
+            metadata: nil,
+            tasks: GroupDocument.TaskCounts(
+                total: total,
+                queued: state.isTerminal ? 0 : total - succeeded - failed,
+                active: 0,
+                paused: 0,
+                finalizing: 0,
+                succeeded: succeeded,
+                failed: failed,
+                cancelled: 0
+            ),
+            bytes: GroupDocument.Bytes(done: 1_288_490_188, total: 2_791_728_742, unknownTasks: unknown),
+            bytesPerSecond: 36_805_017,
+            etaSeconds: eta,
+            createdAt: moment,
+            finishedAt: state.isTerminal ? moment : nil,
+            notes: notes
+        )
+    }
+
+    /// An event about a task or a group.
+    static func event(_ type: String, _ data: [String: JSONValue], position: Int64 = 42) -> EventDocument {
+        EventDocument(
+            id: "e",
+            type: "dev.muster.\(type).v1",
+            subject: "groups/nightly",
+            time: moment,
+            position: position,
+            data: .object(data)
+        )
+    }
+}

@@ -1,0 +1,64 @@
+import Logging
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import MusterWorker
+import ServiceLifecycle
+
+@testable import MusterCoordinator
+
+/// A coordinator in this process, on a database of its own, spoken to over real HTTP.
+struct RunningCoordinator {
+    let client: MusterClient
+    let send: APISend
+    let url: String
+
+    /// Runs `body` against a coordinator, which is stopped gracefully afterwards.
+    static func with(
+        configure: (inout CoordinatorConfiguration) -> Void = { _ in }, token: String? = nil,
+        _ body: @Sendable (RunningCoordinator) async throws -> Void
+    ) async throws {
+        let database = try await TestPostgres.shared().makeDatabase()
+        _ = try await SchemaMigration.migrate(database: database.conninfo)
+        var configuration = CoordinatorConfiguration(database: database.conninfo)
+        configuration.listenPort = 0
+        configuration.sessionTimeToLive = .seconds(2)
+        configuration.longPoll = .seconds(5)
+        configure(&configuration)
+        let port = Observed<Int?>(nil)
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let coordinator = try Coordinator(configuration: configuration, logger: logger) { number in
+            port.update { $0 = number }
+        }
+        let group = ServiceGroup(configuration: .init(services: [.init(service: coordinator)], logger: logger))
+        let transport = try CurlTransport()
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            let number = try await port.wait(for: "the coordinator's port", until: { $0 != nil }) ?? 0
+            let url = "http://127.0.0.1:\(number)"
+            let client = MusterClient(servers: [url], token: token, send: transport.send)
+            do {
+                try await body(RunningCoordinator(client: client, send: transport.send, url: url))
+            } catch {
+                await group.triggerGracefulShutdown()
+                throw error
+            }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+        await transport.shutdown()
+    }
+
+    /// One request as it is, for what the typed client would never send.
+    func raw(
+        _ method: String, _ path: String, body: String? = nil, type: String = "application/json", token: String? = nil
+    ) async throws -> APIResponse {
+        var headers: [(name: String, value: String)] = []
+        if body != nil { headers.append(("Content-Type", type)) }
+        if let token { headers.append(("Authorization", "Bearer \(token)")) }
+        return try await send(
+            APIRequest(
+                method: method, url: url + path, headers: headers, body: body.map { .bytes(Array($0.utf8)) } ?? .none,
+                timeout: .seconds(20)))
+    }
+}

@@ -1,0 +1,98 @@
+import MusterCore
+import Testing
+
+@testable import MusterCoordinator
+
+@Suite("The waiting room of syncs")
+struct WaitingRoomTests {
+    private func guest(_ session: Int64, _ sequence: Int64, deadline: Int64 = 100) -> WaitingRoom<String>.Guest {
+        .init(session: SessionID(session), sequence: sequence, room: 4, deadline: deadline, ticket: "\(session)/\(sequence)")
+    }
+
+    @Test func allWhoCameWhileAClaimRanAreInTheNextOne() {
+        var room = WaitingRoom<String>()
+        #expect(room.enter(guest(1, 1)) == nil)
+        #expect(room.beginClaim().map(\.ticket) == ["1/1"])
+        #expect(room.enter(guest(2, 1)) == nil)
+        #expect(room.enter(guest(3, 1)) == nil)
+        #expect(room.beginClaim().isEmpty, "one claim at a time")
+        #expect(room.endClaim(granted: [SessionID(1)], now: 0).map(\.ticket) == ["1/1"])
+        #expect(room.beginClaim().map(\.ticket) == ["2/1", "3/1"])
+    }
+
+    @Test func whoGotNothingWaitsForNews() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 1))
+        _ = room.beginClaim()
+        #expect(room.endClaim(granted: [], now: 0).isEmpty)
+        #expect(room.beginClaim().isEmpty, "nothing is new")
+        room.news()
+        #expect(room.beginClaim().map(\.ticket) == ["1/1"])
+    }
+
+    @Test func newsDuringAClaimIsNotLost() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 1))
+        _ = room.beginClaim()
+        room.news()
+        #expect(room.endClaim(granted: [], now: 0).isEmpty)
+        #expect(room.beginClaim().map(\.ticket) == ["1/1"])
+    }
+
+    @Test func aLaterSyncSupersedesAnEarlierOne() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 1))
+        #expect(room.enter(guest(1, 2))?.ticket == "1/1")
+        #expect(room.beginClaim().map(\.ticket) == ["1/2"])
+    }
+
+    @Test func aLateSyncIsTurnedAwayByANewerOne() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 2))
+        #expect(room.enter(guest(1, 1))?.ticket == "1/1")
+        #expect(room.count == 1)
+    }
+
+    @Test func supersededDuringItsClaimItIsNotAnsweredTwice() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 1))
+        _ = room.beginClaim()
+        #expect(room.enter(guest(1, 2))?.ticket == "1/1")
+        // What was granted to the first sync is given back by the session's next one; the second one is still to be asked for.
+        #expect(room.endClaim(granted: [SessionID(1)], now: 0).isEmpty)
+        #expect(room.beginClaim().map(\.ticket) == ["1/2"])
+    }
+
+    @Test func timeUpMeansAnAnswer() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 1, deadline: 10))
+        _ = room.beginClaim()
+        #expect(room.endClaim(granted: [], now: 5).isEmpty)
+        #expect(room.expire(now: 9).isEmpty)
+        #expect(room.expire(now: 10).map(\.ticket) == ["1/1"])
+        #expect(room.count == 0)
+    }
+
+    @Test func whoDoesNotWaitIsAnsweredAfterOneClaim() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 1, deadline: 5))
+        _ = room.beginClaim()
+        #expect(room.endClaim(granted: [], now: 5).map(\.ticket) == ["1/1"])
+    }
+
+    @Test func whoHasGoneIsNotAnswered() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 3))
+        #expect(room.leave(SessionID(1), sequence: 2) == nil)
+        #expect(room.leave(SessionID(1), sequence: 3)?.ticket == "1/3")
+        #expect(room.beginClaim().isEmpty)
+    }
+
+    @Test func closingAnswersEverybody() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(guest(1, 1))
+        _ = room.enter(guest(2, 1))
+        #expect(Set(room.close().map(\.ticket)) == ["1/1", "2/1"])
+        #expect(room.count == 0)
+    }
+}

@@ -1,0 +1,63 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// A worker that leaves in order.
+    @Suite struct Drain {
+        /// How a worker is told to leave.
+        enum Way: String, CaseIterable, Sendable {
+            case signal
+            case command
+        }
+
+        @Test(arguments: Way.allCases)
+        func drainedWorkerGivesBackAtOnceWhatItHasFetched(way: Way) async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("big.bin", size: .mebibytes(6))
+            let held = Int64.kibibytes(512)
+            origin.hold("/big.bin", afterBytes: held)
+            // Nobody could wait for such sessions to expire.
+            try await Fleet.run(timeToLive: "10m") { fleet in
+                let first = try await fleet.startWorker("first")
+                try await fleet.submit("g", [file])
+                try await origin.waitForRequests("/big.bin", count: 4)
+                try await origin.waitUntil("/big.bin", bytesSent: 4 * held)
+                switch way {
+                case .signal: try first.signal(SIGTERM)
+                case .command: _ = try await fleet.muster(["drain", "first"])
+                }
+                #expect(try await first.waitForExit(limit: .seconds(way == .signal ? 10 : 40)) == .exited(0))
+                try await fleet.waitForWorkers([])
+
+                let task = try await fleet.client().task(file.path, of: "g")
+                #expect(task.state == .queued)
+                #expect(task.attempts == 0)
+                #expect(task.failure == nil)
+                #expect(task.bytes.done > 0)
+                #expect(task.bytes.done <= 4 * held)
+                let sent = origin.bytesSent("/big.bin")
+                let starts = origin.requests(for: "/big.bin").map(\.start)
+
+                try await fleet.startWorker("second")
+                try await origin.waitForRequests("/big.bin", count: 8)
+                origin.release("/big.bin")
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", [file])
+                // The second worker went on exactly where the first one had said it was.
+                let later = origin.requests(for: "/big.bin").dropFirst(4).map(\.start)
+                #expect(later.reduce(0, +) - starts.reduce(0, +) == task.bytes.done)
+                #expect(origin.bytesSent("/big.bin") == sent + .mebibytes(6) - task.bytes.done)
+            }
+        }
+    }
+}

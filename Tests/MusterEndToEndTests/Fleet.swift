@@ -1,0 +1,218 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import MusterWorker
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Real coordinators and workers on a real database, with one sink that all workers share.
+///
+/// Whatever it started is killed when it ends. What its processes printed is shown when a test fails.
+actor Fleet {
+    /// A coordinator process.
+    struct Coordinator: Sendable {
+        /// The process.
+        let process: TestProcess
+        /// The port that it listens on.
+        let port: Int
+        /// Its base URL.
+        var url: String { "http://127.0.0.1:\(port)" }
+    }
+
+    /// The sink's directory.
+    nonisolated let sink: FilePath
+    /// A directory for manifests and the like.
+    nonisolated let scratch: FilePath
+    /// The database cluster.
+    nonisolated let postgres: TestPostgres
+    /// The connection string of the fleet's own database.
+    nonisolated let conninfo: String
+    private let database: String
+    private let directory: TemporaryDirectory
+    private let transport: CurlTransport
+    private let coordinatorOptions: [String]
+    private var processes: [(name: String, process: TestProcess)] = []
+    private(set) var coordinators: [Coordinator] = []
+
+    /// Runs a test with a fleet, which is taken down afterwards.
+    ///
+    /// - Parameters:
+    ///   - postgres: A cluster that the test may stop; nil takes the one that all tests share.
+    ///   - timeToLive: Of the workers' sessions.
+    ///   - options: Further options of `muster serve`.
+    static func run(
+        on postgres: TestPostgres? = nil,
+        coordinators: Int = 1,
+        timeToLive: String = "3s",
+        options: [String] = [],
+        _ body: (Fleet) async throws -> Void
+    ) async throws {
+        let cluster = if let postgres { postgres } else { try await TestPostgres.shared() }
+        let fleet = try await Fleet(
+            postgres: cluster,
+            options: ["--session-ttl", timeToLive, "--minimum-chunk", "1MiB"] + options
+        )
+        do {
+            try await fleet.migrate()
+            for _ in 0..<coordinators { try await fleet.startCoordinator() }
+            try await body(fleet)
+        } catch {
+            await fleet.printLogs()
+            await fleet.end()
+            throw error
+        }
+        await fleet.end()
+    }
+
+    private init(postgres: TestPostgres, options: [String]) async throws {
+        self.postgres = postgres
+        let made = try await postgres.makeDatabase()
+        database = made.name
+        conninfo = made.conninfo
+        directory = try TemporaryDirectory()
+        sink = directory.path.appending("sink")
+        scratch = directory.path.appending("scratch")
+        for path in [sink, scratch] {
+            try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
+        }
+        transport = try CurlTransport()
+        coordinatorOptions = options
+    }
+
+    /// A client of some coordinators; of all that were started, when none is named.
+    func client(of urls: [String]? = nil, token: String? = nil) -> MusterClient {
+        MusterClient(servers: urls ?? coordinators.map(\.url), token: token, send: transport.send)
+    }
+
+    /// The URLs of all coordinators, as `--server` takes them.
+    var servers: String { coordinators.map(\.url).joined(separator: ",") }
+
+    /// Starts a coordinator and waits until it listens; it gets a port of its own unless one is named.
+    @discardableResult
+    func startCoordinator(port: Int = 0) async throws -> Coordinator {
+        let process = try await TestProcess.muster(
+            ["serve", "--listen", "127.0.0.1:\(port)"] + coordinatorOptions,
+            environment: ["MUSTER_DATABASE": conninfo]
+        )
+        processes.append(("coordinator", process))
+        let line = try await process.waitForLine(containing: "listening on", in: .standardOutput)
+        guard let number = line.split(separator: ":").last.flatMap({ Int($0) }) else {
+            throw Unexpected("no port in \(line)")
+        }
+        let coordinator = Coordinator(process: process, port: number)
+        coordinators.removeAll { $0.port == number }
+        coordinators.append(coordinator)
+        return coordinator
+    }
+
+    /// Starts a worker and waits until a coordinator knows it.
+    ///
+    /// - Parameters:
+    ///   - sink: The directory of the sink `default`; nil is the one that all share.
+    ///   - prefix: A program with arguments that becomes the worker.
+    @discardableResult
+    func startWorker(
+        _ name: String,
+        slots: Int = 4,
+        sink: FilePath? = nil,
+        token: String? = nil,
+        prefix: [String] = []
+    ) async throws -> TestProcess {
+        let process = try await TestProcess.start(
+            "/usr/bin/env",
+            arguments: prefix + [
+                try TestProcess.musterExecutable().string, "work", "--server", servers, "--name", name,
+                "--slots", "\(slots)", "--sink", "default=\(sink ?? self.sink)",
+            ],
+            environment: ["MUSTER_WORKER_TOKEN": token]
+        )
+        processes.append((name, process))
+        try await process.waitForLine(containing: "Session opened", in: .standardError)
+        return process
+    }
+
+    /// Runs a command of `muster` to its end.
+    func muster(
+        _ arguments: [String],
+        expecting status: Int32? = 0,
+        environment: [String: String?] = [:],
+        input: TestProcess.Input = .none,
+        limit: Duration = .seconds(120)
+    ) async throws -> TestProcess {
+        var environment = environment
+        if !coordinators.isEmpty { environment["MUSTER_SERVER"] = .some(servers) }
+        let process = try await TestProcess.muster(arguments, environment: environment, input: input)
+        processes.append((arguments.prefix(2).joined(separator: " "), process))
+        let exit = try await process.waitForExit(limit: limit)
+        if let status, exit != .exited(status) { throw Unexpected("\(arguments.prefix(3)) ended as \(exit)") }
+        return process
+    }
+
+    /// Kills a process (SIGKILL) and waits for its end.
+    func kill(_ process: TestProcess) async throws {
+        try process.signal(SIGKILL)
+        try await process.waitForExit()
+    }
+
+    private func migrate() async throws {
+        let process = try await TestProcess.muster(["migrate"], environment: ["MUSTER_DATABASE": conninfo])
+        processes.append(("migrate", process))
+        guard try await process.waitForExit() == .exited(0) else { throw Unexpected("muster migrate failed") }
+    }
+
+    private func end() async {
+        for (_, process) in processes where process.exit == nil { try? await process.killTree() }
+        await transport.shutdown()
+        // A cluster that a test has left stopped goes with all of its databases.
+        try? await postgres.dropDatabase(database)
+    }
+
+    private func printLogs() {
+        for (name, process) in processes {
+            print("--- \(name) (pid \(process.processID), \(process.exit.map { "\($0)" } ?? "running"))")
+            print(process.standardOutput.suffix(2_000), process.standardError.suffix(6_000), separator: "\n")
+        }
+    }
+}
+
+/// Something is not as a test needs it to go on.
+struct Unexpected: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}
+
+/// Asks again and again until there is an answer: for what a process on the other side of HTTP gives no signal of.
+func eventually<Answer>(
+    _ what: String, limit: Duration = .seconds(60), isolation: isolated (any Actor)? = #isolation,
+    _ ask: () async throws -> Answer?
+) async throws -> Answer {
+    let deadline = ContinuousClock.now + limit
+    while true {
+        if let answer = try await ask() { return answer }
+        guard ContinuousClock.now < deadline else { throw Unexpected("waited \(limit) in vain for \(what)") }
+        try await Task.sleep(for: .milliseconds(50))
+    }
+}
+
+/// The same for a condition.
+func eventually(
+    _ what: String, limit: Duration = .seconds(60), isolation: isolated (any Actor)? = #isolation,
+    isTrue: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + limit
+    while try await !isTrue() {
+        guard ContinuousClock.now < deadline else { throw Unexpected("waited \(limit) in vain for \(what)") }
+        try await Task.sleep(for: .milliseconds(50))
+    }
+}

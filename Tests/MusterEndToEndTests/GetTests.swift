@@ -1,0 +1,136 @@
+import FoundationEssentials
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// `muster get`: one process tree that keeps its promise through its own death.
+    @Suite struct Get {
+        /// Three files, one of them done soon and two held half-way, and the command that fetches them.
+        private final class Scene: Sendable {
+            let origin: ScriptedOrigin
+            let files: [WantedFile]
+            let directory: TemporaryDirectory
+            static let held = Int64.kibibytes(512)
+            static let large = Int64.mebibytes(3)
+
+            init() async throws {
+                origin = try await ScriptedOrigin.start()
+                directory = try TemporaryDirectory()
+                files = [
+                    origin.serveFile("small.bin", size: .kibibytes(100), seed: 1),
+                    origin.serveFile("one.bin", size: Self.large, seed: 2),
+                    origin.serveFile("two.bin", size: Self.large, seed: 3),
+                ]
+            }
+
+            /// Where the files go.
+            var target: FilePath { directory.path.appending("files") }
+
+            /// Holds back the large files.
+            func hold() {
+                for file in files[1...] { origin.hold("/\(file.path)", afterBytes: Self.held) }
+            }
+
+            /// Lets them come.
+            func release() {
+                for file in files[1...] { origin.release("/\(file.path)") }
+            }
+
+            /// Starts the command.
+            func start() async throws -> TestProcess {
+                try await TestProcess.muster(
+                    ["get", "-d", target.string, "--slots", "16", "--minimum-chunk", "1MiB"] + files.map(\.url)
+                )
+            }
+
+            /// Waits until the small file is there and something of each large one has come; returns what was sent.
+            func waitUntilHalfWay() async throws {
+                try await eventually("the small file") {
+                    (try? FileDigest.sha256(target.appending("small.bin"))) == files[0].sha256
+                }
+                for file in files[1...] {
+                    // Chunks of 1 MiB: the first one, and what follows when the size is known.
+                    try await origin.waitUntil("/\(file.path)", bytesSent: 3 * Self.held)
+                }
+            }
+
+            /// What was sent of the large files.
+            var sent: Int64 { files[1...].reduce(0) { $0 + origin.bytesSent("/\($1.path)") } }
+
+            func check() throws {
+                for file in files {
+                    #expect(try FileDigest.sha256(target.appending(file.path)) == file.sha256, "\(file.path)")
+                }
+                let parts = target.appending(".muster").appending("parts").string
+                #expect(try FileManager.default.contentsOfDirectory(atPath: parts).isEmpty)
+            }
+        }
+
+        @Test func killedGetGoesOnWithWhatWasDurable() async throws {
+            let scene = try await Scene()
+            scene.hold()
+            let first = try await scene.start()
+            try await scene.waitUntilHalfWay()
+            // All of it is durable once the progress says so: six chunks of which half a MiB each has come.
+            let durable = 6 * Scene.held + .kibibytes(100)
+            let text = "\(ByteCount(bytes: durable))/\(ByteCount(bytes: 2 * Scene.large + .kibibytes(100)))"
+            try await first.waitForLine(containing: text, in: .standardOutput)
+            let before = scene.origin.requests
+            let tree = [first.processID] + ProcessTree.descendants(of: first.processID)
+            #expect(tree.count > 1)
+            try await first.killTree()
+            for process in tree { try await ProcessTree.waitForEnd(of: process) }
+            try await scene.origin.waitForOpenConnections(atMost: 0)
+            scene.release()
+
+            let second = try await scene.start()
+            #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")
+            try scene.check()
+            #expect(scene.origin.requests(for: "/small.bin").count == 1)
+            let later = scene.origin.requests.dropFirst(before.count)
+            for file in scene.files[1...] {
+                let starts = before.filter { $0.path == "/\(file.path)" }.map(\.start)
+                #expect(
+                    Set(later.filter { $0.path == "/\(file.path)" }.map(\.start)) == Set(starts.map { $0 + Scene.held })
+                )
+            }
+            #expect(scene.sent == 2 * Scene.large)
+
+            let count = scene.origin.requests.count
+            let third = try await scene.start()
+            #expect(try await third.waitForExit() == .exited(0))
+            #expect(third.standardOutput.contains("nothing to do"))
+            #expect(scene.origin.requests.count == count)
+        }
+
+        @Test func interruptedGetGoesOnWithAllThatHadCome() async throws {
+            let scene = try await Scene()
+            scene.hold()
+            let first = try await scene.start()
+            try await scene.waitUntilHalfWay()
+            let sent = scene.sent
+            try first.signal(SIGINT)
+            #expect(try await first.waitForExit() == .exited(130))
+            #expect(first.standardError.contains("run the same command again"))
+            try await scene.origin.waitForOpenConnections(atMost: 0)
+            scene.release()
+
+            let second = try await scene.start()
+            #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")
+            try scene.check()
+            #expect(scene.origin.requests(for: "/small.bin").count == 1)
+            // What was on its way when it ended may come twice; a graceful end leaves next to nothing.
+            #expect(scene.sent < 2 * Scene.large + sent)
+        }
+    }
+}

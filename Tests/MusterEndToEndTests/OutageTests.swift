@@ -1,0 +1,169 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// Coordinators and the database that go away under load (F3, F5, F20).
+    @Suite struct Outage {
+        /// A heap of files of which the largest have several chunks, and an origin that is slow enough for trouble.
+        private struct Load {
+            let origin: ScriptedOrigin
+            let files: [WantedFile]
+            let total: Int64
+
+            init(_ random: inout SeededGenerator) async throws {
+                origin = try await ScriptedOrigin.start()
+                let sizes = (0..<40).map { index in
+                    index % 8 == 0
+                        ? Int64.random(in: .mebibytes(1) ... .mebibytes(3), using: &random)
+                        : Int64.random(in: 0...Int64.kibibytes(200), using: &random)
+                }
+                total = sizes.reduce(0, +)
+                files = origin.serveFiles("f", sizes: sizes, seed: random.next())
+                origin.limitRate(bytesPerSecond: 512 << 10)
+            }
+
+            /// Everything that was sent, over all files.
+            var sent: Int64 { origin.requests.reduce(0) { $0 + $1.bodyBytesSent } }
+
+            /// Waits until a random share of all bytes was sent.
+            func waitForShare(from lower: Double, to upper: Double, _ random: inout SeededGenerator) async throws {
+                let bytes = Int64(Double(total) * Double.random(in: lower...upper, using: &random))
+                try await eventually("\(bytes) of \(total) bytes sent") { sent >= bytes }
+            }
+
+            /// Lets the rest come at full speed.
+            func hurry() { origin.limitRate(bytesPerSecond: nil) }
+        }
+
+        @Test func killedCoordinatorIsMissedByNobodyOnceItIsBack() async throws {
+            var random = SeededGenerator.forTest()
+            let load = try await Load(&random)
+            try await Fleet.run { fleet in
+                let coordinator = await fleet.coordinators[0]
+                for name in ["a", "b"] { try await fleet.startWorker(name) }
+                try await fleet.submit("g", load.files)
+                for part in [0.1, 0.4] {
+                    try await load.waitForShare(from: part, to: part + 0.2, &random)
+                    guard let current = await fleet.coordinators.first else { throw Unexpected("no coordinator") }
+                    try await fleet.kill(current.process)
+                    try await fleet.startCoordinator(port: coordinator.port)
+                }
+                load.hurry()
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", load.files)
+            }
+        }
+
+        @Test func oneCoordinatorOfTwoIsEnough() async throws {
+            var random = SeededGenerator.forTest()
+            let load = try await Load(&random)
+            try await Fleet.run(coordinators: 2) { fleet in
+                for name in ["a", "b"] { try await fleet.startWorker(name) }
+                try await fleet.submit("g", load.files)
+                let waiting = try await TestProcess.muster(["wait", "g", "--server", fleet.servers])
+                try await load.waitForShare(from: 0.1, to: 0.6, &random)
+                let victim = await fleet.coordinators[0]
+                try await fleet.kill(victim.process)
+                load.hurry()
+                #expect(try await waiting.waitForExit(limit: .seconds(120)) == .exited(0))
+                try await fleet.check("g", load.files)
+            }
+        }
+
+        @Test func databaseThatCrashesUnderLoadLosesNothing() async throws {
+            var random = SeededGenerator.forTest()
+            let load = try await Load(&random)
+            let postgres = try await TestPostgres.start(durability: .full)
+            try await Fleet.run(on: postgres) { fleet in
+                for name in ["a", "b"] { try await fleet.startWorker(name) }
+                try await fleet.submit("g", load.files)
+                for part in [0.1, 0.4] {
+                    try await load.waitForShare(from: part, to: part + 0.2, &random)
+                    try await postgres.restart(.immediate)
+                }
+                load.hurry()
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", load.files)
+            }
+        }
+
+        @Test func everythingKilledAtOnceGoesOnWhenItIsStartedAgain() async throws {
+            var random = SeededGenerator.forTest()
+            let load = try await Load(&random)
+            let postgres = try await TestPostgres.start(durability: .full)
+            try await Fleet.run(on: postgres) { fleet in
+                let coordinator = await fleet.coordinators[0]
+                var workers: [TestProcess] = []
+                for name in ["a", "b"] { workers.append(try await fleet.startWorker(name)) }
+                try await fleet.submit("g", load.files)
+                for (round, part) in [0.1, 0.5].enumerated() {
+                    try await load.waitForShare(from: part, to: part + 0.2, &random)
+                    guard let current = await fleet.coordinators.first, let server = await postgres.processID else {
+                        throw Unexpected("something is dead already")
+                    }
+                    let doomed = [current.process] + workers
+                    // Stopped first, so that none of them sees another one die.
+                    for process in doomed { try process.signal(SIGSTOP) }
+                    let backends = ProcessTree.descendants(of: server)
+                    for process in backends + [server] { _ = kill(process, SIGKILL) }
+                    for process in doomed { try await fleet.kill(process) }
+                    for process in backends + [server] { try await ProcessTree.waitForEnd(of: process) }
+
+                    await postgres.stop(.immediate)
+                    try await postgres.start()
+                    try await fleet.startCoordinator(port: coordinator.port)
+                    workers = []
+                    for name in ["a", "b"] { workers.append(try await fleet.startWorker("\(name)\(round)")) }
+                }
+                load.hurry()
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", load.files)
+            }
+        }
+
+        @Test func withoutDatabaseTheCoordinatorSaysSoAndWorkersGoOn() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let size = Int64.kibibytes(900)
+            let files = origin.serveFiles("f", sizes: [size, size, size])
+            for file in files { origin.hold("/\(file.path)", afterBytes: .kibibytes(100)) }
+            let postgres = try await TestPostgres.start()
+            try await Fleet.run(on: postgres, timeToLive: "60s") { fleet in
+                try await fleet.startWorker("a")
+                try await fleet.submit("g", files)
+                for file in files { try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100)) }
+                await postgres.stop(.immediate)
+
+                let answer = try PlainHTTP.get(port: await fleet.coordinators[0].port, path: "/v1/groups/g")
+                #expect(answer.status == 503)
+                #expect(answer.header("Retry-After").flatMap { Int($0) } ?? 0 > 0)
+                #expect(answer.body.contains("\"databaseUnavailable\""))
+                let status = try await fleet.muster(["status", "g"], expecting: 3)
+                #expect(status.standardError.contains("databaseUnavailable"))
+
+                // They come to their end while nobody can be told.
+                for file in files { origin.release("/\(file.path)") }
+                for file in files { try await origin.waitUntil("/\(file.path)", bytesSent: size) }
+                for file in files {
+                    try await eventually("\(file.path) in place") {
+                        (try? FileDigest.sha256(fleet.sink.appending(file.path))) == file.sha256
+                    }
+                }
+                try await postgres.start()
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", files)
+                for file in files { #expect(origin.requests(for: "/\(file.path)").count == 1) }
+            }
+        }
+    }
+}

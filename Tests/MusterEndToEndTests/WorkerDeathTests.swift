@@ -1,0 +1,145 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// A worker that dies, or seems to (F1, F2).
+    @Suite struct WorkerDeath {
+        /// Every response stops after so many bytes until it is released.
+        private static let held = Int64.kibibytes(512)
+
+        /// A worker holds a file of several chunks half-way, all of it durable; returns how many requests that took.
+        private func fetchHalf(
+            of file: WantedFile,
+            from origin: ScriptedOrigin,
+            in fleet: Fleet,
+            chunks: Int
+        ) async throws -> Int {
+            let path = "/\(file.path)"
+            origin.hold(path, afterBytes: Self.held)
+            try await fleet.submit("g", [file])
+            try await origin.waitForRequests(path, count: chunks)
+            try await fleet.waitUntilDurable(Self.held * Int64(chunks), of: file.path, in: "g")
+            return chunks
+        }
+
+        @Test func chunksOfAKilledWorkerAreFinishedByAnotherFromTheirDurableOffsets() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("big.bin", size: .mebibytes(6))
+            try await Fleet.run { fleet in
+                let first = try await fleet.startWorker("first")
+                // [0, 1 MiB) before the size is known; then the rest for four slots, in chunks of 2 MiB.
+                let before = try await fetchHalf(of: file, from: origin, in: fleet, chunks: 4)
+                try await fleet.startWorker("second")
+                try await fleet.kill(first)
+                for number in 0..<before {
+                    try await origin.waitForRequest { $0.number == number && $0.isFinished }
+                }
+                origin.release("/big.bin")
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", [file])
+
+                let requests = origin.requests(for: "/big.bin")
+                let starts = Set(requests[..<before].map(\.start))
+                #expect(starts == [0, .mebibytes(1), .mebibytes(3), .mebibytes(5)])
+                #expect(Set(requests[before...].map(\.start)) == Set(starts.map { $0 + Self.held }))
+                #expect(requests.count == 2 * before)
+                // I16: everything was durable, so that nothing was fetched twice.
+                #expect(origin.bytesSent("/big.bin") == .mebibytes(6))
+            }
+        }
+
+        @Test func workersKilledAtAnyMomentCostNoMoreThanWhatWasNotDurable() async throws {
+            var random = SeededGenerator.forTest()
+            let origin = try await ScriptedOrigin.start()
+            let size = Int64.mebibytes(4)
+            let files = origin.serveFiles("f", sizes: Array(repeating: size, count: 4), seed: random.next())
+            try await Fleet.run(timeToLive: "2s") { fleet in
+                origin.limitRate(bytesPerSecond: 512 << 10)
+                var worker = try await fleet.startWorker("w0")
+                try await fleet.submit("g", files)
+                var lost: Int64 = 0
+                for round in 1...2 {
+                    let durable = try await fleet.client().group("g").bytes.done
+                    let target = durable + Int64.random(in: .mebibytes(1) ... .mebibytes(4), using: &random)
+                    try await eventually("\(target) bytes sent") {
+                        files.reduce(0) { $0 + origin.bytesSent("/\($1.path)") } >= target + lost
+                    }
+                    try await fleet.kill(worker)
+                    try await origin.waitForOpenConnections(atMost: 0)
+                    let sent = files.reduce(0) { $0 + origin.bytesSent("/\($1.path)") }
+                    // What was sent and is not durable by now may be fetched again, and nothing else.
+                    lost = sent - (try await fleet.client().group("g").bytes.done)
+                    worker = try await fleet.startWorker("w\(round)")
+                }
+                origin.limitRate(bytesPerSecond: nil)
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", files)
+                let sent = files.reduce(0) { $0 + origin.bytesSent("/\($1.path)") }
+                #expect(sent <= size * Int64(files.count) + lost)
+            }
+        }
+
+        @Test(arguments: [Int64.kibibytes(768), .mebibytes(6)])
+        func sleeperThatWakesUpLateChangesNoFinishedFile(size: Int64) async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("late.bin", size: size)
+            try await Fleet.run(timeToLive: "2s") { fleet in
+                let sleeper = try await fleet.startWorker("sleeper")
+                let chunks = size > .mebibytes(1) ? 4 : 1
+                _ = try await fetchHalf(of: file, from: origin, in: fleet, chunks: chunks)
+                try sleeper.signal(SIGSTOP)
+                try await fleet.startWorker("second")
+                try await origin.waitForRequests("/late.bin", count: 2 * chunks)
+                // The rest reaches the sleeper's sockets too: it finds it there when it wakes up, and could write it.
+                origin.release("/late.bin")
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", [file])
+                let path = fleet.sink.appending(file.path)
+                let before = try FileIdentity(path)
+
+                try sleeper.signal(SIGCONT)
+                try await sleeper.waitForLine(containing: "The session is over", in: .standardError)
+                try await fleet.waitForWorkers(["sleeper", "second"])
+                #expect(try FileIdentity(path) == before)
+                try await fleet.check("g", [file])
+
+                // It is a good worker again.
+                let next = origin.serveFile("next.bin", size: .kibibytes(64), seed: 9)
+                try await fleet.submit("h", [next])
+                try await fleet.waitForEnd(of: "h")
+                try await fleet.check("h", [next])
+                #expect(try FileIdentity(path) == before)
+            }
+        }
+    }
+}
+
+/// What tells that a file is still the same, untouched.
+struct FileIdentity: Hashable {
+    private let inode: UInt64
+    private let size: Int64
+    private let seconds: Int
+    private let nanoseconds: Int
+
+    /// Of the file at a path.
+    init(_ path: FilePath) throws {
+        var status = stat()
+        guard lstat(path.string, &status) == 0 else { throw Errno(rawValue: errno) }
+        inode = UInt64(status.st_ino)
+        size = Int64(status.st_size)
+        seconds = Int(status.st_mtim.tv_sec)
+        nanoseconds = Int(status.st_mtim.tv_nsec)
+    }
+}

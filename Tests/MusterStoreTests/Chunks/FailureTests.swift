@@ -1,0 +1,232 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What becomes of a lease that could not be fulfilled, by the rule of its failure (I12).
+@Suite struct FailureTests {
+    @Test func retryTakesTheNextSourceAtOnceAndThenWaits() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.fail(first, .network)
+            try await fixture.check()
+            let second = try #require(try await worker.claim().first)
+            #expect(second.source == 1 && second.url == "http://b.test/t")
+            try await worker.fail(second, .httpStatus(503))
+            try await fixture.check()
+            // Every source has been tried: the backoff is 1 s × 2ⁿ⁻¹ × random after the n-th failure.
+            let wait: Double = try await fixture.value(
+                "SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks")
+            #expect(wait > -60 && wait <= 1)
+            #expect(try await worker.claim().isEmpty)
+            try await fixture.passBackoffs()
+            let third = try #require(try await worker.claim().first)
+            #expect(third.source == 0)
+            try await worker.fail(third, .timeout)
+            try await fixture.check()
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .timeout && task.attempts == 3)
+        }
+    }
+
+    @Test func progressClearsTheRecord() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 100)])
+            var worker = try await fixture.makeWorker()
+            for step in 1...6 {
+                let lease = try #require(try await worker.claim().first)
+                try await worker.fail(lease, .network, at: Int64(step * 10), random: 0)
+                try await fixture.check()
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .queued && task.bytesDone == 60 && task.attempts == 6)
+        }
+    }
+
+    @Test func progressOfAStreamClearsNothing() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for _ in 1...3 {
+                let lease = try #require(try await worker.claim().first)
+                try await worker.learn(lease, size: nil, isSplittable: false)
+                try await worker.fail(lease, .network, at: 50, random: 0)
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.group("g").state == .failed)
+        }
+    }
+
+    @Test func sourceThatWillNotDoIsLeftForGood() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b", "c"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for source in 0..<3 as Range<Int32> {
+                let lease = try #require(try await worker.claim().first)
+                #expect(lease.source == source)
+                try await worker.fail(lease, .notFound)
+                try await fixture.check()
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .notFound)
+            #expect(try await fixture.store.group("g").state == .failed)
+            // A retry begins with all sources again.
+            _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            #expect(try await worker.claim().count == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func changedContentRaisesTheVersionUntilItIsTooMuch() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for version in 1...3 as ClosedRange<Int32> {
+                let leases = try await worker.claim(5)
+                let lease = try #require(leases.first)
+                #expect(lease.version == version && lease.resume.offset == 0 && lease.representation.etag == nil)
+                try await worker.learn(lease, size: 250)
+                let other = try #require(try await worker.claim().first)
+                try await worker.progress(other, to: other.start + 10)
+                try await worker.done(lease)
+                try await fixture.check()
+                try await worker.fail(other, .changed)
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+            let types = try await fixture.values("SELECT type FROM events ORDER BY serial", as: String.self)
+            #expect(
+                types == Array(repeating: "dev.muster.task.changed.v1", count: 3)
+                    + ["dev.muster.task.failed.v1", "dev.muster.group.failed.v1"])
+            let group = try await fixture.store.group("g")
+            #expect(group.bytesDone == 0 && group.unknownTasks == 1)
+        }
+    }
+
+    @Test func wrongDigestStartsOverFromFinalizing() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 150)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 150)
+            try await worker.done(lease)
+            try await worker.done(try #require(try await worker.claim().first))
+            let finalize = try #require(try await worker.claim().first)
+            try await worker.fail(finalize, .digestMismatch)
+            try await fixture.check()
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .queued && task.version == 2 && task.bytesDone == 0)
+            try await worker.finishEverything()
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    @Test func giveUpKeepsTheBytesForARetry() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 90)
+            try await worker.fail(lease, .storage, at: 30)
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").state == .failed)
+            #expect(try await worker.claim().isEmpty)
+            _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            #expect(try await worker.claim().first?.resume.offset == 30)
+            try await fixture.check()
+        }
+    }
+
+    @Test func fullStorageGivesTheChunkBackUntouched() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)])
+            var worker = try await fixture.makeWorker()
+            for _ in 0..<5 {
+                let lease = try #require(try await worker.claim().first)
+                try await worker.fail(lease, .storageFull)
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.task("t", of: "g").attempts == 0)
+        }
+    }
+
+    @Test func originThatSaysWhenIsLeftAlone() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3) + [Wanted("other", origins: ["b"])])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.fail(lease, .httpStatus(429), retryAfter: 1_000_000)
+            try await fixture.check()
+            try await fixture.passBackoffs()
+            #expect(try await worker.claim(9).map(\.path) == ["other"])
+            let paused = try await fixture.store.origins().filter { $0.pausedUntil != nil }
+            #expect(paused.map(\.key) == ["http://a.test:80"])
+            let seconds: Double = try await fixture.value(
+                """
+                SELECT max(extract(epoch FROM not_before - statement_timestamp()))::double precision FROM origins
+                WHERE not_before IS NOT NULL
+                """)
+            #expect(seconds <= 3600 * 1.1)
+            try await fixture.run("UPDATE origins SET not_before = '-infinity'")
+            #expect(try await worker.claim(9).count == 3)
+        }
+    }
+
+    @Test func finalizingFailsInTheEndWhateverTheRule() async throws {
+        for kind in [FailureKind.network, .sizeMismatch, .tls] {
+            try await StoreFixture.run { fixture in
+                try await fixture.makeGroup("g", [Wanted("t", size: 90, origins: ["a", "b"])], isSealed: true)
+                var worker = try await fixture.makeWorker()
+                let lease = try #require(try await worker.claim().first)
+                try await worker.learn(lease, size: 90)
+                try await worker.done(lease)
+                var tries = 0
+                while let finalize = try await worker.claim().first, tries < 10 {
+                    tries += 1
+                    try await worker.fail(finalize, kind)
+                    try await fixture.check()
+                    try await fixture.passBackoffs()
+                }
+                #expect(tries <= 3)
+                #expect(try await fixture.store.group("g").state == .failed)
+            }
+        }
+    }
+
+    @Test func purgeIsTriedUntilItWorks() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            _ = try await worker.claim()
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            for _ in 0..<10 {
+                let purge = try #require(try await worker.claim().first)
+                try await worker.fail(purge, .storage)
+                try await fixture.check()
+                #expect(try await worker.claim().isEmpty)
+                try await fixture.passBackoffs()
+            }
+        }
+    }
+
+    @Test func restartMakesAStreamOfIt() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: 250)
+            try await worker.restart(first)
+            try await fixture.check()
+            let second = try #require(try await worker.claim().first)
+            #expect(second.isStream && second.version == 2 && second.end == nil && second.start == 0)
+            try await worker.restart(second)
+            let third = try #require(try await worker.claim().first)
+            try await worker.restart(third)
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").state == .failed)
+        }
+    }
+}

@@ -1,0 +1,208 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What reports make of chunks and tasks.
+@Suite struct ReportTests {
+    @Test func plannedTaskGoesFromLeaseToFile() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            #expect(try await worker.progress(first, to: 40))
+            #expect(try await worker.learn(first, size: 250))
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").bytesTotal == 250)
+            let rest = try await worker.claim(10)
+            #expect(rest.map(\.start) == [100, 200] && rest.map(\.end) == [200, 250])
+            #expect(rest.allSatisfy { $0.isPlanned && $0.representation.size == 250 })
+            // Learned twice is learned once.
+            #expect(try await worker.learn(first, size: 999))
+            for lease in rest + [first] {
+                #expect(try await fixture.store.task("t", of: "g").state == .active)
+                try await worker.done(lease)
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .finalizing)
+            let finalize = try #require(try await worker.claim().first)
+            #expect(finalize.chunks.map(\.range.start) == [0, 100, 200] && finalize.end == 250)
+            try await worker.finish(finalize, size: 250)
+            try await fixture.check()
+            let group = try await fixture.store.group("g")
+            #expect(group.state == .succeeded && group.bytesDone == 250 && group.tasks[.succeeded] == 1)
+            #expect(try await fixture.value("SELECT count(*) FROM done_chunks") == Int64(0))
+        }
+    }
+
+    @Test func smallFileIsFinishedInOneLease() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("empty", size: 0)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for lease in try await worker.claim(2) {
+                try await worker.finish(lease, size: lease.path == "t" ? 33 : 0)
+                try await fixture.check()
+            }
+            let group = try await fixture.store.group("g")
+            #expect(group.state == .succeeded && group.bytesDone == 33 && group.bytesTotal == 33 && group.unknownTasks == 0)
+        }
+    }
+
+    @Test func reportUnderAnOldEpochChangesNothing() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 80)], isSealed: true)
+            var first = try await fixture.makeWorker("first")
+            let old = try #require(try await first.claim().first)
+            try await first.learn(old, size: 80)
+            try await first.progress(old, to: 10)
+            try await fixture.expire(first.session)
+            var second = try await fixture.makeWorker("second")
+            let new = try #require(try await second.claim().first)
+            #expect(new.name.chunk == old.name.chunk && new.name.epoch > old.name.epoch)
+
+            let before = try await StoreText.lines(fixture)
+            // By the session that is over, and by one that never had it.
+            for worker in [first, second] {
+                #expect(try await worker.progress(old, to: 50) == false)
+                #expect(try await worker.learn(old, size: 70) == false)
+                try await worker.done(old)
+                try await worker.finish(old, size: 80)
+                try await worker.release(old, at: 60)
+                try await worker.fail(old, .storage)
+                try await worker.restart(old)
+            }
+            // Under the right epoch, but by another session.
+            #expect(try await first.progress(new, to: 50) == false)
+            try await first.done(new)
+            try await first.finish(new, size: 80)
+            #expect(try await StoreText.lines(fixture) == before)
+            try await fixture.check()
+        }
+    }
+
+    @Test func repeatedReportsHaveOneEffect() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            let reports: [(GrantedLease) async throws -> Void] = [
+                { try await worker.done($0) }, { try await worker.finish($0, size: 80) },
+                { try await worker.release($0, at: 20) }, { try await worker.fail($0, .notFound) },
+            ]
+            for (lease, report) in zip(leases, reports) {
+                try await worker.learn(lease, size: 80)
+                try await worker.progress(lease, to: 10)
+                try await report(lease)
+                let before = try await StoreText.lines(fixture)
+                try await report(lease)
+                #expect(try await StoreText.lines(fixture) == before)
+                try await fixture.check()
+            }
+        }
+    }
+
+    @Test func durableOffsetNeverDecreases() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            #expect(try await worker.progress(lease, to: 50, crc: 5))
+            #expect(try await worker.progress(lease, to: 20, crc: 2))
+            #expect(try await worker.progress(lease, to: 91) == false, "beyond the chunk's end")
+            try await fixture.check()
+            try await worker.release(lease, at: 30)
+            let next = try #require(try await worker.claim().first)
+            #expect(next.resume == DurablePrefix(offset: 50, crc: 5))
+            #expect(try await fixture.store.group("g").bytesDone == 50)
+            try await fixture.check()
+        }
+    }
+
+    @Test func twoReportsAboutOneLeaseInOneBatchAreBothHeld() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            let reports = [30, 70, 50].map { offset in
+                LeaseReport.Progress(
+                    session: worker.session, lease: lease.name, durable: DurablePrefix(offset: offset, crc: UInt32(offset)))
+            }
+            #expect(try await fixture.store.report(progress: reports).isEmpty)
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").bytesDone == 70)
+            try await worker.release(lease)
+            #expect(try await worker.claim().first?.resume == DurablePrefix(offset: 70, crc: 70))
+        }
+    }
+
+    @Test(arguments: [1, 99, 100, 101, 200, 201, 1_000])
+    func learnedPlanTilesTheFile(size: Int64) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: size)
+            try await fixture.check()
+            let chunks: Int32 = try await fixture.value("SELECT chunks_left FROM tasks")
+            #expect(Int64(chunks) == 1 + max(0, size - 1) / 100)
+        }
+    }
+
+    @Test func streamOfUnknownSizeEndsWithItsFile() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("expected", size: 700)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for lease in try await worker.claim(2) {
+                try await worker.learn(lease, size: nil, isSplittable: false)
+                try await fixture.check()
+                #expect(try await worker.progress(lease, to: 600))
+                try await fixture.check()
+                // A chunk without an end can't be done.
+                try await worker.done(lease)
+                #expect(try await fixture.store.task(lease.path, of: "g").state == .active)
+                try await worker.finish(lease, size: 700)
+                try await fixture.check()
+            }
+            let group = try await fixture.store.group("g")
+            #expect(group.state == .succeeded && group.bytesDone == 1_400 && group.unknownTasks == 0)
+        }
+    }
+
+    @Test func fileIsNotFinishedByALeaseOnPartOfIt() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 250)
+            try await worker.finish(lease, size: 250)
+            try await fixture.check()
+            #expect(try await fixture.store.task("t", of: "g").state == .active)
+        }
+    }
+
+    @Test func batchesMixSessionsAndGroups() async throws {
+        try await StoreFixture.run { fixture in
+            for name in ["g1", "g2", "g3"] {
+                try await fixture.makeGroup(name, Wanted.many(3, "\(name)-", size: 60), isSealed: true)
+            }
+            var one = try await fixture.makeWorker("one")
+            var two = try await fixture.makeWorker("two")
+            let leases = try await one.claim(5) + two.claim(4)
+            #expect(leases.count == 9)
+            let owners = [one, two].map(\.session)
+            try await fixture.store.report(
+                finished: leases.prefix(6).map {
+                    .init(session: $0.session, lease: $0.name, size: 60, digests: "{}", representation: nil, effectiveURL: nil)
+                })
+            #expect(Set(leases.map(\.session)) == Set(owners))
+            try await fixture.check()
+            for worker in [one, two] {
+                for lease in leases.dropFirst(6) where lease.session == worker.session {
+                    try await worker.finish(lease, size: 60)
+                }
+            }
+            try await fixture.check()
+            for name in ["g1", "g2", "g3"] { #expect(try await fixture.store.group(name).state == .succeeded) }
+        }
+    }
+}

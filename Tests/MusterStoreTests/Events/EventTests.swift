@@ -1,0 +1,75 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+import Testing
+
+/// The log (I9).
+@Suite struct EventTests {
+    @Test func positionsComeWithSequencing() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", isSealed: true)
+            #expect(try await fixture.store.events(after: 0, limit: 10, group: nil).events.isEmpty)
+            #expect(try await fixture.store.sequenceEvents() == 1)
+            #expect(try await fixture.store.sequenceEvents() == 0)
+            try await fixture.check()
+            let (events, next) = try await fixture.store.events(after: 0, limit: 10, group: "g")
+            #expect(events.map(\.position) == [1] && next == 1)
+            #expect(events.first?.type == "dev.muster.group.succeeded.v1" && events.first?.subject == "groups/g")
+            // The same bytes whenever it is read.
+            #expect(try await fixture.store.events(after: 0, limit: 10, group: nil).events.map(\.data) == events.map(\.data))
+            let filtered = try await fixture.store.events(after: 0, limit: 10, group: "none")
+            #expect(filtered.events.isEmpty && filtered.next == 1)
+        }
+    }
+
+    @Test func readerMissesNothingWhileManyWrite() async throws {
+        try await StoreFixture.run(connections: 12) { fixture in
+            let writers = 8
+            let each = 25
+            let running = Observed(writers)
+            let seen = try await withThrowingTaskGroup(of: [EventRecord].self) { group in
+                for writer in 0..<writers {
+                    group.addTask {
+                        for number in 0..<each {
+                            try await fixture.makeGroup("g\(writer)-\(number)", isSealed: true)
+                        }
+                        running.update { $0 -= 1 }
+                        return []
+                    }
+                }
+                for _ in 0..<2 {
+                    group.addTask {
+                        while running.value > 0 { _ = try await fixture.store.sequenceEvents(limit: 7) }
+                        while try await fixture.store.sequenceEvents(limit: 7) > 0 {}
+                        return []
+                    }
+                }
+                group.addTask {
+                    var seen: [EventRecord] = []
+                    while seen.count < writers * each {
+                        let (events, next) = try await fixture.store.events(after: Int64(seen.count), limit: 10, group: nil)
+                        seen += events
+                        try #require(next == Int64(seen.count))
+                    }
+                    return seen
+                }
+                return try await group.reduce(into: []) { $0 += $1 }
+            }
+            #expect(seen.map(\.position) == (1...Int64(writers * each)).map(\.self))
+            #expect(Set(seen.map(\.id)).count == writers * each)
+            try await fixture.check()
+        }
+    }
+
+    @Test func eventIsWrittenWithWhatItIsAbout() async throws {
+        try await StoreFixture.run { fixture in
+            // An addition that is refused takes the whole transaction back, its events too.
+            await #expect(throws: Store.Refusal.self) {
+                try await fixture.makeGroup("g", [Wanted("a", path: "p"), Wanted("b", path: "p")], isSealed: true)
+            }
+            #expect(try await fixture.value("SELECT count(*) FROM events") == Int64(0))
+            try await fixture.check()
+        }
+    }
+}

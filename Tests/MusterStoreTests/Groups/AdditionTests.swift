@@ -1,0 +1,119 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// How tasks come in.
+@Suite struct AdditionTests {
+    @Test func existingKeysChangeNothing() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, size: 90))
+            let before = try await StoreText.lines(fixture)
+            #expect(try await fixture.add(Wanted.many(2, size: 55), to: "g") == Addition(added: 0, existing: 2))
+            #expect(try await StoreText.lines(fixture) == before)
+            #expect(try await fixture.add(Wanted.many(3, size: 90), to: "g") == Addition(added: 1, existing: 2))
+            try await fixture.check()
+            _ = try await fixture.store.seal("g")
+            // What is known is welcome in a sealed group too.
+            #expect(try await fixture.add(Wanted.many(3), to: "g") == Addition(added: 0, existing: 3))
+            try await fixture.check()
+        }
+    }
+
+    @Test func duplicatesAreNamedByLine() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            // The same twice is the same once.
+            #expect(try await fixture.add([Wanted("a"), Wanted("a")], to: "g") == Addition(added: 1, existing: 0))
+            await #expect(throws: Store.Refusal.duplicateKey("b", line: 3, other: 1)) {
+                try await fixture.add([Wanted("b"), Wanted("c"), Wanted("b", path: "elsewhere")], to: "g")
+            }
+            await #expect(throws: Store.Refusal.duplicateKey("b", line: 2, other: 1)) {
+                try await fixture.add([Wanted("b"), Wanted("b", origins: ["z"])], to: "g")
+            }
+            await #expect(throws: Store.Refusal.duplicatePath("p", line: 3, other: 2)) {
+                try await fixture.add([Wanted("c"), Wanted("d", path: "p"), Wanted("e", path: "p")], to: "g")
+            }
+            try await fixture.check()
+            #expect(try await fixture.store.tasks(of: "g", state: nil, after: nil, limit: 9).map(\.key) == ["a"])
+        }
+    }
+
+    @Test func sealedAndFinishedGroupsRefuseNewKeys() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("a")], isSealed: true)
+            await #expect(throws: Store.Refusal.groupSealed(newKey: "b", line: 2)) {
+                try await fixture.add([Wanted("a"), Wanted("b")], to: "g")
+            }
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            await #expect(throws: Store.Refusal.groupFinished(newKey: "b", line: 1)) {
+                try await fixture.add([Wanted("b")], to: "g")
+            }
+            await #expect(throws: Store.Refusal.noSuchGroup("h")) { try await fixture.add([Wanted("b")], to: "h") }
+            try await fixture.check()
+        }
+    }
+
+    @Test func destinationOfALiveTaskIsTaken() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("a", size: 5, path: "file")])
+            try await fixture.makeGroup("other", [Wanted("a", path: "file")], sink: "other")
+            try await fixture.makeGroup("h")
+            await #expect(throws: Store.Refusal.destinationTaken("file", line: 2)) {
+                try await fixture.add([Wanted("x"), Wanted("y", path: "file")], to: "h")
+            }
+            try await fixture.check()
+            var worker = try await fixture.makeWorker()
+            try await worker.finishEverything()
+            #expect(try await fixture.add([Wanted("y", path: "file")], to: "h").added == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func creationIsRepeatedByItsKey() async throws {
+        try await StoreFixture.run { fixture in
+            func create(_ key: String?, _ tasks: [Wanted]) async throws -> GroupRecord {
+                try await fixture.store.createGroup(
+                    GroupCreation(
+                        name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: "{\"a\": 1}",
+                        isSealed: true, creationKey: key), upload: try await fixture.stage(tasks))
+            }
+            let first = try await create("key", Wanted.many(2))
+            #expect(first.state == .sealed && first.tasks[.queued] == 2)
+            #expect(try await create("key", Wanted.many(2)).id == first.id)
+            await #expect(throws: Store.Refusal.groupExists("g")) { _ = try await create("other", []) }
+            await #expect(throws: Store.Refusal.groupExists("g")) { _ = try await create(nil, []) }
+            try await fixture.check()
+        }
+    }
+
+    @Test func refusedCreationLeavesNothing() async throws {
+        try await StoreFixture.run { fixture in
+            await #expect(throws: Store.Refusal.duplicatePath("p", line: 2, other: 1)) {
+                try await fixture.makeGroup("g", [Wanted("a", path: "p"), Wanted("b", path: "p")])
+            }
+            let groups = try await fixture.store.groups(state: nil, after: nil, limit: 9)
+            #expect(groups.isEmpty)
+        }
+    }
+
+    @Test func additionsAtOnceAddEveryKeyOnce() async throws {
+        try await StoreFixture.run(connections: 8) { fixture in
+            try await fixture.makeGroup("g")
+            let added = try await withThrowingTaskGroup(of: Int64.self) { group in
+                for number in 0..<8 {
+                    group.addTask {
+                        let tasks = (0..<40).map { Wanted("t\($0 + number * 5)", origins: ["o\($0 % 5)", "o\($0 % 3)"]) }
+                        return try await fixture.add(number % 2 == 0 ? tasks : tasks.reversed(), to: "g").added
+                    }
+                }
+                return try await group.reduce(0, +)
+            }
+            #expect(added == 75)
+            try await fixture.check()
+            let pages = try await fixture.store.tasks(of: "g", state: .queued, after: nil, limit: 50)
+            let rest = try await fixture.store.tasks(of: "g", state: nil, after: pages.last?.id, limit: 50)
+            #expect(pages.count == 50 && rest.count == 25)
+        }
+    }
+}

@@ -1,0 +1,211 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What people ask of groups and tasks.
+@Suite struct VerbTests {
+    @Test func pauseKeepsTheBytesAndFencesWhoMayStillWrite() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3, size: 90), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.progress(lease, to: 40)
+            for _ in 0..<2 {
+                let group = try await fixture.store.apply(.pause, to: "g", keys: nil)
+                #expect(group.tasks[.paused] == 3 && group.bytesDone == 40)
+                try await fixture.check()
+            }
+            #expect(try await worker.claim(9).isEmpty)
+            #expect(try await worker.progress(lease, to: 60) == false)
+            for _ in 0..<2 {
+                let group = try await fixture.store.apply(.resume, to: "g", keys: nil)
+                #expect(group.tasks[.queued] == 3)
+                try await fixture.check()
+            }
+            let leases = try await worker.claim(9)
+            #expect(leases.map(\.resume.offset).sorted() == [0, 0, 40])
+            #expect(leases.filter(\.isFenced).map(\.resume.offset) == [40])
+        }
+    }
+
+    @Test func keysChooseTasks() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            #expect(try await fixture.store.apply(.pause, to: "g", keys: ["t1", "t2"]).tasks[.paused] == 2)
+            try await fixture.check()
+            #expect(try await fixture.store.apply(.resume, to: "g", keys: ["t2"]).tasks[.paused] == 1)
+            #expect(try await fixture.store.apply(.cancel, to: "g", keys: ["t1", "t3"]).tasks[.cancelled] == 2)
+            try await fixture.check()
+            await #expect(throws: Store.Refusal.noSuchTask("x")) {
+                try await fixture.store.apply(.pause, to: "g", keys: ["t2", "x"])
+            }
+            await #expect(throws: Store.Refusal.noSuchGroup("h")) {
+                try await fixture.store.apply(.pause, to: "h", keys: nil)
+            }
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(9).map(\.path).sorted() == ["t2", "t4"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func pausedGroupTakesTasksAndKeepsThemPaused() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            _ = try await fixture.add(Wanted.many(2), to: "g")
+            #expect(try await fixture.store.group("g").tasks[.paused] == 2)
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(9).isEmpty)
+            _ = try await fixture.store.apply(.resume, to: "g", keys: ["t1"])
+            try await fixture.check()
+            #expect(try await worker.claim(9).map(\.path) == ["t1"])
+        }
+    }
+
+    @Test func cancelEndsTheGroupAndHasPartsDeleted() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3, size: 90))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            try await worker.finish(leases[0], size: 90)
+            try await worker.progress(leases[1], to: 30)
+            for _ in 0..<2 {
+                let group = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+                #expect(group.state == .cancelled && group.tasks[.cancelled] == 2 && group.tasks[.succeeded] == 1)
+                #expect(group.bytesDone == 90 && group.bytesTotal == 90)
+                try await fixture.check()
+            }
+            #expect(try await worker.progress(leases[1], to: 50) == false)
+            // Of three tasks one never began and one has finished.
+            let left = try await worker.claim(9)
+            #expect(left.map(\.kind) == [.purge] && left.map(\.task) == [leases[1].task])
+            await #expect(throws: Store.Refusal.groupFinished(newKey: "new", line: 1)) {
+                try await fixture.add([Wanted("new")], to: "g")
+            }
+        }
+    }
+
+    @Test func retryOpensTheNextGeneration() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for generation in 1...3 as ClosedRange<Int32> {
+                for lease in try await worker.claim(2) {
+                    if lease.path == "t1" { try await worker.fail(lease, .storage) } else { try await worker.finish(lease, size: 90) }
+                }
+                let failed = try await fixture.store.group("g")
+                #expect(failed.state == .failed && failed.generation == generation && failed.finishedAt != nil)
+                try await fixture.check()
+                let again = try await fixture.store.apply(.retry, to: "g", keys: ["t1"])
+                #expect(again.state == .sealed && again.generation == generation + 1 && again.finishedAt == nil)
+                // There is nothing failed any more.
+                #expect(try await fixture.store.apply(.retry, to: "g", keys: nil).generation == generation + 1)
+                try await fixture.check()
+            }
+            try await worker.finishEverything()
+            #expect(try await fixture.store.group("g").state == .succeeded)
+            try await fixture.check()
+        }
+    }
+
+    @Test func retryIsRefusedWhileAnotherTaskHasTheDestination() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", path: "file")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            try await worker.fail(try #require(try await worker.claim().first), .storage)
+            try await fixture.makeGroup("h", [Wanted("u", path: "file")])
+            await #expect(throws: Store.Refusal.destinationTaken("g", line: nil)) {
+                try await fixture.store.apply(.retry, to: "g", keys: nil)
+            }
+            try await fixture.check()
+        }
+    }
+
+    @Test func removeForgetsAndDeletesOnRequest() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3, size: 90), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(3)
+            try await worker.finish(leases[0], size: 90)
+            try await fixture.store.remove("g", keys: ["t1"], deletingFiles: true)
+            try await fixture.check()
+            let purge = try #require(try await worker.claim().first)
+            #expect(purge.kind == .purge && purge.path == "t1" && purge.representation.size == 90)
+            try await worker.done(purge)
+            try await fixture.store.remove("g", keys: ["t2", "t3"], deletingFiles: false)
+            try await fixture.check()
+            let group = try await fixture.store.group("g")
+            #expect(group.state == .succeeded && group.tasks.values.reduce(0, +) == 0 && group.bytesTotal == 0)
+            #expect(try await worker.claim(9).map(\.path) == ["", ""])
+            try await fixture.store.remove("g", keys: nil, deletingFiles: true)
+            await #expect(throws: Store.Refusal.noSuchGroup("g")) {
+                try await fixture.store.remove("g", keys: nil, deletingFiles: true)
+            }
+            try await fixture.check()
+            let types = try await fixture.values("SELECT type FROM events ORDER BY serial", as: String.self)
+            #expect(types.last == "dev.muster.group.removed.v1")
+        }
+    }
+
+    @Test func removingAtOnceHasOneEffect() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(50))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        do {
+                            try await fixture.store.remove("g", keys: nil, deletingFiles: false)
+                        } catch Store.Refusal.noSuchGroup {
+                            // Another one was first.
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            try await fixture.check()
+            #expect(try await fixture.value("SELECT count(*) FROM events") == Int64(1))
+        }
+    }
+
+    @Test func emptyGroupCompletesWhenItIsSealed() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            #expect(try await fixture.store.group("g").state == .open)
+            for _ in 0..<2 {
+                let group = try await fixture.store.seal("g")
+                #expect(group.state == .succeeded && group.generation == 1)
+                try await fixture.check()
+            }
+            #expect(try await fixture.makeGroup("sealed", isSealed: true).state == .succeeded)
+            try await fixture.check()
+        }
+    }
+
+    @Test func openGroupNeverCompletes() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, size: 90))
+            var worker = try await fixture.makeWorker()
+            try await worker.finishEverything()
+            #expect(try await fixture.store.group("g").state == .open)
+            #expect(try await fixture.store.seal("g").state == .succeeded)
+            try await fixture.check()
+        }
+    }
+
+    @Test func pausedGroupFinishesWhatIsBeingPutInPlace() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 90)
+            try await worker.done(lease)
+            let finalize = try #require(try await worker.claim().first)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            try await fixture.check()
+            try await worker.finish(finalize, size: 90)
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+}

@@ -1,0 +1,183 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// How lost work comes back.
+@Suite struct ReturnTests {
+    @Test func workOfAnExpiredSessionGoesOnElsewhere() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var first = try await fixture.makeWorker("first")
+            let lease = try #require(try await first.claim().first)
+            try await first.learn(lease, size: 90)
+            try await first.progress(lease, to: 40, crc: 4)
+            let swept = try await fixture.expire(first.session)
+            #expect(swept.sessions == 1 && swept.leases == 1)
+            try await fixture.check()
+            #expect(try await first.sync() == nil)
+            #expect(try await first.progress(lease, to: 60) == false)
+            var second = try await fixture.makeWorker("second")
+            let next = try #require(try await second.claim().first)
+            #expect(next.resume == DurablePrefix(offset: 40, crc: 4) && next.isFenced && next.version == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func lostAnswersAreRepairedWithoutSuspicion() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            // The answer is still under way: its sync is not settled.
+            let early = try #require(try await worker.sync(settled: 0))
+            #expect(early.repaired == 0)
+            let renewed = try #require(try await worker.sync(settled: 1, held: [leases[0].name]))
+            #expect(renewed.repaired == 1 && renewed.lost.isEmpty && renewed.isNewest)
+            try await fixture.check()
+            let again = try await worker.claim(3)
+            #expect(again.count == 2 && again.allSatisfy { !$0.isFenced })
+            let third = try #require(try await worker.sync(held: leases.map(\.name)))
+            #expect(third.lost == [leases[1].name])
+            #expect(try await fixture.value("SELECT coalesce(max(deaths), 0) FROM leases") == Int32(0))
+            try await fixture.check()
+        }
+    }
+
+    @Test func lateSyncNeitherRenewsNorRepairs() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var worker = try await fixture.makeWorker()
+            _ = try await worker.claim(2)
+            try await worker.sync()
+            let late = try #require(
+                try await fixture.store.renew(
+                    SessionRenewal(
+                        session: worker.session, sequence: 1, parkedSinks: ["sink"], sinkStatus: "[]", receivedBytes: 0),
+                    settled: 1, held: [], timeToLive: .seconds(1)))
+            #expect(!late.isNewest && late.repaired == 0)
+            #expect(try await fixture.value("SELECT cardinality(parked) FROM sessions") == Int32(0))
+            try await fixture.check()
+        }
+    }
+
+    @Test func chunkThatKillsItsWorkersIsPoison() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            for death in 1...5 {
+                #expect(try await fixture.store.task("t", of: "g").state == .queued)
+                var worker = try await fixture.makeWorker("w\(death)")
+                #expect(try await worker.claim().count == 1)
+                try await fixture.expire(worker.session)
+                try await fixture.check()
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .poison)
+            #expect(try await fixture.store.group("g").state == .failed)
+            _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            var last = try await fixture.makeWorker()
+            try await last.finishEverything()
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    @Test func deathsWithProgressAreNoPoison() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            for death in 1...8 {
+                var worker = try await fixture.makeWorker("w\(death)")
+                let lease = try #require(try await worker.claim().first)
+                try await worker.progress(lease, to: Int64(death * 10))
+                try await fixture.expire(worker.session)
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .queued)
+        }
+    }
+
+    @Test func streamStartsOverWithTheNextVersion() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("expected", size: 500)], isSealed: true)
+            var first = try await fixture.makeWorker("first")
+            for lease in try await first.claim(2) {
+                try await first.learn(lease, size: nil, isSplittable: false)
+                try await first.progress(lease, to: 70)
+            }
+            try await fixture.check()
+            try await fixture.expire(first.session)
+            try await fixture.check()
+            var second = try await fixture.makeWorker("second")
+            for lease in try await second.claim(2) {
+                #expect(lease.version == 2 && lease.resume.offset == 0 && lease.isStream && !lease.isPlanned)
+                #expect(!lease.isFenced)
+            }
+            let group = try await fixture.store.group("g")
+            #expect(group.bytesDone == 0 && group.bytesTotal == 500 && group.unknownTasks == 1)
+        }
+    }
+
+    @Test func streamWithoutAByteKeepsItsVersion() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: nil, isSplittable: false)
+            try await worker.release(lease)
+            try await fixture.check()
+            #expect(try await worker.claim().first?.version == 1)
+        }
+    }
+
+    @Test func leaseWithoutProgressIsTakenBack() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            #expect(try await fixture.store.sweepStalled(stall: .seconds(3600)) == 0)
+            try await fixture.run(
+                "UPDATE leases SET progress_at = '-infinity' WHERE chunk_id = \(leases[0].name.chunk.rawValue)")
+            #expect(try await fixture.store.sweepStalled(stall: .seconds(3600)) == 1)
+            try await fixture.check()
+            let renewed = try #require(try await worker.sync(held: leases.map(\.name)))
+            #expect(renewed.lost == [leases[0].name])
+            #expect(try await worker.claim(5).first?.isFenced == true)
+        }
+    }
+
+    @Test func closedSessionGivesEverythingBack() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2) + [Wanted("gone")])
+            var worker = try await fixture.makeWorker()
+            _ = try await worker.claim(3)
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: ["gone"])
+            #expect(try await worker.claim().first?.kind == .purge)
+            try await fixture.store.closeSession(worker.session)
+            try await fixture.store.closeSession(worker.session)
+            try await fixture.check()
+            var second = try await fixture.makeWorker("second")
+            let leases = try await second.claim(5)
+            #expect(leases.count == 3 && leases.allSatisfy { !$0.isFenced })
+            let swept = try await fixture.store.sweepSessions()
+            #expect(swept.sessions == 0 && swept.leases == 0)
+        }
+    }
+
+    @Test func everySessionCanBeExpiredOrGraced() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var worker = try await fixture.makeWorker()
+            _ = try await worker.claim(2)
+            try await fixture.store.expireAllSessions()
+            #expect(try await fixture.store.workers().isEmpty)
+            try await fixture.store.graceExpiredSessions(timeToLive: .seconds(60))
+            #expect(try await fixture.store.sweepSessions().sessions == 0)
+            #expect(try await fixture.store.workers().map(\.leases) == [2])
+            #expect(try await fixture.store.slots(sink: "sink") == 8)
+            try await fixture.store.expireAllSessions()
+            let swept = try await fixture.store.sweepSessions()
+            #expect(swept.sessions == 1 && swept.leases == 2)
+            try await fixture.check()
+        }
+    }
+}

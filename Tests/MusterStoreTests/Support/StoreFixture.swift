@@ -1,0 +1,200 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+import Testing
+
+/// A migrated database of a test's own, with a store over it.
+struct StoreFixture: Sendable {
+    let pool: PostgresPool
+    let store: Store
+    let policy: Store.Policy
+    let conninfo: String
+
+    /// Small bounds, so that few bytes and few failures reach every branch.
+    static var smallPolicy: Store.Policy {
+        var policy = Store.Policy()
+        policy.firstChunk = 100
+        policy.leasesPerOrigin = 16
+        policy.leasesPerSession = 64
+        policy.attempts = 3
+        policy.contentVersions = 3
+        policy.deaths = 5
+        return policy
+    }
+
+    /// Runs a test in a fresh database, checks the invariants once more at its end, and drops it.
+    static func run(
+        policy: Store.Policy = smallPolicy, connections: Int = 4,
+        _ body: @Sendable (StoreFixture) async throws -> Void
+    ) async throws {
+        try await TestGate.shared.enter()
+        do {
+            try await runNow(policy: policy, connections: connections, body)
+            await TestGate.shared.leave()
+        } catch {
+            await TestGate.shared.leave()
+            throw error
+        }
+    }
+
+    private static func runNow(
+        policy: Store.Policy, connections: Int, _ body: @Sendable (StoreFixture) async throws -> Void
+    ) async throws {
+        let server = try await TestPostgres.shared()
+        let template = try await TemplateDatabase.name()
+        let name = "\(template)_\(String(UInt64.random(in: .min ... .max), radix: 36))"
+        try await server.execute("CREATE DATABASE \(name) TEMPLATE \(template)")
+        let conninfo = await server.conninfo.replacingDatabase(with: name)
+        let pool = PostgresPool(PostgresConfiguration(conninfo), limits: .init(maximumConnections: connections))
+        let fixture = StoreFixture(
+            pool: pool, store: Store(pool: pool, policy: policy), policy: policy, conninfo: conninfo)
+        do {
+            try await body(fixture)
+            await pool.shutdown()
+            try await server.dropDatabase(name)
+        } catch {
+            await pool.shutdown()
+            throw error
+        }
+    }
+
+    /// Checks the invariants by SQL; what is broken becomes an issue of the test.
+    func check(_ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let broken = try await Invariants.check(self)
+        #expect(broken.isEmpty, comment, sourceLocation: sourceLocation)
+    }
+
+    /// Runs SQL of the test's own.
+    @discardableResult
+    func run(_ sql: SQL) async throws -> Int { try await pool.execute(sql) }
+
+    /// The first column of the first row.
+    func value<T: PostgresDecodable>(_ sql: SQL, as type: T.Type = T.self) async throws -> T {
+        let row = try #require(try await pool.query(sql).first)
+        return try row.decode(at: 0)
+    }
+
+    /// The first column of all rows.
+    func values<T: PostgresDecodable>(_ sql: SQL, as type: T.Type = T.self) async throws -> [T] {
+        try await pool.query(sql).map { try $0.decode(at: 0) }
+    }
+
+    // MARK: What most tests begin with
+
+    /// Creates a group with tasks.
+    @discardableResult
+    func makeGroup(
+        _ name: String, _ tasks: [Wanted] = [], sink: String = "sink", priority: Int32 = 0, weight: Int32 = 1,
+        maxConnections: Int32? = nil, isSealed: Bool = false
+    ) async throws -> GroupRecord {
+        let upload = try await stage(tasks)
+        return try await store.createGroup(
+            GroupCreation(
+                name: name, sink: sink, priority: priority, weight: weight, maxConnections: maxConnections, metadata: nil,
+                isSealed: isSealed, creationKey: nil), upload: upload)
+    }
+
+    /// Adds tasks to a group.
+    func add(_ tasks: [Wanted], to group: String) async throws -> Addition {
+        try await store.addTasks(upload: try await stage(tasks), to: group)
+    }
+
+    /// Puts tasks on their way in.
+    func stage(_ tasks: [Wanted]) async throws -> Int64 {
+        let upload = try await store.beginUpload()
+        var staged: [StagedTask] = []
+        for (index, wanted) in tasks.enumerated() {
+            let task = try TaskSpecification(
+                urls: wanted.origins.map { "http://\($0).test/\(wanted.key)" }, key: wanted.key, path: wanted.path,
+                size: wanted.size, priority: wanted.priority)
+            staged.append(
+                StagedTask(line: Int64(index + 1), task: task, digests: nil, metadata: nil, headers: nil))
+        }
+        try await store.stage(staged, upload: upload)
+        return upload
+    }
+
+    /// Opens a session.
+    func makeWorker(
+        _ name: String = "worker", sinks: [String] = ["sink"], timeToLive: Duration = .seconds(3600)
+    ) async throws -> TestWorker {
+        let session = try await store.openSession(
+            SessionOpening(worker: name, version: "1", labels: "{}", slots: 8, sinks: sinks), timeToLive: timeToLive)
+        return TestWorker(fixture: self, session: session)
+    }
+
+    /// Lets a session expire without waiting, and takes back what it held.
+    @discardableResult
+    func expire(_ session: SessionID) async throws -> Store.Swept {
+        try await run("UPDATE sessions SET expires_at = statement_timestamp() - interval '1 s' WHERE id = \(session.rawValue)")
+        return try await store.sweepSessions()
+    }
+
+    /// Lets all backoffs end.
+    func passBackoffs() async throws {
+        try await run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
+        _ = try await store.promoteDueChunks()
+    }
+}
+
+/// A task that a test wants.
+struct Wanted: Sendable {
+    var key: String
+    var origins = ["a"]
+    var size: Int64?
+    var priority: Int32 = 0
+    var path: String
+
+    init(_ key: String, size: Int64? = nil, origins: [String] = ["a"], priority: Int32 = 0, path: String? = nil) {
+        self.key = key
+        self.size = size
+        self.origins = origins
+        self.priority = priority
+        self.path = path ?? key
+    }
+
+    /// Tasks `prefix1`, `prefix2`, …
+    static func many(_ count: Int, _ prefix: String = "t", size: Int64? = nil, origins: [String] = ["a"]) -> [Wanted] {
+        (1...count).map { Wanted("\(prefix)\($0)", size: size, origins: origins) }
+    }
+}
+
+/// The database that all others are copied from: migrated once.
+private enum TemplateDatabase {
+    static func name() async throws -> String { try await made.value }
+
+    private static let made = Task {
+        let database = try await TestPostgres.shared().makeDatabase()
+        _ = try await Migrator(PostgresConfiguration(database.conninfo)).migrate()
+        return database.name
+    }
+}
+
+/// Lets few tests use the server at once, so that their connections fit.
+private actor TestGate {
+    static let shared = TestGate()
+    private var free = 4
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    func enter() async throws {
+        if free > 0 {
+            free -= 1
+        } else {
+            await withCheckedContinuation { waiting.append($0) }
+        }
+    }
+
+    func leave() {
+        if waiting.isEmpty {
+            free += 1
+        } else {
+            waiting.removeFirst().resume()
+        }
+    }
+}
+
+extension String {
+    /// The same connection string with another database: of two values for a keyword the last one counts.
+    fileprivate func replacingDatabase(with name: String) -> String { "\(self) dbname=\(name)" }
+}

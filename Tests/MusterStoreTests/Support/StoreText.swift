@@ -1,0 +1,39 @@
+import MusterPostgres
+
+/// What the store shows, as lines that can be compared with the model's and read by people.
+enum StoreText {
+    /// Groups, tasks, chunks and events, sorted; without ids, epochs and times.
+    static func lines(_ fixture: StoreFixture) async throws -> [String] {
+        try await fixture.values(sql, as: String.self).sorted()
+    }
+
+    private static let sql: SQL = """
+        SELECT concat_ws(' ', 'group', name, state, desired, 'generation', generation, 'counts', queued, active, paused,
+            finalizing, succeeded, failed, cancelled, 'bytes', bytes_done, bytes_total, unknown_tasks)
+        FROM groups
+        UNION ALL
+        SELECT concat_ws(' ', 'task', g.name, t.key, t.state, 'v', t.version, 'run', t.run, 'attempts', t.attempts,
+            'restarts', t.restarts, 'size', coalesce(t.size::text, '?'), 'done', t.bytes_done,
+            CASE WHEN t.planned THEN 'planned' END, CASE WHEN t.stream THEN 'stream' END,
+            CASE WHEN t.fenced THEN 'fenced' END)
+        FROM tasks t JOIN groups g ON g.id = t.group_id
+        UNION ALL
+        SELECT concat_ws(' ', 'chunk', g.name, t.key, c.kind, c.first, coalesce(c.last::text, '?'), 'at', c.resume, c.status,
+            'source', c.source, 'attempts', c.attempts, 'deaths', c.deaths)
+        FROM ready_chunks c JOIN tasks t ON t.id = c.task_id JOIN groups g ON g.id = t.group_id WHERE c.kind <> 'purge'
+        UNION ALL
+        SELECT concat_ws(' ', 'chunk', g.name, t.key, l.kind, l.first, coalesce(l.last::text, '?'), 'at', l.durable, 'leased',
+            'source', l.source, 'attempts', l.attempts, 'deaths', l.deaths)
+        FROM leases l JOIN tasks t ON t.id = l.task_id JOIN groups g ON g.id = t.group_id WHERE l.kind <> 'purge'
+        UNION ALL
+        SELECT concat_ws(' ', 'done', g.name, t.key, d.first, d.last)
+        FROM done_chunks d JOIN tasks t ON t.id = d.task_id JOIN groups g ON g.id = t.group_id
+        UNION ALL
+        SELECT concat_ws(' ', 'purges', status, count(*)) FROM (
+            SELECT status FROM ready_chunks WHERE kind = 'purge'
+            UNION ALL SELECT 'leased' FROM leases WHERE kind = 'purge') AS purges GROUP BY status
+        UNION ALL
+        SELECT concat_ws(' ', 'event', type, data ->> 'group', data ->> 'key', data ->> 'generation', data ->> 'contentVersion')
+        FROM events
+        """
+}

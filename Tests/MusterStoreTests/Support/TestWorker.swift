@@ -1,0 +1,106 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+
+/// A session and the syncs that it has sent: what a worker is to the store.
+struct TestWorker: Sendable {
+    let fixture: StoreFixture
+    let session: SessionID
+    private(set) var sequence: Int64 = 0
+
+    init(fixture: StoreFixture, session: SessionID) {
+        self.fixture = fixture
+        self.session = session
+    }
+
+    var store: Store { fixture.store }
+
+    /// Sends the next sync. Nothing is settled unless said so, so nothing is repaired.
+    @discardableResult
+    mutating func sync(
+        settled: Int64 = 0, held: [LeaseName] = [], parked: [String] = []
+    ) async throws -> RenewedSession? {
+        sequence += 1
+        return try await store.renew(
+            SessionRenewal(session: session, sequence: sequence, parkedSinks: parked, sinkStatus: "[]", receivedBytes: 0),
+            settled: settled, held: held, timeToLive: .seconds(3600))
+    }
+
+    /// Syncs and asks for work.
+    mutating func claim(_ room: Int32 = 1, parked: [String] = []) async throws -> [GrantedLease] {
+        try await sync(parked: parked)
+        return try await claimAgain(room)
+    }
+
+    /// Asks for work with the newest sync.
+    func claimAgain(_ room: Int32 = 1) async throws -> [GrantedLease] {
+        try await store.claim([ClaimRequest(session: session, sequence: sequence, room: room)])
+    }
+
+    /// Returns whether the lease is still held.
+    @discardableResult
+    func progress(_ lease: GrantedLease, to offset: Int64, crc: UInt32 = 7) async throws -> Bool {
+        try await store.report(progress: [progressReport(lease, offset, crc)]).isEmpty
+    }
+
+    @discardableResult
+    func learn(
+        _ lease: GrantedLease, size: Int64?, isSplittable: Bool = true, etag: String? = "\"1\""
+    ) async throws -> Bool {
+        try await store.report(
+            learned: Representation(size: size, etag: etag), isSplittable: isSplittable, effectiveURL: nil, chunkSize: 100,
+            session: session, lease: lease.name)
+    }
+
+    func done(_ lease: GrantedLease) async throws {
+        try await store.report(done: [.init(session: session, lease: lease.name, crc: 7)])
+    }
+
+    func finish(_ lease: GrantedLease, size: Int64) async throws {
+        try await store.report(finished: [
+            .init(
+                session: session, lease: lease.name, size: size, digests: "{}", representation: nil, effectiveURL: nil)
+        ])
+    }
+
+    func release(_ lease: GrantedLease, at offset: Int64? = nil) async throws {
+        try await store.report(released: [progressReport(lease, offset ?? lease.start, 7)], session: session)
+    }
+
+    func fail(
+        _ lease: GrantedLease, _ kind: FailureKind, at offset: Int64? = nil, source: Int32? = nil, retryAfter: Int64? = nil,
+        random: Double = 0.5
+    ) async throws {
+        try await store.report(
+            failed: .init(
+                progress: progressReport(lease, offset ?? lease.start, 7), kind: kind, detail: "because", source: source,
+                retryAfter: retryAfter), random: random)
+    }
+
+    func restart(_ lease: GrantedLease) async throws {
+        try await store.report(restart: lease.name, detail: "no ranges", session: session)
+    }
+
+    private func progressReport(_ lease: GrantedLease, _ offset: Int64, _ crc: UInt32) -> LeaseReport.Progress {
+        .init(session: session, lease: lease.name, durable: DurablePrefix(offset: offset, crc: crc))
+    }
+
+    /// Works until nothing is leased any more: learns `size` of every new task, fetches, finalizes and purges.
+    mutating func finishEverything(size: Int64 = 250) async throws {
+        while true {
+            try await fixture.passBackoffs()
+            let leases = try await claim(64)
+            if leases.isEmpty { return }
+            for lease in leases {
+                switch lease.kind {
+                case .fetch:
+                    // An expected size is what the origin states too.
+                    if !lease.isPlanned { try await learn(lease, size: lease.expectedSize ?? size, isSplittable: !lease.isStream) }
+                    try await done(lease)
+                case .finalize: try await finish(lease, size: lease.end ?? 0)
+                case .purge: try await done(lease)
+                }
+            }
+        }
+    }
+}
