@@ -34,6 +34,7 @@ let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 let package = Package(
@@ -66,7 +67,7 @@ let package = Package(
         library("MusterAPI", ["MusterCore"]),
 
         // The outside world, one target each.
-        library("MusterCurl", ["CLibcurl", logging]),
+        library("MusterCurl", ["CLibcurl"]),
         library("MusterPostgres", ["CLibpq", logging, serviceLifecycle]),
         library("MusterEmbeddedPostgres", [logging, subprocess, system]),
 
@@ -80,16 +81,22 @@ let package = Package(
             ]),
         library(
             "MusterCoordinator",
-            ["MusterCore", "MusterAPI", "MusterStore", "MusterPostgres", crypto, hummingbird, logging, nio, serviceLifecycle],
+            [
+                "MusterCore", "MusterAPI", "MusterStore", "MusterPostgres", crypto, hummingbird, logging, nio,
+                serviceLifecycle,
+            ],
             resources: [.embedInCode("HTTP/openapi.yaml")]),
-        library("MusterWorker", ["MusterCore", "MusterAPI", "MusterCurl", "CLibisal", crypto, deque, logging, serviceLifecycle]),
+        library(
+            "MusterWorker",
+            ["MusterCore", "MusterAPI", "MusterCurl", "CLibisal", crypto, deque, logging, serviceLifecycle]),
 
         // What people start.
         library(
             "MusterCommandLine",
             [
-                "MusterAPI", "MusterCoordinator", "MusterCore", "MusterEmbeddedPostgres", "MusterWorker", argumentParser,
-                configuration, crypto, logging, serviceLifecycle, subprocess, system,
+                "MusterAPI", "MusterCoordinator", "MusterCore", "MusterEmbeddedPostgres", "MusterWorker",
+                argumentParser,
+                configuration, crypto, logging, serviceLifecycle, subprocess, system, unixSignals,
             ]),
         .executableTarget(name: "muster", dependencies: ["MusterCommandLine"], swiftSettings: settings),
 
@@ -98,7 +105,7 @@ let package = Package(
 
         tests("MusterCore", ["MusterCore"]),
         tests("MusterAPI", ["MusterAPI", "MusterCore"]),
-        tests("MusterCurl", ["MusterCurl", "CLibcurl", logging]),
+        tests("MusterCurl", ["MusterCurl"]),
         tests("MusterPostgres", ["MusterPostgres", logging]),
         tests("MusterEmbeddedPostgres", ["MusterEmbeddedPostgres", "MusterTestSupport", logging, subprocess, system]),
         tests("MusterTestSupport", ["MusterTestSupport", nio, nioPosix, subprocess, system]),
@@ -109,7 +116,9 @@ let package = Package(
                 "MusterCoordinator", "MusterAPI", "MusterCore", "MusterStore", "MusterPostgres", "MusterTestSupport",
                 "MusterWorker", logging, serviceLifecycle,
             ]),
-        tests("MusterWorker", ["MusterWorker", "MusterAPI", "MusterCore", "MusterCurl", "MusterTestSupport", crypto, logging, system]),
+        tests(
+            "MusterWorker",
+            ["MusterWorker", "MusterAPI", "MusterCore", "MusterCurl", "MusterTestSupport", crypto, logging, system]),
         tests("MusterCommandLine", ["MusterCommandLine", "MusterAPI", "MusterCore"]),
         tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),
     ],

@@ -20,5 +20,11 @@ say "The main job, as the README shows it"
 MUSTER_BINARY="$(MUSTER_STRICT=1 swift build --show-bin-path)/muster" deploy/quickstart.sh
 
 say "Tests"
-# One test target after the other: each starts servers of its own, and two cores are soon busy.
-MUSTER_STRICT=1 swift test --skip-build
+# One test target after the other: each starts servers of its own, and two cores are soon busy. The last ones start whole
+# fleets of processes, one at a time.
+for target in Core API Curl Postgres Store Coordinator Worker CommandLine; do
+    MUSTER_STRICT=1 swift test --skip-build --filter "^Muster${target}Tests\\."
+done
+for target in TestSupport EmbeddedPostgres EndToEnd; do
+    MUSTER_STRICT=1 swift test --skip-build --no-parallel --filter "^Muster${target}Tests\\."
+done

@@ -1,5 +1,5 @@
-public import Logging
 import Hummingbird
+public import Logging
 import MusterCore
 import MusterPostgres
 import MusterStore
@@ -77,7 +77,8 @@ public struct Coordinator: Service {
             store: store,
             syncs: SyncService(
                 store: store, dispatcher: dispatcher, reports: reports, configuration: configuration, metrics: metrics),
-            sequencer: sequencer, hasWork: hasWork, bell: bell, clock: clock, configuration: configuration, metrics: metrics,
+            sequencer: sequencer, hasWork: hasWork, bell: bell, clock: clock, configuration: configuration,
+            metrics: metrics,
             logger: logger)
         let server = Application(
             router: api.router(),
@@ -111,7 +112,8 @@ public struct Coordinator: Service {
                 "the database lacks \(missing.count) migrations, from \(missing[0]) on; run: muster migrate")
         case .ahead(let unknown):
             // A newer Muster has been here. Its migrations keep what older programs use, so this one goes on.
-            logger.warning("database is newer than this program", metadata: [CoordinatorMetadata.migrations: "\(unknown)"])
+            logger.warning(
+                "database is newer than this program", metadata: [CoordinatorMetadata.migrations: "\(unknown)"])
         }
     }
 }

@@ -63,10 +63,13 @@ public struct CoordinatorConfiguration: Sendable {
         guard Limits.sessionTimeToLive.contains(sessionTimeToLive) else {
             throw ConfigurationRefusal("the session's time to live must be between 1s and 10m")
         }
-        guard minimumChunk <= maximumChunk, minimumChunk.bytes >= 1 << 20, maximumChunk <= Limits.chunk.upperBound else {
+        guard minimumChunk <= maximumChunk, minimumChunk.bytes >= 1 << 20, maximumChunk <= Limits.chunk.upperBound
+        else {
             throw ConfigurationRefusal("chunks must be between 1MiB and \(Limits.chunk.upperBound), the smallest first")
         }
-        guard maxConnectionsPerOrigin > 0 else { throw ConfigurationRefusal("the connections per origin must be positive") }
+        guard maxConnectionsPerOrigin > 0 else {
+            throw ConfigurationRefusal("the connections per origin must be positive")
+        }
         guard (2...1_000).contains(databaseConnections) else {
             throw ConfigurationRefusal("the connections to the database must be 2 to 1000")
         }

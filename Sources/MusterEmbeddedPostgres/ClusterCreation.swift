@@ -8,6 +8,11 @@ struct ClusterCreation: Sendable {
     let location: ClusterLocation
     let binaries: ServerBinaries
     let account: ServerAccount
+    /// What to copy instead of making everything anew; `nil` to make it anew.
+    let template: ClusterTemplate?
+
+    /// Raised with every change of how a cluster is made, so that templates of earlier versions are not used.
+    static let recipe = 1
 
     /// The superuser of the cluster, and the role that everything of Muster's connects as.
     static let user = "muster"
@@ -24,10 +29,14 @@ struct ClusterCreation: Sendable {
         _ = try PrivateFiles.makeDirectory(temporary, permissions: 0o700)
         if account.needsSwitch { try PrivateFiles.give(temporary, to: account) }
 
-        try await initdb([
-            "-D", temporary.string, "-U", Self.user, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
-        ])
-        try await makeDatabase(in: temporary)
+        if try await template?.copy(into: temporary) != true {
+            try await initdb([
+                "-D", temporary.string, "-U", Self.user, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
+            ])
+            try await makeDatabase(in: temporary)
+            // A full disk or a read-only home is no reason not to start.
+            try? await template?.keep(temporary)
+        }
         // Flushed once, at the end: until the rename nothing of it can be lost, since nothing of it counts.
         try await initdb(["--sync-only", "-D", temporary.string])
         try PrivateFiles.rename(temporary, to: location.dataDirectory)

@@ -113,7 +113,10 @@ struct Launch: Sendable {
             "postgres.cluster.create",
             metadata: ["postgres.data": "\(dataDirectory)", "postgres.version": "\(binaries.version)"]
         )
-        try await ClusterCreation(location: location, binaries: binaries, account: account).run()
+        let template = ClusterTemplate.directory(
+            environment: environment, fallback: configuration.fallbackDirectory, account: account
+        ).map { ClusterTemplate(directory: $0, binaries: binaries, account: account) }
+        try await ClusterCreation(location: location, binaries: binaries, account: account, template: template).run()
         return (binaries, true)
     }
 

@@ -14,7 +14,8 @@ struct GroupAPITests {
         try await RunningCoordinator.with { coordinator in
             let made = try await coordinator.client.createGroup(
                 GroupRequest(
-                    name: "g", priority: 3, limits: GroupLimits(maxConnections: 7), metadata: .object(["a": .integer(1)]),
+                    name: "g", priority: 3, limits: GroupLimits(maxConnections: 7),
+                    metadata: .object(["a": .integer(1)]),
                     tasks: Self.tasks(3)))
             #expect(made.state == .open)
             #expect(made.tasks.total == 3 && made.tasks.queued == 3)
@@ -69,7 +70,10 @@ struct GroupAPITests {
     @Test(arguments: [
         (#"{"name":"g","colour":1}"#, "/colour", "unknown field"),
         (#"{"name":"../x"}"#, "/name", "A-Z a-z"),
-        (#"{"name":"g","tasks":[{"urls":["http://h/a"]},{"urls":["http://h/b"],"path":"../b"}]}"#, "/tasks/1/path", ".."),
+        (
+            #"{"name":"g","tasks":[{"urls":["http://h/a"]},{"urls":["http://h/b"],"path":"../b"}]}"#, "/tasks/1/path",
+            ".."
+        ),
         (#"{"name":"g","tasks":[{"urls":["http://h/a"]},{"urls":["http://i/a"],"key":"b"}]}"#, "/path", "line 1"),
         (#"{"name":"g","limits":{"maxConnections":0}}"#, "/limits/maxConnections", "within"),
         (#"{"name":"#, "", "JSON"),
@@ -145,7 +149,8 @@ struct GroupAPITests {
             #expect(try await coordinator.raw("GET", "/readyz").status == 200)
             let opened = try await coordinator.raw(
                 "POST", "/v1/sessions",
-                body: #"{"name":"w","sinks":["default"],"slots":4,"version":"0","labels":{}}"#, token: "a-worker-token-0123")
+                body: #"{"name":"w","sinks":["default"],"slots":4,"version":"0","labels":{}}"#,
+                token: "a-worker-token-0123")
             #expect(opened.status == 201)
         }
     }

@@ -16,7 +16,8 @@ struct SyncAPITests {
 
     private static func finished(_ lease: LeaseDocument) -> Report {
         Report(
-            lease: lease.name, kind: .done, durable: DurablePrefix(offset: 10, crc: 7), finished: .init(size: 10, digests: [:]))
+            lease: lease.name, kind: .done, durable: DurablePrefix(offset: 10, crc: 7),
+            finished: .init(size: 10, digests: [:]))
     }
 
     @Test func aWaitingSyncIsAnsweredWhenWorkComes() async throws {
@@ -26,7 +27,8 @@ struct SyncAPITests {
                 session.id, SyncRequest(sequence: 1, settled: 0, room: 4, waitMilliseconds: 5_000))
             try await Self.fill(coordinator)
             let leases = try await polled.leases
-            #expect(leases.map(\.kind) == [.fetch] && leases[0].path == "1" && leases[0].start == 0 && leases[0].end == 10)
+            #expect(
+                leases.map(\.kind) == [.fetch] && leases[0].path == "1" && leases[0].start == 0 && leases[0].end == 10)
         }
     }
 
@@ -51,7 +53,8 @@ struct SyncAPITests {
             try await Self.fill(coordinator)
             let session = try await coordinator.client.openSession(Self.opening)
             let lease = try #require(
-                try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 4)).leases.first)
+                try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 4)).leases
+                    .first)
             for sequence in Int64(2)...4 {
                 let answer = try await coordinator.client.sync(
                     session.id,
@@ -71,7 +74,8 @@ struct SyncAPITests {
         try await RunningCoordinator.with { coordinator in
             try await Self.fill(coordinator)
             let session = try await coordinator.client.openSession(Self.opening)
-            let lost = try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 4)).leases[0]
+            let lost = try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 4))
+                .leases[0]
             // Not settled yet: the answer may still be under way.
             let early = try await coordinator.client.sync(session.id, SyncRequest(sequence: 2, settled: 0, room: 4))
             #expect(early.leases.isEmpty)
@@ -85,7 +89,8 @@ struct SyncAPITests {
         try await RunningCoordinator.with { coordinator in
             try await Self.fill(coordinator)
             let dead = try await coordinator.client.openSession(Self.opening)
-            let lease = try await coordinator.client.sync(dead.id, SyncRequest(sequence: 1, settled: 0, room: 1)).leases[0]
+            let lease = try await coordinator.client.sync(dead.id, SyncRequest(sequence: 1, settled: 0, room: 1))
+                .leases[0]
             let progress = Report(lease: lease.name, kind: .progress, durable: DurablePrefix(offset: 4, crc: 99))
             _ = try await coordinator.client.sync(
                 dead.id, SyncRequest(sequence: 2, settled: 1, reports: [progress], held: [lease.name]))
@@ -115,13 +120,15 @@ struct SyncAPITests {
         try await RunningCoordinator.with { coordinator in
             try await Self.fill(coordinator, size: nil)
             let session = try await coordinator.client.openSession(Self.opening)
-            let first = try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 1)).leases[0]
+            let first = try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 1))
+                .leases[0]
             #expect(!first.planned && first.end == 8 << 20)
             let size: Int64 = 100 << 20
             let learned = Report(
                 lease: first.name, kind: .progress, durable: DurablePrefix(offset: 0, crc: 0),
                 learned: .init(
-                    representation: Representation(size: size, etag: "\"e\""), splittable: true, effectiveURL: nil, source: 0))
+                    representation: Representation(size: size, etag: "\"e\""), splittable: true, effectiveURL: nil,
+                    source: 0))
             var ranges = [try #require(ByteRange(start: first.start, end: first.end ?? 0))]
             let answer = try await coordinator.client.sync(
                 session.id, SyncRequest(sequence: 2, settled: 1, reports: [learned], held: [first.name], room: 256))

@@ -6,7 +6,9 @@ import Testing
 @Suite("The waiting room of syncs")
 struct WaitingRoomTests {
     private func guest(_ session: Int64, _ sequence: Int64, deadline: Int64 = 100) -> WaitingRoom<String>.Guest {
-        .init(session: SessionID(session), sequence: sequence, room: 4, deadline: deadline, ticket: "\(session)/\(sequence)")
+        .init(
+            session: SessionID(session), sequence: sequence, room: 4, deadline: deadline,
+            ticket: "\(session)/\(sequence)")
     }
 
     @Test func allWhoCameWhileAClaimRanAreInTheNextOne() {

@@ -51,7 +51,7 @@ actor Fleet {
     static func run(
         on postgres: TestPostgres? = nil,
         coordinators: Int = 1,
-        timeToLive: String = "3s",
+        timeToLive: String = "5s",
         options: [String] = [],
         _ body: (Fleet) async throws -> Void
     ) async throws {
@@ -194,7 +194,9 @@ struct Unexpected: Error, CustomStringConvertible {
 
 /// Asks again and again until there is an answer: for what a process on the other side of HTTP gives no signal of.
 func eventually<Answer>(
-    _ what: String, limit: Duration = .seconds(60), isolation: isolated (any Actor)? = #isolation,
+    _ what: String,
+    limit: Duration = .seconds(60),
+    isolation: isolated (any Actor)? = #isolation,
     _ ask: () async throws -> Answer?
 ) async throws -> Answer {
     let deadline = ContinuousClock.now + limit
@@ -207,7 +209,9 @@ func eventually<Answer>(
 
 /// The same for a condition.
 func eventually(
-    _ what: String, limit: Duration = .seconds(60), isolation: isolated (any Actor)? = #isolation,
+    _ what: String,
+    limit: Duration = .seconds(60),
+    isolation: isolated (any Actor)? = #isolation,
     isTrue: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + limit

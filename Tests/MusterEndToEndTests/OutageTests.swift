@@ -137,7 +137,7 @@ extension EndToEnd {
             let size = Int64.kibibytes(900)
             let files = origin.serveFiles("f", sizes: [size, size, size])
             for file in files { origin.hold("/\(file.path)", afterBytes: .kibibytes(100)) }
-            let postgres = try await TestPostgres.start()
+            let postgres = try await TestPostgres.start(durability: .full)
             try await Fleet.run(on: postgres, timeToLive: "60s") { fleet in
                 try await fleet.startWorker("a")
                 try await fleet.submit("g", files)

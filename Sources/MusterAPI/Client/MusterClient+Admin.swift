@@ -47,7 +47,9 @@ extension MusterClient {
     }
 
     /// A page of `GET /v1/groups`.
-    public func groups(state: GroupState? = nil, after: String? = nil, limit: Int? = nil) async throws -> Page<GroupDocument> {
+    public func groups(
+        state: GroupState? = nil, after: String? = nil, limit: Int? = nil
+    ) async throws -> Page<GroupDocument> {
         try await call(
             "GET", "/v1/groups",
             query: [("state", state?.rawValue), ("after", after), ("limit", limit.map(String.init))],

@@ -3,7 +3,8 @@ public import MusterCore
 extension MusterClient {
     /// `POST /v1/sessions`.
     public func openSession(_ request: SessionRequest) async throws -> SessionDocument {
-        try await call("POST", "/v1/sessions", body: Self.json(request), timeout: .seconds(10), as: SessionDocument.self)
+        try await call(
+            "POST", "/v1/sessions", body: Self.json(request), timeout: .seconds(10), as: SessionDocument.self)
     }
 
     /// `POST /v1/sessions/{id}/sync`.

@@ -42,7 +42,8 @@ public struct ManifestParser {
             }
             partial.append(byte)
             guard partial.count <= Int(Limits.manifestLine.bytes) else {
-                throw InputRefusal(pointer: "", line: line + 1, reason: "the line is longer than \(Limits.manifestLine)")
+                throw InputRefusal(
+                    pointer: "", line: line + 1, reason: "the line is longer than \(Limits.manifestLine)")
             }
         }
         return entries
@@ -57,7 +58,9 @@ public struct ManifestParser {
         line += 1
         if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
         defer { partial.removeAll(keepingCapacity: true) }
-        guard let first = partial.first(where: { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }) else { return nil }
+        guard let first = partial.first(where: { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }) else {
+            return nil
+        }
         if form == .urlsOrTasks, first == UInt8(ascii: "#") { return nil }
         do {
             return Entry(line: line, task: try request(first: first).validated())
@@ -72,7 +75,9 @@ public struct ManifestParser {
             guard let text = String(validating: partial, as: UTF8.self) else {
                 throw InputRefusal(pointer: "", reason: "is not UTF-8")
             }
-            return TaskRequest(urls: [String(text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))])
+            return TaskRequest(urls: [
+                String(text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))
+            ])
         }
         do {
             return try decoder.decode(TaskRequest.self, from: Data(partial))

@@ -142,7 +142,8 @@ public struct GroupDocument: Hashable, Sendable, Codable {
 
         /// Counts.
         public init(
-            total: Int64, queued: Int64, active: Int64, paused: Int64, finalizing: Int64, succeeded: Int64, failed: Int64,
+            total: Int64, queued: Int64, active: Int64, paused: Int64, finalizing: Int64, succeeded: Int64,
+            failed: Int64,
             cancelled: Int64
         ) {
             self.total = total

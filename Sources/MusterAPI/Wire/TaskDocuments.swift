@@ -139,7 +139,8 @@ public struct TaskDocument: Hashable, Sendable, Codable {
 
     /// A task's document.
     public init(
-        key: String, state: TaskState, urls: [String], path: String, size: Int64?, priority: Int32, metadata: JSONValue?,
+        key: String, state: TaskState, urls: [String], path: String, size: Int64?, priority: Int32,
+        metadata: JSONValue?,
         bytes: Bytes, contentVersion: Int32, etag: String?, lastModified: String?, effectiveURL: String?,
         digests: [String: String], attempts: Int32, failure: FailureDocument?, createdAt: Timestamp,
         startedAt: Timestamp?, finishedAt: Timestamp?

@@ -44,11 +44,14 @@ extension GroupDocument {
         let unfinished = [TaskState.queued, .active, .finalizing].reduce(0) { $0 + (record.tasks[$1] ?? 0) }
         if unfinished > 0, record.workersReaching == 0 {
             notes.append(
-                "no live worker reaches the sink \"\(record.sink)\"; start one with: muster work --sink \(record.sink)=DIR")
+                "no live worker reaches the sink \"\(record.sink)\"; start one with: muster work --sink \(record.sink)=DIR"
+            )
         } else if unfinished > 0, record.workersParked > 0 {
-            let where_ = record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
+            let where_ =
+                record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
             let why = record.parkedDetail.map { ": \($0)" } ?? ""
-            notes.append("the sink \"\(record.sink)\" is in trouble at \(where_)\(why); it goes on by itself when that is over")
+            notes.append(
+                "the sink \"\(record.sink)\" is in trouble at \(where_)\(why); it goes on by itself when that is over")
         }
         if let paused = record.tasks[.paused], paused > 0 {
             notes.append("\(paused) paused tasks hold it open; go on with: muster resume \(record.name)")
@@ -66,7 +69,8 @@ extension GroupDocument.TaskCounts {
         func count(_ state: TaskState) -> Int64 { counts[state] ?? 0 }
         self.init(
             total: counts.reduce(0) { $0 + ($1.key == .cancelled ? 0 : $1.value) }, queued: count(.queued),
-            active: count(.active), paused: count(.paused), finalizing: count(.finalizing), succeeded: count(.succeeded),
+            active: count(.active), paused: count(.paused), finalizing: count(.finalizing),
+            succeeded: count(.succeeded),
             failed: count(.failed), cancelled: count(.cancelled))
     }
 }
@@ -110,8 +114,10 @@ extension LeaseDocument {
     /// A lease as its worker gets it, headers included: they are what the worker needs them for.
     init(_ lease: GrantedLease) throws {
         self.init(
-            name: lease.name, kind: lease.kind, task: lease.task, sink: lease.sink, path: lease.path, version: lease.version,
-            start: lease.start, end: lease.end, planned: lease.isPlanned, stream: lease.isStream, fenced: lease.isFenced,
+            name: lease.name, kind: lease.kind, task: lease.task, sink: lease.sink, path: lease.path,
+            version: lease.version,
+            start: lease.start, end: lease.end, planned: lease.isPlanned, stream: lease.isStream,
+            fenced: lease.isFenced,
             resume: lease.resume, representation: lease.representation, expectedSize: lease.expectedSize,
             expectedDigests: StoredJSON.texts(lease.expectedDigests),
             source: lease.url.map {

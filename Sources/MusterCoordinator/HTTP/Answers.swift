@@ -76,7 +76,8 @@ extension Problem {
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")
         case .duplicateKey(let key, let line, let other):
             self.init(
-                .invalidRequest, "the key \"\(key)\" means something else on line \(other)", pointer: "/key", line: Int(line))
+                .invalidRequest, "the key \"\(key)\" means something else on line \(other)", pointer: "/key",
+                line: Int(line))
         case .duplicatePath(let path, let line, let other):
             self.init(
                 .invalidRequest, "the destination \"\(path)\" is that of line \(other) already", pointer: "/path",
@@ -87,7 +88,8 @@ extension Problem {
                 line: line.map(Int.init))
         case .groupSealed(let key, let line):
             self.init(
-                .groupSealed, "the group is sealed, and the task \"\(key)\" is new to it", pointer: "/key", line: Int(line))
+                .groupSealed, "the group is sealed, and the task \"\(key)\" is new to it", pointer: "/key",
+                line: Int(line))
         case .groupFinished(let key, let line):
             self.init(
                 .groupFinished, "the group has finished, and the task \"\(key)\" is new to it", pointer: "/key",

@@ -20,7 +20,7 @@ struct EventRoutes: Sendable {
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let after = try request.query("after", in: 0...Int64.max, default: 0)
         let limit = try request.pageLimit()
-        let group = request.query("group")
+        let group = try request.query("group")
         if let group, !NameRule.accepts(group) { throw Problem(.invalidRequest, "group \(NameRule.explanation)") }
         let wait = try request.query("wait", atMost: longPoll)
         let end = clock.now() + wait.milliseconds * 1_000_000

@@ -17,9 +17,11 @@ struct GroupRoutes: Sendable {
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("groups", use: create)
         group.get("groups", use: list)
-        group.get("groups/:name", use: { _, context in
-            try Answer.json(GroupDocument(try await store.group(try context.path("name"))))
-        })
+        group.get(
+            "groups/:name",
+            use: { _, context in
+                try Answer.json(GroupDocument(try await store.group(try context.path("name"))))
+            })
         group.delete("groups/:name", use: remove)
         group.post("groups/:name/seal") { request, context in
             let name = try context.path("name")
@@ -57,7 +59,7 @@ struct GroupRoutes: Sendable {
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let limit = try request.pageLimit()
         let groups = try await store.groups(
-            state: try request.query("state", as: GroupState.self), after: request.query("after"), limit: limit)
+            state: try request.query("state", as: GroupState.self), after: try request.query("after"), limit: limit)
         return try Answer.json(
             Page(items: groups.map { GroupDocument($0) }, next: groups.count == Int(limit) ? groups.last?.name : nil))
     }

@@ -12,15 +12,17 @@ extension Request {
         return try JSONDecoder().decode(type, from: bytes)
     }
 
-    /// A parameter of the query.
-    func query(_ name: String) -> String? {
-        uri.queryParameters[Substring(name)].map(String.init)
+    /// A parameter of the query. U+0000 is refused here, since the database can't store it.
+    func query(_ name: String) throws(Problem) -> String? {
+        guard let text = uri.queryParameters[Substring(name)] else { return nil }
+        guard !text.utf8.contains(0) else { throw Problem(.invalidRequest, "\(name) contains U+0000") }
+        return String(text)
     }
 
     /// A parameter of the query that must be one of a closed list.
     func query<Value: RawRepresentable & CaseIterable>(_ name: String, as type: Value.Type) throws(Problem) -> Value?
     where Value.RawValue == String {
-        guard let text = query(name) else { return nil }
+        guard let text = try query(name) else { return nil }
         guard let value = Value(rawValue: text) else {
             let known = Value.allCases.map(\.rawValue).joined(separator: ", ")
             throw Problem(.invalidRequest, "\(name) must be one of \(known)")
@@ -30,7 +32,7 @@ extension Request {
 
     /// A number of the query within a range.
     func query(_ name: String, in range: ClosedRange<Int64>, default value: Int64) throws(Problem) -> Int64 {
-        guard let text = query(name) else { return value }
+        guard let text = try query(name) else { return value }
         guard let number = Int64(text), range.contains(number) else {
             throw Problem(.invalidRequest, "\(name) must be a number within \(range)")
         }
@@ -39,7 +41,7 @@ extension Request {
 
     /// A duration of the query, capped: `20s`, `500ms`, or plain seconds.
     func query(_ name: String, atMost limit: Duration) throws(Problem) -> Duration {
-        guard let text = query(name) else { return .zero }
+        guard let text = try query(name) else { return .zero }
         guard let duration = DurationNotation.parse(text) ?? DurationNotation.parse(text + "s") else {
             throw Problem(.invalidRequest, "\(name) must be a duration such as 20s")
         }

@@ -15,7 +15,9 @@ actor ReportBatcher: Service {
         let reports: [Report]
     }
 
-    private typealias Waiter = (submission: Submission, continuation: CheckedContinuation<Result<[LeaseName], any Error>, Never>)
+    private typealias Waiter = (
+        submission: Submission, continuation: CheckedContinuation<Result<[LeaseName], any Error>, Never>
+    )
 
     private let writer: ReportWriter
     private var waiting: [Waiter] = []

@@ -86,7 +86,8 @@ struct ReportWriter: Sendable {
         let size = representation.size ?? 0
         let chunkSize = planner.chunkSize(size: size, parallelism: 16)
         return try await store.report(
-            learned: representation, isSplittable: learned.splittable, effectiveURL: learned.effectiveURL.map(Self.clean),
+            learned: representation, isSplittable: learned.splittable,
+            effectiveURL: learned.effectiveURL.map(Self.clean),
             chunkSize: chunkSize, session: session, lease: report.lease)
     }
 
@@ -110,7 +111,8 @@ struct ReportWriter: Sendable {
         let digests = String(decoding: try JSONEncoder().encode(known), as: UTF8.self)
         return LeaseReport.Finished(
             session: session, lease: report.lease, size: max(0, finished.size), digests: digests,
-            representation: report.learned.map { Self.clean($0.representation) }, effectiveURL: report.learned?.effectiveURL.map(Self.clean))
+            representation: report.learned.map { Self.clean($0.representation) },
+            effectiveURL: report.learned?.effectiveURL.map(Self.clean))
     }
 
     private static func clean(_ stated: Representation) -> Representation {

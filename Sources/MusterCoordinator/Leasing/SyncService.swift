@@ -77,7 +77,8 @@ struct SyncService: Sendable {
         guard Limits.slots.contains(request.slots) else {
             throw InputRefusal(pointer: "/slots", reason: "must be within \(Limits.slots)")
         }
-        guard request.labels.count <= 64, request.labels.allSatisfy({ Self.isPlain($0.key) && Self.isPlain($0.value) }) else {
+        guard request.labels.count <= 64, request.labels.allSatisfy({ Self.isPlain($0.key) && Self.isPlain($0.value) })
+        else {
             throw InputRefusal(pointer: "/labels", reason: "at most 64 labels of at most 200 printable characters")
         }
     }
@@ -101,14 +102,16 @@ struct SyncService: Sendable {
         }
         for (index, sink) in request.sinks.enumerated()
         where !NameRule.accepts(sink.name) || !Self.isText(sink.detail) {
-            throw InputRefusal(pointer: "/sinks/\(index)", reason: "not a sink's name, or a detail that can't be stored")
+            throw InputRefusal(
+                pointer: "/sinks/\(index)", reason: "not a sink's name, or a detail that can't be stored")
         }
         for (index, report) in request.reports.enumerated() {
             if let durable = report.durable, durable.offset < 0 {
                 throw InputRefusal(pointer: "/reports/\(index)/durable/offset", reason: "must not be negative")
             }
             if let size = report.learned?.representation.size, size < 0 {
-                throw InputRefusal(pointer: "/reports/\(index)/learned/representation/size", reason: "must not be negative")
+                throw InputRefusal(
+                    pointer: "/reports/\(index)/learned/representation/size", reason: "must not be negative")
             }
         }
     }

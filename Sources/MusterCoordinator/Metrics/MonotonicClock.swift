@@ -9,7 +9,7 @@ struct MonotonicClock: Sendable {
     /// The machine's own.
     static var system: MonotonicClock {
         let start = ContinuousClock.now
-        return MonotonicClock { 
+        return MonotonicClock {
             let passed = (ContinuousClock.now - start).components
             return passed.seconds * 1_000_000_000 + passed.attoseconds / 1_000_000_000
         }

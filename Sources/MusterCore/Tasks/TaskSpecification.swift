@@ -105,8 +105,10 @@ public struct TaskSpecification: Hashable, Sendable {
     }
 
     private static func key(_ key: String) throws(InputRefusal) -> String {
-        guard (1...Limits.keyBytes).contains(key.utf8.count), !key.unicodeScalars.contains(where: { $0.value < 32 }) else {
-            throw InputRefusal(pointer: "/key", reason: "must be 1 to \(Limits.keyBytes) bytes without control characters")
+        guard (1...Limits.keyBytes).contains(key.utf8.count), !key.unicodeScalars.contains(where: { $0.value < 32 })
+        else {
+            throw InputRefusal(
+                pointer: "/key", reason: "must be 1 to \(Limits.keyBytes) bytes without control characters")
         }
         // HTTP clients resolve these two in a URL's path: a request about such a task would be one about its group.
         guard key != ".", key != ".." else { throw InputRefusal(pointer: "/key", reason: "must not be . or ..") }

@@ -57,7 +57,8 @@ public struct ResponseFacts: Sendable, Hashable {
 
     /// Equal when status and all fields are.
     public static func == (left: Self, right: Self) -> Bool {
-        left.status == right.status && left.fields.elementsEqual(right.fields) { $0.name == $1.name && $0.value == $1.value }
+        left.status == right.status
+            && left.fields.elementsEqual(right.fields) { $0.name == $1.name && $0.value == $1.value }
     }
 
     /// Hashes the status; enough to tell most responses apart.

@@ -67,12 +67,15 @@ public enum ResponseVerdict: Hashable, Sendable {
         case 200..<300: return refuse(.badRange, "status \(facts.status) carries no file")
         default:
             return .refuse(
-                .status(facts.status), detail: "the origin answered \(facts.status)", retryAfter: facts.retryAfterSeconds)
+                .status(facts.status), detail: "the origin answered \(facts.status)",
+                retryAfter: facts.retryAfterSeconds)
         }
     }
 
     /// Rows 2–7 and 13; RFC 9110 §15.3.7.
-    private static func judgePartial(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict {
+    private static func judgePartial(
+        _ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion
+    ) -> ResponseVerdict {
         guard let asked = question.range else { return refuse(.badRange, "206 to a request without Range") }
         if let coding = facts.contentCoding { return refuse(.badRange, "206 with Content-Encoding \(coding)") }
         if facts.value("content-type")?.lowercased().hasPrefix("multipart/byteranges") == true {
@@ -103,7 +106,8 @@ public enum ResponseVerdict: Hashable, Sendable {
     }
 
     /// Rows 1, 10, 12–14; RFC 9110 §14.2: a server may ignore Range.
-    private static func judgeWhole(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict {
+    private static func judgeWhole(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict
+    {
         let found = facts.representation(size: length)
         if let refusal = mismatch(found, question) { return refusal }
         if let asked = question.range {
@@ -118,7 +122,9 @@ public enum ResponseVerdict: Hashable, Sendable {
         guard let asked = question.range else { return refuse(.httpStatus(416), "416 to a request without Range") }
         let size = facts.value("content-range").flatMap(ContentRange.init)?.size
         if asked.start == 0, !question.planned { return .askForEverything }
-        return refuse(.changed, "the range \(asked) is not satisfiable any more, the size is \(size.map(String.init) ?? "unknown")")
+        return refuse(
+            .changed,
+            "the range \(asked) is not satisfiable any more, the size is \(size.map(String.init) ?? "unknown")")
     }
 
     /// Row 6, and the caller's expectation.

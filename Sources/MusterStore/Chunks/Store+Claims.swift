@@ -86,10 +86,12 @@ extension Store {
             kind: LeaseKind(rawValue: kind) ?? .fetch,
             task: try row.decode("task_id"), sink: try row.decode("sink"), path: try row.decode("path"),
             version: try row.decode("version"), start: start, end: try row.decode("last"),
-            isPlanned: try row.decode("planned"), isStream: try row.decode("stream"), isFenced: try row.decode("fenced"),
+            isPlanned: try row.decode("planned"), isStream: try row.decode("stream"),
+            isFenced: try row.decode("fenced"),
             resume: DurablePrefix(offset: try row.decode("resume"), crc: UInt32(truncatingIfNeeded: crc)),
             representation: Representation(
-                size: try row.decode("size"), etag: try row.decode("etag"), lastModified: try row.decode("last_modified")),
+                size: try row.decode("size"), etag: try row.decode("etag"),
+                lastModified: try row.decode("last_modified")),
             expectedSize: try row.decode("expected_size"), expectedDigests: try row.decode("expected_digests"),
             source: try row.decode("source"), url: try row.decode("url"), headers: try row.decode("headers"),
             chunks: try finishedChunks(row))

@@ -27,7 +27,8 @@ extension Store {
     ///
     /// - Returns: the events in order, and the position up to which the log was read: with a filter that can be further than
     ///   the last event.
-    public func events(after: Int64, limit: Int32, group: String?) async throws -> (events: [EventRecord], next: Int64) {
+    public func events(after: Int64, limit: Int32, group: String?) async throws -> (events: [EventRecord], next: Int64)
+    {
         let subject = group.map { "groups/\($0)" }
         // The end of the log is read first: what is added meanwhile is left for the next call.
         let last: Int64 = try await query("SELECT last_position FROM event_log")[0].decode("last_position")

@@ -103,8 +103,8 @@ extension Store {
     private func checkKeys(_ keys: [String], of group: GroupID) async throws {
         let missing = try await query(
             """
-            SELECT key FROM unnest(\(keys)) AS key
-            WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.group_id = \(group) AND t.key = key) LIMIT 1
+            SELECT wanted.key FROM unnest(\(keys)) AS wanted (key)
+            WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.group_id = \(group) AND t.key = wanted.key) LIMIT 1
             """)
         if let key = try missing.first?.decode("key", as: String.self) { throw Refusal.noSuchTask(key) }
     }

@@ -53,7 +53,7 @@ CREATE TABLE groups (
 
 -- What the claim walks: groups that may be served, the most urgent and least served first.
 CREATE INDEX groups_by_urgency ON groups (sink, priority DESC, served, id)
-    WHERE state IN ('open', 'sealed') AND desired = 'run';
+    WHERE state IN ('open', 'sealed');
 
 CREATE TABLE origins (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -209,7 +209,7 @@ CREATE TABLE done_chunks (
     first   bigint NOT NULL,
     last    bigint NOT NULL,
     crc     bigint NOT NULL,
-    PRIMARY KEY (task_id, version, first)
+    PRIMARY KEY (task_id, version, first, last)             -- a chunk without bytes begins where the next one does
 );
 
 -- The durable log. A row is written in the transaction that makes it true; its position is given out after that has

@@ -1,3 +1,18 @@
+-- The origins that a group has something ready on, found by leaps through the index: as many probes as there are origins,
+-- however many chunks there are. Origin 0 is work that fetches nothing.
+CREATE FUNCTION ready_origins(p_group bigint) RETURNS SETOF bigint
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE leap (origin_id) AS (
+        (SELECT min(c.origin_id) FROM ready_chunks c WHERE c.group_id = p_group AND c.status = 'ready')
+        UNION ALL
+        SELECT (
+            SELECT min(c.origin_id) FROM ready_chunks c
+            WHERE c.group_id = p_group AND c.status = 'ready' AND c.origin_id > leap.origin_id)
+        FROM leap WHERE leap.origin_id IS NOT NULL
+    )
+    SELECT origin_id FROM leap WHERE origin_id IS NOT NULL
+$$;
+
 -- The grant of leases: the one place where a lease comes into being.
 --
 -- One call serves many sessions at once, each with its newest sync and its room. First every lock is taken, then counts are
@@ -78,39 +93,42 @@ BEGIN
         END IF;
         CONTINUE WHEN v_left = 0;
 
-        -- 4. The groups that have something ready, the most urgent and then the least served first (I15). The lock on the
-        --    group serialises every verb on its tasks and chunks from here on.
+        -- 4. The groups that something could be granted to, the most urgent and then the least served first (I15). Groups
+        --    whose origins are all parked or busy must not stand in the way of others. A paused group is only finalized.
         SELECT array_agg(candidate.id) INTO v_groups FROM (
             SELECT g.id FROM groups g
-            WHERE g.sink = v_sink AND g.state IN ('open', 'sealed') AND g.desired = 'run'
-                AND EXISTS (SELECT 1 FROM ready_chunks c WHERE c.group_id = g.id AND c.status = 'ready')
+            WHERE g.sink = v_sink AND g.state IN ('open', 'sealed') AND (g.desired = 'run' OR g.finalizing > 0)
+                AND EXISTS (
+                    SELECT 1 FROM ready_origins(g.id) AS r (origin_id) LEFT JOIN origins o ON o.id = r.origin_id
+                    WHERE r.origin_id = 0 OR g.desired = 'run'
+                        AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+                        AND (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) < coalesce(o.max_connections, p_origin_cap))
             ORDER BY g.priority DESC, g.served, g.id LIMIT 32
         ) AS candidate;
         CONTINUE WHEN v_groups IS NULL;
+        -- The locks: on the origin for its cap, on the group to serialise every verb on its tasks and chunks from here on.
         PERFORM o.id FROM origins o
-        WHERE o.id IN (
-            WITH RECURSIVE pair (group_id, origin_id) AS (
-                SELECT g.id, (SELECT min(c.origin_id) FROM ready_chunks c WHERE c.group_id = g.id AND c.status = 'ready')
-                FROM unnest(v_groups) AS g (id)
-                UNION ALL
-                SELECT p.group_id, (
-                    SELECT min(c.origin_id) FROM ready_chunks c
-                    WHERE c.group_id = p.group_id AND c.status = 'ready' AND c.origin_id > p.origin_id)
-                FROM pair p WHERE p.origin_id IS NOT NULL
-            )
-            SELECT origin_id FROM pair WHERE origin_id > 0)
+        WHERE o.id IN (SELECT r.origin_id FROM unnest(v_groups) AS g (id), ready_origins(g.id) AS r (origin_id))
         ORDER BY o.id FOR NO KEY UPDATE;
         PERFORM g.id FROM groups g WHERE g.id = ANY (v_groups) ORDER BY g.id FOR NO KEY UPDATE;
+
+        -- A group that was idle for long does not get all of the room until it has caught up: it starts level with the others,
+        -- but for what one large chunk weighs.
+        UPDATE groups g SET served = top.served - 268435456
+        FROM (
+            SELECT t.priority, max(t.served) AS served FROM groups t WHERE t.id = ANY (v_groups) GROUP BY 1
+        ) AS top
+        WHERE g.id = ANY (v_groups) AND g.priority = top.priority AND g.served < top.served - 268435456;
 
         -- 5. Share the room: in a first pass every group of the highest priority gets its part, in a second one whoever has
         --    more gets the rest.
         FOR v_pass IN 1..2 LOOP
             FOR v_group IN
-                SELECT g.id, g.weight, g.max_connections,
+                SELECT g.id, g.desired, g.weight, g.max_connections,
                     g.priority = max(g.priority) OVER () AS is_first,
                     sum(g.weight) OVER (PARTITION BY g.priority) AS weights
                 FROM groups g
-                WHERE g.id = ANY (v_groups) AND g.state IN ('open', 'sealed') AND g.desired = 'run'
+                WHERE g.id = ANY (v_groups) AND g.state IN ('open', 'sealed')
                 ORDER BY g.priority DESC, g.served, g.id
             LOOP
                 EXIT WHEN v_left = 0;
@@ -124,21 +142,12 @@ BEGIN
                         - (SELECT count(*) FROM leases l WHERE l.group_id = v_group.id AND l.origin_id > 0)::integer);
                 END IF;
 
-                -- The origins that the group has work on, found by leaps through the index. Origin 0 is work that fetches
-                -- nothing and counts against no origin.
                 FOR v_origin IN
-                    WITH RECURSIVE leap (origin_id) AS (
-                        (SELECT min(c.origin_id) FROM ready_chunks c WHERE c.group_id = v_group.id AND c.status = 'ready')
-                        UNION ALL
-                        SELECT (
-                            SELECT min(c.origin_id) FROM ready_chunks c
-                            WHERE c.group_id = v_group.id AND c.status = 'ready' AND c.origin_id > leap.origin_id)
-                        FROM leap WHERE leap.origin_id IS NOT NULL
-                    )
-                    SELECT leap.origin_id AS id, coalesce(o.max_connections, p_origin_cap) AS cap
-                    FROM leap LEFT JOIN origins o ON o.id = leap.origin_id
-                    WHERE leap.origin_id IS NOT NULL AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
-                    ORDER BY leap.origin_id
+                    SELECT r.origin_id AS id, coalesce(o.max_connections, p_origin_cap) AS cap
+                    FROM ready_origins(v_group.id) AS r (origin_id) LEFT JOIN origins o ON o.id = r.origin_id
+                    WHERE (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+                        AND (r.origin_id = 0 OR v_group.desired = 'run')
+                    ORDER BY r.origin_id
                 LOOP
                     v_want := least(v_left, CASE WHEN v_origin.id = 0 THEN v_left ELSE v_group_room END);
                     IF v_origin.id > 0 THEN

@@ -146,6 +146,22 @@ BEGIN
 END
 $$;
 
+-- A stream that was stopped in the middle can't be taken up there: its next content version begins at the start.
+CREATE FUNCTION restart_streams(p_tasks bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_row record;
+BEGIN
+    FOR v_row IN
+        SELECT t.id, t.expected_size, c.source, c.attempts, c.deaths FROM tasks t
+        JOIN ready_chunks c ON c.task_id = t.id AND c.kind = 'fetch' AND c.resume > c.first
+        WHERE t.id = ANY (p_tasks) AND t.stream
+    LOOP
+        PERFORM start_over(v_row.id, true, v_row.expected_size, v_row.source, v_row.attempts, v_row.deaths);
+    END LOOP;
+END
+$$;
+
 CREATE FUNCTION resume_group(p_group bigint, p_keys text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -158,6 +174,7 @@ BEGIN
     UPDATE tasks SET state = 'queued', desired = 'run' WHERE id = ANY (v_tasks);
     UPDATE ready_chunks SET status = 'ready' WHERE task_id = ANY (v_tasks) AND status = 'parked';
     UPDATE groups SET queued = queued + cardinality(v_tasks), paused = paused - cardinality(v_tasks) WHERE id = p_group;
+    PERFORM restart_streams(v_tasks);
 END
 $$;
 
@@ -250,13 +267,14 @@ BEGIN
     SET failed = g.failed - cardinality(v_tasks), queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing,
         generation = g.generation + (g.state NOT IN ('open', 'sealed'))::integer,
         state = CASE WHEN g.state = 'open' THEN 'open' ELSE 'sealed' END,
-        desired = CASE WHEN g.desired = 'cancel' THEN 'run' ELSE g.desired END,
-        finished_at = NULL
+        -- Whoever retries wants it to go on; other tasks that were paused stay so.
+        desired = 'run', finished_at = NULL
     FROM (
         SELECT count(*) FILTER (WHERE t.state = 'queued') AS queued, count(*) FILTER (WHERE t.state = 'finalizing') AS finalizing
         FROM tasks t WHERE t.id = ANY (v_tasks)
     ) AS n
     WHERE g.id = p_group;
+    PERFORM restart_streams(v_tasks);
     RETURN cardinality(v_tasks);
 END
 $$;

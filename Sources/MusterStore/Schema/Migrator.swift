@@ -47,7 +47,8 @@ public struct Migrator: Sendable {
     /// Compares the schema with this program.
     public func state() async throws -> State {
         try await withConnection { connection in
-            let exists: Bool = try await connection.query("SELECT to_regclass('muster_migrations') IS NOT NULL AS found")[0]
+            let exists: Bool = try await connection.query(
+                "SELECT to_regclass('muster_migrations') IS NOT NULL AS found")[0]
                 .decode("found")
             let applied = exists ? try await Self.applied(connection) : []
             let missing = Self.all.map(\.name).filter { !applied.contains($0) }

@@ -52,13 +52,15 @@ extension Store {
             try await connection.copyIn(
                 into: "staged_tasks",
                 columns: [
-                    "upload", "line", "key", "path", "priority", "size", "digests", "metadata", "headers", "urls", "origins",
+                    "upload", "line", "key", "path", "priority", "size", "digests", "metadata", "headers", "urls",
+                    "origins",
                 ]
             ) { writer in
                 for staged in tasks {
                     try await writer.write(
                         upload, staged.line, staged.task.key, staged.task.path.string, staged.task.priority,
-                        staged.task.size, staged.digests.map { PostgresJSON($0) }, staged.metadata.map { PostgresJSON($0) },
+                        staged.task.size, staged.digests.map { PostgresJSON($0) },
+                        staged.metadata.map { PostgresJSON($0) },
                         staged.headers.map { PostgresJSON($0) }, staged.task.sources.map(\.string),
                         staged.task.sources.map(\.origin))
                 }

@@ -34,7 +34,9 @@ import Testing
 
             let unknown = ClaimRequest(session: SessionID(999_999), sequence: 0, room: 1)
             #expect(try await fixture.store.claim([unknown]).isEmpty)
-            await #expect(throws: Store.Refusal.noSuchWorker("nobody")) { try await fixture.store.drain(worker: "nobody") }
+            await #expect(throws: Store.Refusal.noSuchWorker("nobody")) {
+                try await fixture.store.drain(worker: "nobody")
+            }
             try await fixture.check()
         }
     }
@@ -58,7 +60,9 @@ import Testing
             let lease = try #require(try await worker.claim().first)
             #expect(lease.kind == .fetch && lease.start == 0 && lease.end == 100 && lease.version == 1)
             #expect(lease.path == "dir/k" && lease.url == "http://a.test/k" && lease.expectedSize == 250)
-            #expect(!lease.isPlanned && !lease.isStream && !lease.isFenced && lease.resume == DurablePrefix(offset: 0, crc: 0))
+            #expect(
+                !lease.isPlanned && !lease.isStream && !lease.isFenced
+                    && lease.resume == DurablePrefix(offset: 0, crc: 0))
             try await fixture.check()
         }
     }
@@ -69,7 +73,8 @@ import Testing
         policy.leasesPerSession = 3
         try await StoreFixture.run(policy: policy, connections: 8) { fixture in
             try await fixture.makeGroup("capped", Wanted.many(30, "c", origins: ["a"]), maxConnections: 5)
-            try await fixture.makeGroup("free", Wanted.many(30, "f", origins: ["a"]) + Wanted.many(30, "b", origins: ["b"]))
+            try await fixture.makeGroup(
+                "free", Wanted.many(30, "f", origins: ["a"]) + Wanted.many(30, "b", origins: ["b"]))
             try await fixture.run("UPDATE origins SET max_connections = 4 WHERE key = 'http://b.test:80'")
             var workers: [TestWorker] = []
             for number in 0..<8 {

@@ -14,7 +14,7 @@ import Testing
             #expect(try await worker.learn(first, size: 250))
             try await fixture.check()
             #expect(try await fixture.store.group("g").bytesTotal == 250)
-            let rest = try await worker.claim(10)
+            let rest = try await worker.claim(10).sorted { $0.start < $1.start }
             #expect(rest.map(\.start) == [100, 200] && rest.map(\.end) == [200, 250])
             #expect(rest.allSatisfy { $0.isPlanned && $0.representation.size == 250 })
             // Learned twice is learned once.
@@ -44,7 +44,8 @@ import Testing
                 try await fixture.check()
             }
             let group = try await fixture.store.group("g")
-            #expect(group.state == .succeeded && group.bytesDone == 33 && group.bytesTotal == 33 && group.unknownTasks == 0)
+            #expect(
+                group.state == .succeeded && group.bytesDone == 33 && group.bytesTotal == 33 && group.unknownTasks == 0)
         }
     }
 
@@ -125,7 +126,8 @@ import Testing
             let lease = try #require(try await worker.claim().first)
             let reports = [30, 70, 50].map { offset in
                 LeaseReport.Progress(
-                    session: worker.session, lease: lease.name, durable: DurablePrefix(offset: offset, crc: UInt32(offset)))
+                    session: worker.session, lease: lease.name,
+                    durable: DurablePrefix(offset: offset, crc: UInt32(offset)))
             }
             #expect(try await fixture.store.report(progress: reports).isEmpty)
             try await fixture.check()
@@ -145,6 +147,20 @@ import Testing
             try await fixture.check()
             let chunks: Int32 = try await fixture.value("SELECT chunks_left FROM tasks")
             #expect(Int64(chunks) == 1 + max(0, size - 1) / 100)
+        }
+    }
+
+    @Test func fileThatWasExpectedToBeEmptyIsPlannedAllTheSame() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 0)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 150)
+            try await fixture.check()
+            try await worker.done(lease)
+            try await worker.finishEverything()
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").bytesDone == 150)
         }
     }
 
@@ -192,7 +208,9 @@ import Testing
             let owners = [one, two].map(\.session)
             try await fixture.store.report(
                 finished: leases.prefix(6).map {
-                    .init(session: $0.session, lease: $0.name, size: 60, digests: "{}", representation: nil, effectiveURL: nil)
+                    .init(
+                        session: $0.session, lease: $0.name, size: 60, digests: "{}", representation: nil,
+                        effectiveURL: nil)
                 })
             #expect(Set(leases.map(\.session)) == Set(owners))
             try await fixture.check()

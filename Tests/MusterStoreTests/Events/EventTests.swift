@@ -17,7 +17,9 @@ import Testing
             #expect(events.map(\.position) == [1] && next == 1)
             #expect(events.first?.type == "dev.muster.group.succeeded.v1" && events.first?.subject == "groups/g")
             // The same bytes whenever it is read.
-            #expect(try await fixture.store.events(after: 0, limit: 10, group: nil).events.map(\.data) == events.map(\.data))
+            #expect(
+                try await fixture.store.events(after: 0, limit: 10, group: nil).events.map(\.data) == events.map(\.data)
+            )
             let filtered = try await fixture.store.events(after: 0, limit: 10, group: "none")
             #expect(filtered.events.isEmpty && filtered.next == 1)
         }
@@ -48,7 +50,8 @@ import Testing
                 group.addTask {
                     var seen: [EventRecord] = []
                     while seen.count < writers * each {
-                        let (events, next) = try await fixture.store.events(after: Int64(seen.count), limit: 10, group: nil)
+                        let (events, next) = try await fixture.store.events(
+                            after: Int64(seen.count), limit: 10, group: nil)
                         seen += events
                         try #require(next == Int64(seen.count))
                     }

@@ -103,7 +103,9 @@ import Testing
             let added = try await withThrowingTaskGroup(of: Int64.self) { group in
                 for number in 0..<8 {
                     group.addTask {
-                        let tasks = (0..<40).map { Wanted("t\($0 + number * 5)", origins: ["o\($0 % 5)", "o\($0 % 3)"]) }
+                        let tasks = (0..<40).map {
+                            Wanted("t\($0 + number * 5)", origins: ["o\($0 % 5)", "o\($0 % 3)"])
+                        }
                         return try await fixture.add(number % 2 == 0 ? tasks : tasks.reversed(), to: "g").added
                     }
                 }

@@ -92,7 +92,11 @@ import Testing
             var worker = try await fixture.makeWorker()
             for generation in 1...3 as ClosedRange<Int32> {
                 for lease in try await worker.claim(2) {
-                    if lease.path == "t1" { try await worker.fail(lease, .storage) } else { try await worker.finish(lease, size: 90) }
+                    if lease.path == "t1" {
+                        try await worker.fail(lease, .storage)
+                    } else {
+                        try await worker.finish(lease, size: 90)
+                    }
                 }
                 let failed = try await fixture.store.group("g")
                 #expect(failed.state == .failed && failed.generation == generation && failed.finishedAt != nil)

@@ -22,7 +22,8 @@ struct TestWorker: Sendable {
     ) async throws -> RenewedSession? {
         sequence += 1
         return try await store.renew(
-            SessionRenewal(session: session, sequence: sequence, parkedSinks: parked, sinkStatus: "[]", receivedBytes: 0),
+            SessionRenewal(
+                session: session, sequence: sequence, parkedSinks: parked, sinkStatus: "[]", receivedBytes: 0),
             settled: settled, held: held, timeToLive: .seconds(3600))
     }
 
@@ -48,7 +49,8 @@ struct TestWorker: Sendable {
         _ lease: GrantedLease, size: Int64?, isSplittable: Bool = true, etag: String? = "\"1\""
     ) async throws -> Bool {
         try await store.report(
-            learned: Representation(size: size, etag: etag), isSplittable: isSplittable, effectiveURL: nil, chunkSize: 100,
+            learned: Representation(size: size, etag: etag), isSplittable: isSplittable, effectiveURL: nil,
+            chunkSize: 100,
             session: session, lease: lease.name)
     }
 
@@ -68,12 +70,14 @@ struct TestWorker: Sendable {
     }
 
     func fail(
-        _ lease: GrantedLease, _ kind: FailureKind, at offset: Int64? = nil, source: Int32? = nil, retryAfter: Int64? = nil,
+        _ lease: GrantedLease, _ kind: FailureKind, at offset: Int64? = nil, source: Int32? = nil,
+        retryAfter: Int64? = nil,
         random: Double = 0.5
     ) async throws {
         try await store.report(
             failed: .init(
-                progress: progressReport(lease, offset ?? lease.start, 7), kind: kind, detail: "because", source: source,
+                progress: progressReport(lease, offset ?? lease.start, 7), kind: kind, detail: "because",
+                source: source,
                 retryAfter: retryAfter), random: random)
     }
 
@@ -95,7 +99,13 @@ struct TestWorker: Sendable {
                 switch lease.kind {
                 case .fetch:
                     // An expected size is what the origin states too.
-                    if !lease.isPlanned { try await learn(lease, size: lease.expectedSize ?? size, isSplittable: !lease.isStream) }
+                    let size = lease.expectedSize ?? size
+                    if !lease.isPlanned {
+                        try await learn(lease, size: size, isSplittable: !lease.isStream)
+                    } else if lease.representation.size == nil {
+                        // A stream that somebody else began without learning its size.
+                        try await finish(lease, size: size)
+                    }
                     try await done(lease)
                 case .finalize: try await finish(lease, size: lease.end ?? 0)
                 case .purge: try await done(lease)

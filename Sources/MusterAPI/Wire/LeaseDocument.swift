@@ -1,0 +1,87 @@
+public import MusterCore
+
+/// One source of a lease.
+public struct LeaseSource: Hashable, Sendable, Codable {
+    /// Its place among the task's sources.
+    public var ordinal: Int32
+    /// The URL as the caller gave it.
+    public var url: String
+    /// Headers of the caller; may hold secrets.
+    public var headers: [String: String]
+
+    /// A source.
+    public init(ordinal: Int32, url: String, headers: [String: String]) {
+        self.ordinal = ordinal
+        self.url = url
+        self.headers = headers
+    }
+}
+
+/// The right to work on one chunk, with all that the work needs.
+public struct LeaseDocument: Hashable, Sendable, Codable {
+    /// The chunk.
+    public var chunk: ChunkID
+    /// The fence.
+    public var epoch: LeaseEpoch
+    /// What to do.
+    public var kind: LeaseKind
+    /// The task that the chunk is of.
+    public var task: TaskID
+    /// The sink that the file belongs to.
+    public var sink: String
+    /// Where the file shall stand below it.
+    public var path: String
+    /// The content version, part of the part file's name.
+    public var version: Int32
+    /// The chunk's first byte.
+    public var start: Int64
+    /// The byte after its last; `nil` for a stream of unknown length.
+    public var end: Int64?
+    /// Whether the task's size is known and its chunks are planned.
+    public var planned: Bool
+    /// Whether the content must be fetched as one stream, without Range.
+    public var stream: Bool
+    /// Whether a lease on this content version was ever lost, so that the part must be copied to a fresh inode (I8).
+    public var fenced: Bool
+    /// What a predecessor left durable; at `start` with CRC 0 when nothing.
+    public var resume: DurablePrefix
+    /// What is known of the content.
+    public var representation: Representation
+    /// The size that the caller expects.
+    public var expectedSize: Int64?
+    /// The digests that the caller expects.
+    public var expectedDigests: [String: String]
+    /// The source to fetch from; absent for work that fetches nothing.
+    public var source: LeaseSource?
+    /// For `finalize`: every chunk of the content version.
+    public var chunks: [FinishedChunk]
+
+    /// A lease.
+    public init(
+        name: LeaseName, kind: LeaseKind, task: TaskID, sink: String, path: String, version: Int32, start: Int64,
+        end: Int64?, planned: Bool, stream: Bool, fenced: Bool, resume: DurablePrefix, representation: Representation,
+        expectedSize: Int64?, expectedDigests: [String: String], source: LeaseSource?, chunks: [FinishedChunk]
+    ) {
+        chunk = name.chunk
+        epoch = name.epoch
+        self.kind = kind
+        self.task = task
+        self.sink = sink
+        self.path = path
+        self.version = version
+        self.start = start
+        self.end = end
+        self.planned = planned
+        self.stream = stream
+        self.fenced = fenced
+        self.resume = resume
+        self.representation = representation
+        self.expectedSize = expectedSize
+        self.expectedDigests = expectedDigests
+        self.source = source
+        self.chunks = chunks
+    }
+
+    /// The lease's name.
+    public var name: LeaseName { LeaseName(chunk: chunk, epoch: epoch) }
+}

@@ -1,0 +1,104 @@
+public import MusterCore
+
+/// What a worker says about one lease.
+public struct Report: Hashable, Sendable, Codable {
+    /// The kinds of reports.
+    public enum Kind: String, Sendable, Codable, CaseIterable {
+        /// The durable prefix grew, or something was learned.
+        case progress
+        /// The chunk is durable to its end; with `finished`, the whole task is in place.
+        case done
+        /// It can't go on; `failure` says why.
+        case failed
+        /// Given back untouched, or as far as it is durable.
+        case released
+        /// Ranges don't work: start over as one stream (`http.md` row 1).
+        case restart
+    }
+
+    /// What the first response told of a task (`http.md`).
+    public struct Learned: Hashable, Sendable, Codable {
+        /// Size and validators.
+        public var representation: Representation
+        /// Whether the rest may be fetched by ranges.
+        public var splittable: Bool
+        /// Where the content came from, after redirects.
+        public var effectiveURL: String?
+        /// Which of the task's sources answered.
+        public var source: Int32
+
+        /// What was learned.
+        public init(representation: Representation, splittable: Bool, effectiveURL: String?, source: Int32) {
+            self.representation = representation
+            self.splittable = splittable
+            self.effectiveURL = effectiveURL
+            self.source = source
+        }
+    }
+
+    /// Why a lease failed.
+    public struct Failure: Hashable, Sendable, Codable {
+        /// The closed kind.
+        public var kind: FailureKind
+        /// What was seen, in words; never holds a header's value.
+        public var detail: String
+        /// The origin's Retry-After, in seconds.
+        public var retryAfter: Int64?
+        /// Which of the task's sources it was.
+        public var source: Int32?
+
+        /// A failure.
+        public init(kind: FailureKind, detail: String, retryAfter: Int64? = nil, source: Int32? = nil) {
+            self.kind = kind
+            self.detail = detail
+            self.retryAfter = retryAfter
+            self.source = source
+        }
+    }
+
+    /// The file that stands at its path (I8).
+    public struct Finished: Hashable, Sendable, Codable {
+        /// Its size in bytes.
+        public var size: Int64
+        /// Its digests, by algorithm, in hexadecimal.
+        public var digests: [String: String]
+
+        /// A finished file.
+        public init(size: Int64, digests: [String: String]) {
+            self.size = size
+            self.digests = digests
+        }
+    }
+
+    /// The chunk.
+    public var chunk: ChunkID
+    /// The lease's epoch: the fence (I1).
+    public var epoch: LeaseEpoch
+    /// What is said.
+    public var kind: Kind
+    /// How far the chunk is durable (I4).
+    public var durable: DurablePrefix?
+    /// What was learned of the representation.
+    public var learned: Learned?
+    /// Why it failed.
+    public var failure: Failure?
+    /// The file, when all of the task is in place.
+    public var finished: Finished?
+
+    /// A report.
+    public init(
+        lease: LeaseName, kind: Kind, durable: DurablePrefix? = nil, learned: Learned? = nil, failure: Failure? = nil,
+        finished: Finished? = nil
+    ) {
+        chunk = lease.chunk
+        epoch = lease.epoch
+        self.kind = kind
+        self.durable = durable
+        self.learned = learned
+        self.failure = failure
+        self.finished = finished
+    }
+
+    /// The lease that the report is about.
+    public var lease: LeaseName { LeaseName(chunk: chunk, epoch: epoch) }
+}

@@ -1,0 +1,66 @@
+public import MusterCore
+
+/// The state of one of a worker's sinks.
+public struct SinkStatus: Hashable, Sendable, Codable {
+    /// The sink's name.
+    public var name: String
+    /// Why nothing of it may be leased to this worker now, `storageFull` or `storage`; `nil` when it is well.
+    public var parked: FailureKind?
+    /// What was seen, in words.
+    public var detail: String?
+    /// Free bytes, when known.
+    public var freeBytes: Int64?
+
+    /// A sink's state.
+    public init(name: String, parked: FailureKind? = nil, detail: String? = nil, freeBytes: Int64? = nil) {
+        self.name = name
+        self.parked = parked
+        self.detail = detail
+        self.freeBytes = freeBytes
+    }
+}
+
+/// A live session as `GET /v1/workers` shows it.
+public struct WorkerDocument: Hashable, Sendable, Codable {
+    /// The worker's name.
+    public var name: String
+    /// Its session.
+    public var session: SessionID
+    /// `ready`, or `draining`.
+    public var state: String
+    /// The version of its program.
+    public var version: String
+    /// Its sinks and how they are.
+    public var sinks: [SinkStatus]
+    /// How many transfers it runs at once.
+    public var slots: Int
+    /// How many leases it holds.
+    public var leases: Int64
+    /// Bytes per second lately.
+    public var bytesPerSecond: Int64
+    /// When the session was opened.
+    public var startedAt: Timestamp
+    /// When it was last heard of.
+    public var lastSeenAt: Timestamp
+    /// Labels of its operator's choosing.
+    public var labels: [String: String]
+
+    /// A worker's document.
+    public init(
+        name: String, session: SessionID, state: String, version: String, sinks: [SinkStatus], slots: Int,
+        leases: Int64,
+        bytesPerSecond: Int64, startedAt: Timestamp, lastSeenAt: Timestamp, labels: [String: String]
+    ) {
+        self.name = name
+        self.session = session
+        self.state = state
+        self.version = version
+        self.sinks = sinks
+        self.slots = slots
+        self.leases = leases
+        self.bytesPerSecond = bytesPerSecond
+        self.startedAt = startedAt
+        self.lastSeenAt = lastSeenAt
+        self.labels = labels
+    }
+}

@@ -1,0 +1,69 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Who is served next, where some groups can't be (I14, I15).
+@Suite struct ClaimFairnessTests {
+    @Test func groupsWhoseOriginIsParkedOrBusyDoNotStandInTheWayOfOthers() async throws {
+        try await StoreFixture.run { fixture in
+            for number in 10..<50 {
+                try await fixture.makeGroup(
+                    "g\(number)", Wanted.many(2, "t\(number)-", origins: [number < 30 ? "a" : "b"]))
+            }
+            try await fixture.makeGroup("last", [Wanted("free", origins: ["c"])])
+            // The others have been served less, and come first in every order.
+            try await fixture.run("UPDATE groups SET served = 1000000 WHERE name = 'last'")
+            try await fixture.run(
+                "UPDATE origins SET not_before = statement_timestamp() + interval '1 h' WHERE key = 'http://a.test:80'")
+            try await fixture.run("UPDATE origins SET max_connections = 1 WHERE key = 'http://b.test:80'")
+            var worker = try await fixture.makeWorker()
+            let first = try await worker.claim(1)
+            #expect(first.map(\.path).allSatisfy { $0.hasPrefix("t3") || $0.hasPrefix("t4") }, "the one place on b")
+            #expect(try await worker.claim(1).map(\.path) == ["free"])
+            #expect(try await worker.claim(1).isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aGroupThatWasIdleForLongDoesNotGetEveryLeaseUntilItHasCaughtUp() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("busy", Wanted.many(2, "b"))
+            try await fixture.makeGroup("idle", Wanted.many(2, "i"))
+            try await fixture.run("UPDATE groups SET served = 1000000000000 WHERE name = 'busy'")
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(1).first?.path.hasPrefix("i") == true)
+            let behind: Int64 = try await fixture.value("SELECT max(served) - min(served) FROM groups")
+            #expect(behind <= 256 << 20, "how much it is served before the other one's turn")
+            try await fixture.check()
+        }
+    }
+
+    @Test func whatIsToBePutInPlaceIsLeasedInAPausedGroupAndNothingElse() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("whole", size: 90), Wanted("other", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 90)
+            try await worker.done(lease)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            #expect(try await worker.claim(4).map(\.kind) == [.finalize])
+            try await fixture.check()
+        }
+    }
+
+    @Test func aStreamThatWasPausedBeginsAgainInItsNextVersion() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("s")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: nil, isSplittable: false)
+            #expect(try await worker.progress(lease, to: 40))
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+            let again = try #require(try await worker.claim().first)
+            #expect(again.isStream && again.resume.offset == 0 && again.version == lease.version + 1)
+            try await fixture.check()
+        }
+    }
+}

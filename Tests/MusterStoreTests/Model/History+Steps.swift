@@ -1,0 +1,190 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+
+extension History {
+    /// One step, chosen by chance; what a worker does comes most often.
+    mutating func step() async throws {
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<6 where !isSmall || chance(40): try await addTasks()
+        case 0..<9: try await openSession()
+        case 9..<28: try await claim()
+        case 28..<70: try await report()
+        case 70..<76: try await syncAgain()
+        case 76..<81: try await loseSession()
+        case 81..<85: try await passTime()
+        case 85..<98: try await verb()
+        default:
+            log("sequence events")
+            _ = try await store.sequenceEvents(limit: 3)
+        }
+    }
+
+    mutating func addTasks() async throws {
+        let name = someGroup()
+        if model.groups[name] == nil {
+            let cap: Int32? = chance(30) ? 3 : nil
+            log("create \(name), at most \(cap.map { "\($0)" } ?? "any") leases")
+            try await fixture.makeGroup(name, maxConnections: cap)
+            model.groups[name] = StoreModel.Group(maxConnections: cap.map { Int($0) })
+        }
+        var tasks: [Wanted] = []
+        for _ in 0..<Int.random(in: 1...3, using: &random) {
+            let key = "k\(Int.random(in: 0..<(isSmall ? 2 : 7), using: &random))"
+            guard !tasks.contains(where: { $0.key == key }) else { continue }
+            let origins = [["a"], ["b"], ["a", "b"], ["b", "c", "a"]][Int.random(in: 0..<4, using: &random)]
+            let size: Int64? = chance(50) ? Int64.random(in: 0...350, using: &random) : nil
+            tasks.append(Wanted(key, size: size, origins: origins, path: "\(name)/\(key)"))
+        }
+        log("add \(tasks.map { "\($0.key) of \($0.size.map { "\($0)" } ?? "?") from \($0.origins)" }) to \(name)")
+        let wanted = model.add(tasks, to: name)
+        do {
+            let addition = try await fixture.add(tasks, to: name)
+            expect(addition == wanted, "\(addition) instead of \(String(describing: wanted))")
+        } catch is Store.Refusal {
+            expect(wanted == nil, "the tasks were refused")
+        }
+        for row in try await fixture.pool.query(
+            "SELECT t.id, t.key FROM tasks t JOIN groups g ON g.id = t.group_id WHERE g.name = \(name)")
+        {
+            model.places[TaskID(try row.decode("id"))] = StoreModel.Place(group: name, key: try row.decode("key"))
+        }
+    }
+
+    mutating func openSession() async throws {
+        let worker = try await fixture.makeWorker("w\(sessions.count % 3)")
+        log("open session \(worker.session)")
+        sessions.append(worker.session)
+        model.sessions[worker.session] = StoreModel.Session()
+    }
+
+    private mutating func claim() async throws {
+        var requests: [ClaimRequest] = []
+        for session in sessions.suffix(4) where requests.isEmpty || chance(40) {
+            try await sync(session)
+            let isOld = chance(10)
+            requests.append(
+                ClaimRequest(
+                    session: session, sequence: (model.sessions[session]?.sequence ?? 1) - (isOld ? 1 : 0),
+                    room: Int32.random(in: 1...5, using: &random)))
+        }
+        log("claim \(requests.map { "\($0.room) by \($0.session) in \($0.sequence)" })")
+        let leases = try await store.claim(requests)
+        log("  granted \(leases.map { "\($0.kind) \($0.path) \($0.name.chunk).\($0.name.epoch) to \($0.session)" })")
+        problems += model.grant(requests, leases)
+        granted += leases
+    }
+
+    /// A sync that finds everything in order: nothing is settled.
+    private mutating func sync(_ session: SessionID, settled: Int64 = 0, held: [GrantedLease] = []) async throws {
+        let sequence = (model.sessions[session]?.sequence ?? 0) + 1
+        let isParked = chance(5)
+        let renewed = try await store.renew(
+            SessionRenewal(
+                session: session, sequence: sequence, parkedSinks: isParked ? ["sink"] : [], sinkStatus: "[]",
+                receivedBytes: 10), settled: settled, held: held.map(\.name), timeToLive: .seconds(3600))
+        guard model.sessions[session] != nil else {
+            return expect(renewed == nil, "a session that is over was renewed")
+        }
+        model.sessions[session]?.sequence = sequence
+        model.sessions[session]?.isExpired = false
+        model.sessions[session]?.isParked = isParked
+        var repaired: Int64 = 0
+        model.putBack(isLost: false) { lease, _ in
+            let isRepaired =
+                lease.session == session && lease.sync <= settled && !held.contains { $0.name.epoch == lease.epoch }
+            if isRepaired { repaired += 1 }
+            return isRepaired
+        }
+        let lost = held.filter { lease in
+            model.purges[lease.task]?.lease?.epoch != lease.name.epoch && model.find(lease, by: session) == nil
+        }
+        expect(renewed?.repaired == repaired, "\(renewed?.repaired ?? -1) leases repaired instead of \(repaired)")
+        expect(Set(renewed?.lost ?? []) == Set(lost.map(\.name)), "the wrong leases are lost")
+        expect(renewed?.isDraining == model.sessions[session]?.isDraining, "draining is wrong")
+    }
+
+    private mutating func syncAgain() async throws {
+        guard let session = sessions.suffix(4).randomElement(using: &random) else { return }
+        let newest = model.sessions[session]?.sequence ?? 0
+        if chance(20) {
+            log("late sync of \(session)")
+            let renewed = try await store.renew(
+                SessionRenewal(
+                    session: session, sequence: newest - 1, parkedSinks: ["sink"], sinkStatus: "[]", receivedBytes: 0),
+                settled: newest, held: [], timeToLive: .seconds(0))
+            return expect(renewed?.isNewest != true, "a late sync counts as the newest")
+        }
+        let settled = Int64.random(in: 0...max(0, newest), using: &random)
+        var held: [GrantedLease] = []
+        for lease in granted where lease.session == session && chance(80) { held.append(lease) }
+        log("sync \(session), settled \(settled), holding \(held.map(\.name.epoch))")
+        try await sync(session, settled: settled, held: held)
+    }
+
+    private mutating func loseSession() async throws {
+        guard let session = sessions.suffix(4).randomElement(using: &random) else { return }
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0:
+            log("close session \(session)")
+            try await store.closeSession(session)
+            model.end(session, isLost: false)
+        case 1:
+            log("session \(session) expires and nobody looks")
+            try await fixture.run("UPDATE sessions SET expires_at = '-infinity' WHERE id = \(session.rawValue)")
+            model.sessions[session]?.isExpired = true
+        case 2:
+            guard let lease = granted.randomElement(using: &random) else { return }
+            log("lease \(lease.name.epoch) stalls")
+            try await fixture.run(
+                "UPDATE leases SET progress_at = '-infinity' WHERE epoch = \(lease.name.epoch.rawValue)")
+            _ = try await store.sweepStalled(stall: .seconds(3600))
+            model.putBack(isLost: true) { held, _ in held.epoch == lease.name.epoch }
+        default:
+            log("session \(session) expires")
+            try await fixture.expire(session)
+            for (other, state) in model.sessions where other == session || state.isExpired {
+                model.end(other, isLost: true)
+            }
+        }
+    }
+
+    private mutating func passTime() async throws {
+        log("time passes")
+        try await fixture.passBackoffs()
+        try await fixture.run("UPDATE origins SET not_before = '-infinity' WHERE not_before IS NOT NULL")
+        model.promote()
+        model.parkedOrigins = []
+    }
+
+    private mutating func verb() async throws {
+        let name = someGroup()
+        guard model.groups[name] != nil else { return }
+        let keys = someKeys(name)
+        // What chance alone brings about too seldom: that a group completes, and is reopened.
+        let isComplete = model.groups[name]?.tasks.values.allSatisfy(\.state.isTerminal) ?? false
+        let isOver = model.groups[name]?.state.isTerminal ?? false
+        let choice = Int.random(in: 0..<20, using: &random)
+        switch isComplete && chance(50) ? (isOver ? 14 : 0) : choice {
+        case 0..<4:
+            log("seal \(name)")
+            model.seal(name)
+            _ = try await store.seal(name)
+        case 4..<8: try await apply(.pause, name, keys)
+        case 8..<12: try await apply(.resume, name, keys)
+        case 12..<14: try await apply(.cancel, name, keys)
+        case 14..<18: try await apply(.retry, name, keys)
+        default:
+            let isDeleting = chance(50)
+            log("remove \(name) \(keys ?? ["all"])")
+            model.remove(name, keys: keys, deletingFiles: isDeleting)
+            try await store.remove(name, keys: keys, deletingFiles: isDeleting)
+        }
+    }
+
+    private mutating func apply(_ verb: TaskVerb, _ name: String, _ keys: [String]?) async throws {
+        log("\(verb) \(name) \(keys ?? ["all"])")
+        model.apply(verb, to: name, keys: keys)
+        _ = try await store.apply(verb, to: name, keys: keys)
+    }
+}

@@ -1,0 +1,110 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+
+/// A random history that the store and its model go through together.
+struct History {
+    /// Where they parted.
+    struct Failure: Error, CustomStringConvertible {
+        let seed: UInt64
+        let steps: [String]
+        let problems: [String]
+
+        var description: String {
+            "history of seed \(seed)\n" + steps.enumerated().map { "  \($0 + 1). \($1)" }.joined(separator: "\n")
+                + "\n" + problems.joined(separator: "\n")
+        }
+    }
+
+    let fixture: StoreFixture
+    let seed: UInt64
+    var random: SeededGenerator
+    var model: StoreModel
+    /// Some histories are about very few tasks, so that groups complete in them and are reopened.
+    let isSmall: Bool
+    var steps: [String] = []
+    var problems: [String] = []
+    /// Every lease ever granted: reports about old ones come late.
+    var granted: [GrantedLease] = []
+    /// Every session ever opened.
+    var sessions: [SessionID] = []
+
+    var store: Store { fixture.store }
+
+    init(fixture: StoreFixture, seed: UInt64) {
+        self.fixture = fixture
+        self.seed = seed
+        random = SeededGenerator(seed: seed)
+        isSmall = Bool.random(using: &random)
+        model = StoreModel(policy: fixture.policy)
+    }
+
+    /// Bounds that a short history reaches.
+    static var policy: Store.Policy {
+        var policy = StoreFixture.smallPolicy
+        policy.leasesPerOrigin = 4
+        policy.leasesPerSession = 6
+        policy.deaths = 3
+        return policy
+    }
+
+    /// Runs so many steps and compares after each of them.
+    mutating func run(steps count: Int) async throws {
+        try await openSession()
+        try await addTasks()
+        try await compare()
+        for _ in 0..<count {
+            do {
+                try await step()
+            } catch let error as PostgresError {
+                problems.append("\(error)")
+            }
+            try await compare()
+        }
+        try await wipe()
+    }
+
+    private func compare() async throws {
+        var problems = problems
+        let shown = try await StoreText.lines(fixture)
+        let wanted = model.lines
+        if shown != wanted {
+            problems += wanted.filter { !shown.contains($0) }.map { "- \($0)" }
+            problems += shown.filter { !wanted.contains($0) }.map { "+ \($0)" }
+            if problems.isEmpty { problems.append("the same lines in different numbers") }
+        }
+        problems += try await Invariants.check(fixture)
+        guard problems.isEmpty else { throw Failure(seed: seed, steps: steps, problems: problems) }
+    }
+
+    /// Makes room for the next history.
+    private func wipe() async throws {
+        try await fixture.run(
+            """
+            WITH a AS (DELETE FROM ready_chunks), b AS (DELETE FROM leases), c AS (DELETE FROM done_chunks),
+                d AS (DELETE FROM sessions), e AS (DELETE FROM events),
+                f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks)
+            DELETE FROM groups
+            """)
+        try await fixture.run("UPDATE origins SET not_before = NULL WHERE not_before IS NOT NULL")
+    }
+
+    mutating func log(_ step: String) { steps.append(step) }
+
+    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+
+    mutating func expect(_ condition: Bool, _ problem: String) {
+        if !condition { problems.append(problem) }
+    }
+
+    /// One of the groups.
+    mutating func someGroup() -> String { isSmall || chance(60) ? "g1" : "g2" }
+
+    /// The keys of some tasks of a group, or none for all of it.
+    mutating func someKeys(_ group: String) -> [String]? {
+        let keys = (model.groups[group]?.tasks.keys).map { $0.sorted() } ?? []
+        guard !keys.isEmpty, chance(60) else { return nil }
+        return keys.filter { _ in chance(40) }
+    }
+}

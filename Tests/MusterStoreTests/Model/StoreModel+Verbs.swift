@@ -1,0 +1,133 @@
+import MusterCore
+import MusterStore
+
+extension StoreModel {
+    /// Adds tasks; `nil` when the group takes no new ones.
+    mutating func add(_ tasks: [Wanted], to name: String) -> Addition? {
+        guard let group = groups[name] else { return nil }
+        let new = tasks.filter { group.tasks[$0.key] == nil }
+        let addition = Addition(added: Int64(new.count), existing: Int64(tasks.count - new.count))
+        guard !new.isEmpty else { return addition }
+        guard group.state == .open else { return nil }
+        let isPaused = group.desired == "pause"
+        for wanted in new {
+            var chunk = Chunk(last: min(wanted.size ?? policy.firstChunk, policy.firstChunk))
+            if isPaused { chunk.status = .parked }
+            groups[name]?.tasks[wanted.key] = Task(
+                state: isPaused ? .paused : .queued, sources: wanted.origins, expected: wanted.size, size: wanted.size,
+                chunks: [chunk])
+        }
+        return addition
+    }
+
+    mutating func seal(_ name: String) {
+        if groups[name]?.state == .open { groups[name]?.state = .sealed }
+        close(name)
+    }
+
+    mutating func apply(_ verb: TaskVerb, to name: String, keys: [String]?) {
+        guard let group = groups[name] else { return }
+        let isLive = !group.state.isTerminal
+        switch verb {
+        case .pause:
+            if keys == nil && isLive { groups[name]?.desired = "pause" }
+            change(name, keys, [.queued, .active]) { task in
+                Self.park(&task)
+                task.state = .paused
+            }
+        case .resume:
+            if group.desired == "pause" { groups[name]?.desired = "run" }
+            let places = chosen(name, keys, [.paused])
+            change(name, keys, [.paused]) { task in
+                task.state = .queued
+                for index in task.chunks.indices { task.chunks[index].status = .ready }
+            }
+            restartStreams(places)
+        case .cancel:
+            guard isLive else { return }
+            let places = chosen(name, keys, [.queued, .active, .paused, .finalizing])
+            for place in places { drop(place) }
+            change(name, keys, [.queued, .active, .paused, .finalizing]) { task in
+                task.state = .cancelled
+                task.bytesDone = 0
+                task.chunks = []
+                task.done = []
+            }
+            for place in places { say("task.cancelled", place) }
+            if keys == nil {
+                groups[name]?.desired = "cancel"
+                groups[name]?.state = .sealed
+            }
+            close(name)
+        case .retry:
+            let places = chosen(name, keys, [.failed])
+            guard !places.isEmpty else { return }
+            change(name, keys, [.failed]) { task in
+                task.state = task.chunks.contains { $0.kind == .finalize } ? .finalizing : .queued
+                task.run += 1
+                task.restarts = 0
+                task.dead = []
+                for index in task.chunks.indices {
+                    task.chunks[index].status = .ready
+                    task.chunks[index].attempts = 0
+                    task.chunks[index].deaths = 0
+                }
+            }
+            if !isLive { groups[name]?.generation += 1 }
+            if group.state != .open { groups[name]?.state = .sealed }
+            groups[name]?.desired = "run"
+            restartStreams(places)
+        }
+    }
+
+    /// A stream that was stopped in the middle begins again.
+    private mutating func restartStreams(_ places: [Place]) {
+        for place in places {
+            guard let task = self[place], task.isStream,
+                let chunk = task.chunks.first(where: { $0.kind == .fetch && $0.durable > $0.first })
+            else { continue }
+            startOver(
+                place, isStream: true, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
+        }
+    }
+
+    mutating func remove(_ name: String, keys: [String]?, deletingFiles: Bool) {
+        guard let group = groups[name] else { return }
+        for place in chosen(name, keys, Set(TaskState.allCases)) {
+            drop(place)
+            if deletingFiles, self[place]?.state == .succeeded, let id = places.first(where: { $0.value == place })?.key
+            {
+                purges[id] = Chunk(kind: .purge)
+            }
+            groups[name]?.tasks[place.key] = nil
+            places = places.filter { $0.value != place }
+        }
+        if keys == nil {
+            groups[name] = nil
+            say("group.removed", Place(group: name, key: ""), generation: group.generation)
+        } else {
+            close(name)
+        }
+    }
+
+    /// What is left of a task on disk shall go.
+    private mutating func drop(_ place: Place) {
+        guard let task = self[place], let id = places.first(where: { $0.value == place })?.key else { return }
+        purges[id] = task.wasStarted && task.state != .succeeded ? Chunk(kind: .purge) : nil
+    }
+
+    private func chosen(_ name: String, _ keys: [String]?, _ states: Set<TaskState>) -> [Place] {
+        (groups[name]?.tasks ?? [:]).filter { states.contains($0.value.state) && (keys?.contains($0.key) ?? true) }
+            .map { Place(group: name, key: $0.key) }
+    }
+
+    private mutating func change(
+        _ name: String, _ keys: [String]?, _ states: Set<TaskState>, _ body: (inout Task) -> Void
+    ) {
+        for place in chosen(name, keys, states) {
+            guard var task = self[place] else { continue }
+            body(&task)
+            self[place] = task
+        }
+    }
+}

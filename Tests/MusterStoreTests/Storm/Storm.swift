@@ -1,0 +1,105 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+
+/// Somebody who does at random what workers and callers do, while others do the same.
+struct StormRider {
+    let fixture: StoreFixture
+    var random: SeededGenerator
+    var worker: TestWorker
+    var leases: [GrantedLease] = []
+
+    private static let groups = ["g1", "g2", "g3"]
+
+    init(_ fixture: StoreFixture, seed: UInt64) async throws {
+        self.fixture = fixture
+        random = SeededGenerator(seed: seed)
+        worker = try await fixture.makeWorker("rider\(seed % 4)")
+    }
+
+    /// Makes so many steps. What can't be done as things stand is no failure, everything else is.
+    mutating func ride(steps: Int) async throws {
+        for _ in 0..<steps {
+            do {
+                try await step()
+            } catch is Store.Refusal {
+                // Somebody else removed, sealed or finished it meanwhile.
+            }
+        }
+    }
+
+    private mutating func step() async throws {
+        let store = fixture.store
+        let group = Self.groups[Int.random(in: 0..<3, using: &random)]
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<8: try await addTasks(to: group)
+        case 8..<40:
+            leases += try await worker.claim(Int32.random(in: 1...6, using: &random))
+            leases = Array(leases.suffix(12))
+        case 40..<78: try await report()
+        case 78..<80: _ = try await store.seal(group)
+        case 80..<92:
+            let verbs: [TaskVerb] = [.pause, .resume, .resume, .retry, .retry, .cancel]
+            let verb = verbs[Int.random(in: 0..<6, using: &random)]
+            let isAll = Int.random(in: 0..<4, using: &random) == 0
+            _ = try await store.apply(verb, to: group, keys: isAll ? nil : [key(), key()])
+        case 92: try await store.remove(group, keys: nil, deletingFiles: true)
+        case 93: try await store.remove(group, keys: [key()], deletingFiles: false)
+        case 94:
+            // Its own leases, or somebody else's.
+            try await fixture.run(
+                "UPDATE sessions SET expires_at = '-infinity' WHERE id % 5 = \(Int64.random(in: 0..<5, using: &random))"
+            )
+            _ = try await store.sweepSessions()
+        case 95:
+            try await store.closeSession(worker.session)
+            worker = try await fixture.makeWorker()
+        case 96: _ = try await store.sweepStalled(stall: .seconds(3600))
+        case 97:
+            if try await worker.sync(settled: worker.sequence, held: leases.map(\.name)) == nil {
+                worker = try await fixture.makeWorker()
+            }
+        default:
+            try await fixture.passBackoffs()
+            _ = try await store.sequenceEvents(limit: 5)
+        }
+    }
+
+    private mutating func key() -> String { "k\(Int.random(in: 0..<20, using: &random))" }
+
+    private mutating func addTasks(to group: String) async throws {
+        var keys: Set<String> = []
+        for _ in 0..<5 { keys.insert(key()) }
+        let tasks = keys.map { key in
+            Wanted(
+                key, size: key.count == 2 ? 250 : nil, origins: key.count == 2 ? ["a", "b"] : ["c"],
+                path: "\(group)/\(key)")
+        }
+        do {
+            _ = try await fixture.add(tasks, to: group)
+        } catch Store.Refusal.noSuchGroup {
+            try await fixture.makeGroup(group, tasks, maxConnections: 8)
+        }
+    }
+
+    private mutating func report() async throws {
+        guard let lease = leases.randomElement(using: &random) else { return }
+        let offset = min(lease.end ?? 250, lease.start + Int64.random(in: 0...100, using: &random))
+        switch Int.random(in: 0..<16, using: &random) {
+        case 0..<4: try await worker.progress(lease, to: offset)
+        case 4..<8 where lease.kind == .fetch:
+            try await worker.learn(lease, size: 250, isSplittable: !lease.isStream && lease.end != nil)
+        case 8..<12: try await worker.done(lease)
+        case 12 where lease.kind != .purge: try await worker.finish(lease, size: 250)
+        case 13: try await worker.release(lease, at: offset)
+        case 14:
+            let kinds: [FailureKind] = [.network, .notFound, .changed, .storageFull, .storage]
+            let isParking = Int.random(in: 0..<8, using: &random) == 0
+            try await worker.fail(
+                lease, kinds[Int.random(in: 0..<5, using: &random)], at: offset, retryAfter: isParking ? 0 : nil)
+        case 15: try await worker.restart(lease)
+        default: try await worker.progress(lease, to: offset)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+import Testing
+
+/// Every verb racing every other (F17): the invariants hold all the time, and then everything completes (I14).
+@Suite struct StormTests {
+    @Test func everythingRacesEverything() async throws {
+        var random = SeededGenerator.forTest()
+        let seeds = (0..<8).map { _ in random.next() }
+        try await StoreFixture.run(connections: 10) { fixture in
+            for name in ["g1", "g2", "g3"] { try await fixture.makeGroup(name, maxConnections: 8) }
+            let riding = Observed(seeds.count)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for seed in seeds {
+                    group.addTask {
+                        defer { riding.update { $0 -= 1 } }
+                        var rider = try await StormRider(fixture, seed: seed)
+                        try await rider.ride(steps: 150)
+                    }
+                }
+                group.addTask {
+                    // One statement sees one moment, so that what holds at every commit can be checked at any time.
+                    while riding.value > 0 { try await fixture.check("while others work") }
+                }
+                try await group.waitForAll()
+            }
+            try await fixture.check("after the storm")
+            try await finish(fixture)
+        }
+    }
+
+    /// The faults stop: every group becomes terminal, and once more after a retry.
+    private func finish(_ fixture: StoreFixture) async throws {
+        let store = fixture.store
+        try await store.expireAllSessions()
+        _ = try await store.sweepSessions()
+        try await fixture.run("UPDATE origins SET not_before = NULL")
+        var worker = try await fixture.makeWorker("last")
+        for group in try await store.groups(state: nil, after: nil, limit: 100) {
+            _ = try await store.apply(.resume, to: group.name, keys: nil)
+            _ = try await store.seal(group.name)
+        }
+        try await worker.finishEverything()
+        try await fixture.check("after the work")
+        for group in try await store.groups(state: nil, after: nil, limit: 100) {
+            #expect(group.state.isTerminal)
+            _ = try await store.apply(.retry, to: group.name, keys: nil)
+        }
+        try await worker.finishEverything()
+        while try await store.sequenceEvents() > 0 {}
+        try await fixture.check("in the end")
+        for group in try await store.groups(state: nil, after: nil, limit: 100) {
+            #expect(group.state == .succeeded || group.state == .cancelled)
+            #expect(group.tasks[.failed] == 0)
+        }
+        let left: Int64 = try await fixture.value(
+            "SELECT (SELECT count(*) FROM ready_chunks) + (SELECT count(*) FROM leases) + (SELECT count(*) FROM done_chunks)"
+        )
+        #expect(left == 0)
+    }
+}
