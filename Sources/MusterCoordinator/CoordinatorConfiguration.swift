@@ -37,7 +37,10 @@ public struct CoordinatorConfiguration: Sendable {
 
     /// Whether only this machine can reach the coordinator.
     var isLoopback: Bool {
-        listenHost == "localhost" || listenHost == "::1" || listenHost == "[::1]" || listenHost.hasPrefix("127.")
+        // Names are not looked up: what begins with 127 may be somebody's host name.
+        let parts = listenHost.split(separator: ".", omittingEmptySubsequences: false)
+        let isIPv4 = parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
+        return listenHost == "localhost" || listenHost == "::1" || listenHost == "[::1]" || isIPv4 && parts[0] == "127"
     }
 
     /// Throws what is impossible or unsafe about the configuration.

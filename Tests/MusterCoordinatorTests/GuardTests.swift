@@ -37,7 +37,7 @@ struct GuardTests {
         #expect(problem(nil, .admin, TokenCheck(admin: nil, worker: nil)) == nil)
     }
 
-    @Test(arguments: ["0.0.0.0", "::", "192.0.2.7", "example.org"])
+    @Test(arguments: ["0.0.0.0", "::", "192.0.2.7", "example.org", "127.example.org"])
     func listeningBeyondLoopbackWithoutTokensIsRefusedAndSaysWhy(_ host: String) {
         var configuration = CoordinatorConfiguration(database: "")
         configuration.listenHost = host

@@ -22,12 +22,14 @@ struct Sweeper: Service {
             // Nobody was sweeping before this coordinator started, or while the database was away: sessions whose time ran
             // out meanwhile get another one, since their workers could not renew them.
             var needsGrace = true
+            var isFirst = true
             var round = 0
             while !Task.isCancelled {
                 do {
                     if needsGrace {
-                        try await grace()
+                        try await grace(isFirst: isFirst)
                         needsGrace = false
+                        isFirst = false
                     }
                     try await sweep(round)
                 } catch let error as PostgresError {
@@ -44,8 +46,8 @@ struct Sweeper: Service {
         }
     }
 
-    private func grace() async throws {
-        if configuration.ownsFleet {
+    private func grace(isFirst: Bool) async throws {
+        if isFirst, configuration.ownsFleet {
             try await store.expireAllSessions()
         } else {
             try await store.graceExpiredSessions(timeToLive: configuration.sessionTimeToLive)

@@ -86,6 +86,8 @@ extension Problem {
             self.init(
                 .destinationTaken, "an unfinished task writes to \"\(path)\" already", pointer: "/path",
                 line: line.map(Int.init))
+        case .uploadIncomplete:
+            self.init(.databaseUnavailable, "the database lost tasks that were on their way in; send all of them again")
         case .groupSealed(let key, let line):
             self.init(
                 .groupSealed, "the group is sealed, and the task \"\(key)\" is new to it", pointer: "/key",

@@ -13,7 +13,7 @@ struct TaskIntake: Sendable {
     private static let batch = 1_000
 
     /// Stages the tasks of a document; `pointer` is where they stand in it. Returns `nil` for none.
-    func stage(_ requests: [TaskRequest], pointer: String) async throws -> Int64? {
+    func stage(_ requests: [TaskRequest], pointer: String) async throws -> Upload? {
         guard !requests.isEmpty else { return nil }
         var staged: [StagedTask] = []
         for (index, request) in requests.enumerated() {
@@ -23,50 +23,56 @@ struct TaskIntake: Sendable {
                 throw refusal.within("\(pointer)/\(index)")
             }
         }
-        let upload = try await store.beginUpload()
-        return try await guarding(upload) {
+        var upload = try await store.beginUpload()
+        do {
             for start in stride(from: 0, to: staged.count, by: Self.batch) {
-                try await store.stage(Array(staged[start..<min(start + Self.batch, staged.count)]), upload: upload)
+                try await store.stage(Array(staged[start..<min(start + Self.batch, staged.count)]), upload: &upload)
             }
-            return upload
+        } catch {
+            await drop(upload)
+            throw error
         }
+        return upload
     }
 
     /// Stages NDJSON as it comes. The stream's reader waits while a batch is written, and so does the sender.
-    func stage(lines body: RequestBody) async throws -> Int64? {
-        let upload = try await store.beginUpload()
-        return try await guarding(upload) {
+    func stage(lines body: RequestBody) async throws -> Upload? {
+        var upload = try await store.beginUpload()
+        do {
             var parser = ManifestParser(form: .tasks)
             var waiting: [StagedTask] = []
-            var count = 0
-            func take(_ entries: [ManifestParser.Entry]) async throws {
-                for entry in entries { waiting.append(try Self.staged(entry.task, line: entry.line)) }
-                guard waiting.count >= Self.batch else { return }
-                count += waiting.count
-                try await store.stage(waiting, upload: upload)
+            for try await buffer in body {
+                waiting += try Self.staged(try parser.parse(buffer.readableBytesView))
+                guard waiting.count >= Self.batch else { continue }
+                try await store.stage(waiting, upload: &upload)
                 waiting.removeAll(keepingCapacity: true)
             }
-            for try await buffer in body { try await take(try parser.parse(buffer.readableBytesView)) }
-            try await take(try parser.finish())
-            try await store.stage(waiting, upload: upload)
-            return count + waiting.count > 0 ? upload : nil
+            waiting += try Self.staged(try parser.finish())
+            try await store.stage(waiting, upload: &upload)
+        } catch {
+            await drop(upload)
+            throw error
         }
+        return upload.count > 0 ? upload : nil
     }
 
     /// Does what the upload is for; it is dropped when that fails.
-    func finish<Answer>(_ upload: Int64?, _ body: () async throws -> Answer) async throws -> Answer {
-        guard let upload else { return try await body() }
-        return try await guarding(upload, body)
-    }
-
-    private func guarding<Answer>(_ upload: Int64, _ body: () async throws -> Answer) async throws -> Answer {
+    func finish<Answer>(_ upload: Upload?, _ body: () async throws -> Answer) async throws -> Answer {
         do {
             return try await body()
         } catch {
-            // What can't be dropped now is swept later: nobody sees it.
-            try? await store.abandon(upload: upload)
+            if let upload { await drop(upload) }
             throw error
         }
+    }
+
+    /// What can't be dropped now is swept later: nobody sees it.
+    private func drop(_ upload: Upload) async {
+        try? await store.abandon(upload)
+    }
+
+    private static func staged(_ entries: [ManifestParser.Entry]) throws -> [StagedTask] {
+        try entries.map { try staged($0.task, line: $0.line) }
     }
 
     private static func staged(_ task: TaskSpecification, line: Int) throws -> StagedTask {

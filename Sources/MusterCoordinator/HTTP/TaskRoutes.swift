@@ -45,7 +45,7 @@ struct TaskRoutes: Sendable {
             }
         let addition = try await intake.finish(upload) {
             guard let upload else { return Addition(added: 0, existing: 0) }
-            return try await store.addTasks(upload: upload, to: name)
+            return try await store.addTasks(upload, to: name)
         }
         if addition.added > 0 { await hasWork() }
         return try Answer.json(AddedDocument(added: addition.added, existing: addition.existing))

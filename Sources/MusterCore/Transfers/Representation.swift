@@ -33,8 +33,8 @@ public struct Representation: Hashable, Sendable, Codable {
         case unknown
     }
 
-    /// Compares what both state. A tag that differs in strength only still names the same content here: chunks are only
-    /// mixed when size and digest agree as well.
+    /// Compares what both state. A tag that differs in strength only still names the same content of one source; chunks of
+    /// several sources are mixed only where a strong tag or an expected digest tells them apart, which the store sees to.
     public func agreement(with other: Representation) -> Agreement {
         if let size, let theirs = other.size, size != theirs { return .different("size \(size) became \(theirs)") }
         if let etag, let theirs = other.etag {

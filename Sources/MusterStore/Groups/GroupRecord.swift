@@ -80,7 +80,7 @@ public struct GroupRecord: Sendable {
     static let columns: SQL = """
         g.id, g.name, g.sink, g.state, g.generation, g.priority, g.weight, g.max_connections, g.metadata::text AS metadata,
         g.queued, g.active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total,
-        g.unknown_tasks, (decayed(g.rate_bytes, g.rate_at, 0) / 10)::bigint AS rate, g.created_at, g.finished_at,
+        g.unknown_tasks, bytes_per_second(g.rate_bytes, g.rate_at, g.created_at) AS rate, g.created_at, g.finished_at,
         (SELECT count(*) FROM sessions s WHERE g.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()) AS reaching,
         (SELECT count(*) FROM sessions s WHERE g.sink = ANY (s.parked) AND s.expires_at > statement_timestamp()) AS parked,
         (SELECT status ->> 'detail' FROM sessions s, jsonb_array_elements(s.sink_status) AS status

@@ -18,7 +18,7 @@ extension Store {
     ///
     /// - Parameter upload: tasks staged before, or `nil` for none.
     /// - Returns: the group. A repetition with the same creation key gets the group of the first time (I10).
-    public func createGroup(_ creation: GroupCreation, upload: Int64?) async throws -> GroupRecord {
+    public func createGroup(_ creation: GroupCreation, upload: Upload?) async throws -> GroupRecord {
         let name = try await transaction { connection in
             let rows = try await connection.query(
                 """

@@ -6,6 +6,14 @@ LANGUAGE sql STABLE AS $$
     SELECT p_bytes * exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_at)::double precision / 10))) + p_more
 $$;
 
+-- Bytes per second lately. While the counter is younger than its time constant, it is divided by what it could hold by now,
+-- so that a speed does not seem to rise for half a minute.
+CREATE FUNCTION bytes_per_second(p_bytes double precision, p_at timestamptz, p_since timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT (decayed(p_bytes, p_at, 0) / (10 * greatest(0.1,
+        1 - exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_since)::double precision / 10))))))::bigint
+$$;
+
 CREATE FUNCTION write_event(p_id text, p_type text, p_group_name text, p_data jsonb) RETURNS void
 LANGUAGE sql AS $$
     -- The same fact always has the same id, so a repetition changes nothing (I9).

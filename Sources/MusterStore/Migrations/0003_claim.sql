@@ -62,10 +62,12 @@ BEGIN
         SELECT DISTINCT sink FROM sessions s, unnest(s.sinks) AS sink
         WHERE s.id = ANY (v_ids) AND sink <> ALL (s.parked) ORDER BY sink
     LOOP
+        -- What a session got for an earlier sink is not free for this one.
         SELECT array_agg(r.id ORDER BY turn, r.id) INTO v_slots
         FROM unnest(v_ids, v_rooms) AS r (id, room)
         JOIN sessions s ON s.id = r.id AND v_sink = ANY (s.sinks) AND v_sink <> ALL (s.parked)
-        CROSS JOIN generate_series(1, r.room) AS turn;
+        CROSS JOIN generate_series(1, r.room - (
+            SELECT count(*)::integer FROM leases l WHERE l.session_id = r.id AND l.chunk_id = ANY (v_granted))) AS turn;
         v_total := coalesce(array_length(v_slots, 1), 0);
         v_left := v_total;
         CONTINUE WHEN v_left = 0;
@@ -101,6 +103,8 @@ BEGIN
                 AND EXISTS (
                     SELECT 1 FROM ready_origins(g.id) AS r (origin_id) LEFT JOIN origins o ON o.id = r.origin_id
                     WHERE r.origin_id = 0 OR g.desired = 'run'
+                        AND (g.max_connections IS NULL OR g.max_connections > (
+                            SELECT count(*) FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
                         AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
                         AND (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) < coalesce(o.max_connections, p_origin_cap))
             ORDER BY g.priority DESC, g.served, g.id LIMIT 32
@@ -201,14 +205,6 @@ BEGIN
             END LOOP;
             EXIT WHEN v_left = 0;
         END LOOP;
-
-        -- 6. What a session got for this sink is not free for the next one.
-        SELECT array_agg(r.room - coalesce(n.count, 0) ORDER BY r.id) INTO v_rooms
-        FROM unnest(v_ids, v_rooms) AS r (id, room)
-        LEFT JOIN (
-            SELECT l.session_id, count(*)::integer AS count FROM leases l
-            WHERE l.chunk_id = ANY (v_granted) AND l.sink = v_sink GROUP BY 1
-        ) AS n ON n.session_id = r.id;
     END LOOP;
 
     RETURN QUERY

@@ -209,7 +209,9 @@ DECLARE
     v_epochs bigint[];
 BEGIN
     SELECT array_agg(s.chunk_id), array_agg(s.epoch) INTO v_chunks, v_epochs FROM (
-        SELECT chunk_id, epoch FROM leases WHERE progress_at < statement_timestamp() - p_stall LIMIT p_limit
+        -- Copying and verifying a very large file may be silent for long; it gets much longer.
+        SELECT chunk_id, epoch FROM leases
+        WHERE progress_at < statement_timestamp() - p_stall * CASE WHEN kind = 'finalize' THEN 36 ELSE 1 END LIMIT p_limit
     ) AS s;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
     PERFORM lock_groups_of(v_chunks);

@@ -347,7 +347,8 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Back into the queue, at the next living source after the one that failed.
+    -- Back into the queue, at the next living source after the one that failed. Chunks of a planned task stay with their source
+    -- for some tries: another mirror may state other validators, and then all of the task would start over.
     PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_first_chunk, p_deaths);
     IF l.kind <> 'fetch' THEN
         UPDATE ready_chunks SET attempts = v_attempts, status = 'waiting', not_before = statement_timestamp() + interval '1 s'
@@ -355,7 +356,15 @@ BEGIN
         RETURN;
     END IF;
     SELECT s.ordinal, s.origin_id INTO v_source, v_origin FROM sources s
-    WHERE s.task_id = t.id AND NOT s.dead ORDER BY s.ordinal <= l.source, s.ordinal LIMIT 1;
+    WHERE s.task_id = t.id AND NOT s.dead
+    ORDER BY t.planned AND NOT t.stream AND v_attempts < 3 AND s.ordinal <> l.source, s.ordinal <= l.source, s.ordinal LIMIT 1;
+    IF v_source <> l.source AND t.planned AND NOT t.stream AND t.expected_digests IS NULL
+        AND (t.etag IS NULL OR t.etag LIKE 'W/%')
+    THEN
+        -- Nothing would tell two mirrors' bytes apart, so they are not mixed (I8): the new source starts from the beginning.
+        PERFORM start_over(t.id, false, p_first_chunk, v_source, v_attempts, l.deaths);
+        RETURN;
+    END IF;
     v_wait := CASE WHEN p_rule = 'retry' AND v_source <= l.source
         THEN least(300, power(2, least(v_attempts, 20) - 1)) * p_random * interval '1 s' ELSE interval '0' END;
     UPDATE ready_chunks

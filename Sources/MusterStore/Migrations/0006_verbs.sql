@@ -2,7 +2,11 @@
 
 -- Moves staged tasks into a group, all or none. `outcome` is 'added', or says why nothing was, with the line of the manifest
 -- and, where two lines disagree, the other one.
-CREATE FUNCTION add_staged_tasks(p_group bigint, p_upload bigint, p_first_chunk bigint)
+--
+-- p_staged is how many lines were staged. Fewer are there when the database crashed in between (the table is not logged), when
+-- the upload was swept, or when this very call was committed before and its answer got lost: then nothing is added, and the
+-- caller sends everything again, which is harmless.
+CREATE FUNCTION add_staged_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, added bigint, existing bigint)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -19,6 +23,12 @@ BEGIN
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         outcome := 'removed';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    IF p_staged <> (SELECT count(*) FROM staged_tasks s WHERE s.upload = p_upload) THEN
+        outcome := 'incomplete';
         RETURN NEXT;
         RETURN;
     END IF;

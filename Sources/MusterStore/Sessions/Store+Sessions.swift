@@ -152,7 +152,7 @@ extension Store {
             """
             SELECT s.id, s.worker, s.version, s.labels::text AS labels, s.slots, s.sink_status::text AS sink_status, s.draining,
                 (SELECT count(*) FROM leases l WHERE l.session_id = s.id) AS leases,
-                (decayed(s.rate_bytes, s.rate_at, 0) / 10)::bigint AS rate, s.opened_at, s.seen_at
+                bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at) AS rate, s.opened_at, s.seen_at
             FROM sessions s WHERE s.expires_at > statement_timestamp() ORDER BY s.worker, s.id LIMIT 10000
             """
         ).map { row in

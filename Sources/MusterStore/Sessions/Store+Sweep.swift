@@ -31,12 +31,13 @@ extension Store {
         try await query("SELECT promote_due_chunks(\(limit)) AS count")[0].decode("count")
     }
 
-    /// Deletes staged tasks that nobody came back for.
+    /// Deletes uploads whose last tasks were staged longer ago than `age`: nobody came back for them.
     public func sweepStagedTasks(olderThan age: Duration) async throws {
         _ = try await query(
             """
-            DELETE FROM staged_tasks
-            WHERE staged_at < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms'
+            DELETE FROM staged_tasks WHERE upload IN (
+                SELECT upload FROM staged_tasks GROUP BY upload
+                HAVING max(staged_at) < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms')
             """)
     }
 }

@@ -24,6 +24,14 @@ public struct StagedTask: Sendable {
     }
 }
 
+/// Tasks that were staged together, and wait to be added.
+public struct Upload: Sendable, Hashable {
+    /// Its number.
+    public let id: Int64
+    /// How many tasks were staged.
+    public var count: Int64 = 0
+}
+
 /// What an addition did.
 public struct Addition: Sendable, Hashable {
     /// Tasks that are new.
@@ -40,14 +48,15 @@ public struct Addition: Sendable, Hashable {
 
 extension Store {
     /// A place for tasks on their way in. Nothing of them is visible until they are added.
-    public func beginUpload() async throws -> Int64 {
-        try await query("SELECT nextval('upload_ids') AS upload")[0].decode("upload")
+    public func beginUpload() async throws -> Upload {
+        Upload(id: try await query("SELECT nextval('upload_ids') AS upload")[0].decode("upload"))
     }
 
     /// Puts tasks into an upload.
-    public func stage(_ tasks: [StagedTask], upload: Int64) async throws {
+    public func stage(_ tasks: [StagedTask], upload: inout Upload) async throws {
         guard !tasks.isEmpty else { return }
         // Not repeated when its outcome is unknown: the lines would be there twice, and the upload is given up instead.
+        let id = upload.id
         _ = try await pool.withConnection { connection in
             try await connection.copyIn(
                 into: "staged_tasks",
@@ -58,7 +67,7 @@ extension Store {
             ) { writer in
                 for staged in tasks {
                     try await writer.write(
-                        upload, staged.line, staged.task.key, staged.task.path.string, staged.task.priority,
+                        id, staged.line, staged.task.key, staged.task.path.string, staged.task.priority,
                         staged.task.size, staged.digests.map { PostgresJSON($0) },
                         staged.metadata.map { PostgresJSON($0) },
                         staged.headers.map { PostgresJSON($0) }, staged.task.sources.map(\.string),
@@ -66,15 +75,16 @@ extension Store {
                 }
             }
         }
+        upload.count += Int64(tasks.count)
     }
 
     /// Drops an upload that is not wanted any more.
-    public func abandon(upload: Int64) async throws {
-        _ = try await query("DELETE FROM staged_tasks WHERE upload = \(upload)")
+    public func abandon(_ upload: Upload) async throws {
+        _ = try await query("DELETE FROM staged_tasks WHERE upload = \(upload.id)")
     }
 
     /// Adds an upload's tasks to a group, all or none.
-    public func addTasks(upload: Int64, to group: String) async throws -> Addition {
+    public func addTasks(_ upload: Upload, to group: String) async throws -> Addition {
         let id = try await groupID(group)
         return try await transaction { connection in
             try await Self.add(upload, to: id, firstChunk: policy.firstChunk, on: connection)
@@ -82,14 +92,14 @@ extension Store {
     }
 
     static func add(
-        _ upload: Int64, to group: GroupID, firstChunk: Int64, on connection: PostgresConnection
+        _ upload: Upload, to group: GroupID, firstChunk: Int64, on connection: PostgresConnection
     ) async throws -> Addition {
         let row: PostgresRow
         do {
             row = try await connection.query(
                 """
                 SELECT outcome, line, other_line, subject, added, existing
-                FROM add_staged_tasks(\(group), \(upload), \(firstChunk))
+                FROM add_staged_tasks(\(group), \(upload.id), \(upload.count), \(firstChunk))
                 """, deadline: .now + .seconds(600))[0]
         } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
             // Somebody else's task took the destination between the check and the index.
@@ -103,6 +113,7 @@ extension Store {
         case "duplicateKey": throw Refusal.duplicateKey(subject, line: line, other: other)
         case "duplicatePath": throw Refusal.duplicatePath(subject, line: line, other: other)
         case "destinationTaken": throw Refusal.destinationTaken(subject, line: line)
+        case "incomplete": throw Refusal.uploadIncomplete
         case "sealed": throw Refusal.groupSealed(newKey: subject, line: line)
         case "removed": throw Refusal.noSuchGroup("")
         case "finished": throw Refusal.groupFinished(newKey: subject, line: line)

@@ -120,7 +120,9 @@ extension StoreModel {
         after.chunks[position].attempts = attempts
         if chunk.kind == .fetch {
             let living = task.sources.indices.filter { !task.dead.contains($0) }
-            let next = living.first { $0 > chunk.source } ?? living.first ?? 0
+            // Chunks of a planned task stay with their source for some tries.
+            let stays = task.isPlanned && !task.isStream && attempts < 3 && living.contains(chunk.source)
+            let next = stays ? chunk.source : living.first { $0 > chunk.source } ?? living.first ?? 0
             after.chunks[position].source = next
             after.chunks[position].status = kind.rule == .retry && next <= chunk.source ? .waiting : .ready
         } else {

@@ -98,12 +98,12 @@ struct StoreFixture: Sendable {
 
     /// Adds tasks to a group.
     func add(_ tasks: [Wanted], to group: String) async throws -> Addition {
-        try await store.addTasks(upload: try await stage(tasks), to: group)
+        try await store.addTasks(try await stage(tasks), to: group)
     }
 
     /// Puts tasks on their way in.
-    func stage(_ tasks: [Wanted]) async throws -> Int64 {
-        let upload = try await store.beginUpload()
+    func stage(_ tasks: [Wanted]) async throws -> Upload {
+        var upload = try await store.beginUpload()
         var staged: [StagedTask] = []
         for (index, wanted) in tasks.enumerated() {
             let task = try TaskSpecification(
@@ -112,7 +112,7 @@ struct StoreFixture: Sendable {
             staged.append(
                 StagedTask(line: Int64(index + 1), task: task, digests: nil, metadata: nil, headers: nil))
         }
-        try await store.stage(staged, upload: upload)
+        try await store.stage(staged, upload: &upload)
         return upload
     }
 
