@@ -164,14 +164,4 @@ extension Store {
                 openedAt: Timestamp(try row.decode("opened_at")), seenAt: Timestamp(try row.decode("seen_at")))
         }
     }
-
-    /// The slots of the live sessions that reach a sink, and could work for it now.
-    public func slots(sink: String) async throws -> Int {
-        Int(
-            try await query(
-                """
-                SELECT coalesce(sum(slots), 0) AS slots FROM sessions
-                WHERE \(sink) = ANY (sinks) AND \(sink) <> ALL (parked) AND NOT draining AND expires_at > statement_timestamp()
-                """)[0].decode("slots", as: Int64.self))
-    }
 }

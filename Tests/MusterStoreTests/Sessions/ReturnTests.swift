@@ -173,7 +173,6 @@ import Testing
             try await fixture.store.graceExpiredSessions(timeToLive: .seconds(60))
             #expect(try await fixture.store.sweepSessions().sessions == 0)
             #expect(try await fixture.store.workers().map(\.leases) == [2])
-            #expect(try await fixture.store.slots(sink: "sink") == 8)
             try await fixture.store.expireAllSessions()
             let swept = try await fixture.store.sweepSessions()
             #expect(swept.sessions == 1 && swept.leases == 2)
