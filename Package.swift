@@ -32,6 +32,10 @@ let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummi
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
+let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
 let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
@@ -51,6 +55,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -78,6 +84,11 @@ let package = Package(
                 .embedInCode("Migrations/0001_tables.sql"), .embedInCode("Migrations/0002_completion.sql"),
                 .embedInCode("Migrations/0003_claim.sql"), .embedInCode("Migrations/0004_returns.sql"),
                 .embedInCode("Migrations/0005_reports.sql"), .embedInCode("Migrations/0006_verbs.sql"),
+                .embedInCode("Migrations/0007_sources.sql"), .embedInCode("Migrations/0008_grants.sql"),
+                .embedInCode("Migrations/0009_failures.sql"), .embedInCode("Migrations/0010_mirrors.sql"),
+                .embedInCode("Migrations/0011_answers.sql"), .embedInCode("Migrations/0012_returns.sql"),
+                .embedInCode("Migrations/0013_additions.sql"), .embedInCode("Migrations/0014_questions.sql"),
+                .embedInCode("Migrations/0015_origins.sql"), .embedInCode("Migrations/0016_sweeps.sql"),
             ]),
         library(
             "MusterCoordinator",
@@ -101,14 +112,19 @@ let package = Package(
         .executableTarget(name: "muster", dependencies: ["MusterCommandLine"], swiftSettings: settings),
 
         library(
-            "MusterTestSupport", ["MusterEmbeddedPostgres", crypto, logging, nio, nioPosix, subprocess, system]),
+            "MusterTestSupport",
+            [
+                "MusterEmbeddedPostgres", crypto, logging, nio, nioHPACK, nioHTTP2, nioPosix, nioSSL, nioTLS,
+                subprocess,
+                system,
+            ]),
 
         tests("MusterCore", ["MusterCore"]),
         tests("MusterAPI", ["MusterAPI", "MusterCore"]),
         tests("MusterCurl", ["MusterCurl"]),
         tests("MusterPostgres", ["MusterPostgres", logging]),
         tests("MusterEmbeddedPostgres", ["MusterEmbeddedPostgres", "MusterTestSupport", logging, subprocess, system]),
-        tests("MusterTestSupport", ["MusterTestSupport", nio, nioPosix, subprocess, system]),
+        tests("MusterTestSupport", ["MusterTestSupport", nio, nioPosix, nioSSL, subprocess, system]),
         tests("MusterStore", ["MusterStore", "MusterCore", "MusterPostgres", "MusterTestSupport", logging]),
         tests(
             "MusterCoordinator",
@@ -119,7 +135,9 @@ let package = Package(
         tests(
             "MusterWorker",
             ["MusterWorker", "MusterAPI", "MusterCore", "MusterCurl", "MusterTestSupport", crypto, logging, system]),
-        tests("MusterCommandLine", ["MusterCommandLine", "MusterAPI", "MusterCore"]),
+        tests(
+            "MusterCommandLine",
+            ["MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", argumentParser]),
         tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),
     ],
     swiftLanguageModes: [.v6]

@@ -39,3 +39,5 @@ require_packages() {
 runtime_packages=(libcurl4-openssl-dev libpq-dev libisal-dev pkg-config postgresql)
 # What the demonstration and the tests serve files with.
 origin_packages=(nginx)
+# Other people's servers that the tests fetch from, and other people's programs that they compare with.
+peer_packages=(apache2 caddy lighttpd squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone)

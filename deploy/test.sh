@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . deploy/common.sh
 
 require_swift
-require_packages git "${runtime_packages[@]}" "${origin_packages[@]}"
+require_packages git "${runtime_packages[@]}" "${origin_packages[@]}" "${peer_packages[@]}"
 
 say "Format"
 swift format lint --strict --recursive --parallel Package.swift Sources Tests

@@ -48,6 +48,10 @@ static inline CURLcode muster_curl_set_prereq_callback(CURL *handle, curl_prereq
     return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
 }
 
+static inline CURLcode muster_curl_set_progress_callback(CURL *handle, curl_xferinfo_callback value) {
+    return curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, value);
+}
+
 static inline CURLcode muster_curl_set_opensocket_callback(CURL *handle, curl_opensocket_callback value) {
     return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, value);
 }

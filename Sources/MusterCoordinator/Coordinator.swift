@@ -53,6 +53,8 @@ public struct Coordinator: Service {
         var policy = Store.Policy()
         policy.firstChunk = configuration.minimumChunk.bytes
         policy.leasesPerOrigin = configuration.maxConnectionsPerOrigin
+        policy.backoffBase = configuration.retryBase
+        policy.backoffMaximum = configuration.retryMaximum
         let store = Store(pool: pool, policy: policy)
         let metrics = CoordinatorMetrics()
         let clock = MonotonicClock.system
@@ -90,7 +92,8 @@ public struct Coordinator: Service {
             listener: PostgresListener(database, channels: Store.Channel.allCases.map(\.rawValue), logger: logger),
             dispatcher: dispatcher, bell: bell)
         let sweeper = Sweeper(
-            store: store, dispatcher: dispatcher, configuration: configuration, metrics: metrics, logger: logger)
+            store: store, dispatcher: dispatcher, sequencer: sequencer, configuration: configuration, metrics: metrics,
+            logger: logger)
 
         // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
         // batcher and the sequencer, and these two at the end.

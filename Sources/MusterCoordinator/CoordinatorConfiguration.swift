@@ -17,7 +17,14 @@ public struct CoordinatorConfiguration: Sendable {
     /// How long a sync or a reader of events may wait, at the most.
     public var longPoll: Duration = Limits.longPoll
     /// The most leases on one origin in the whole fleet, where the origin has no cap of its own.
-    public var maxConnectionsPerOrigin: Int32 = 64
+    public var maxConnectionsPerOrigin: Int32 = 8
+    /// Networks that workers may fetch from although they are not of the public Internet (`http.md` row 39). A coordinator that
+    /// listens on loopback alone refuses no address, with them or without.
+    public var allowedAddresses: [AddressRange] = []
+    /// The bound on the first wait after a failure; it doubles with every further one.
+    public var retryBase: Duration = .seconds(1)
+    /// The bound on every wait after a failure.
+    public var retryMaximum: Duration = .seconds(300)
     /// The smallest chunk, and the one that is leased before a file's size is known.
     public var minimumChunk: ByteCount = Limits.chunk.lowerBound
     /// The largest chunk.
@@ -42,6 +49,9 @@ public struct CoordinatorConfiguration: Sendable {
         let isIPv4 = parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
         return listenHost == "localhost" || listenHost == "::1" || listenHost == "[::1]" || isIPv4 && parts[0] == "127"
     }
+
+    /// Which addresses workers may fetch from: whoever reaches the coordinator from elsewhere must not reach what lies behind it.
+    var addressGuard: AddressGuard { AddressGuard(refusesPrivate: !isLoopback, allowed: allowedAddresses) }
 
     /// Throws what is impossible or unsafe about the configuration.
     func check() throws(ConfigurationRefusal) {
@@ -72,6 +82,10 @@ public struct CoordinatorConfiguration: Sendable {
         }
         guard maxConnectionsPerOrigin > 0 else {
             throw ConfigurationRefusal("the connections per origin must be positive")
+        }
+        guard retryBase > .zero, retryBase <= retryMaximum else {
+            throw ConfigurationRefusal(
+                "the waits after a failure must be positive, the first no longer than the longest")
         }
         guard (2...1_000).contains(databaseConnections) else {
             throw ConfigurationRefusal("the connections to the database must be 2 to 1000")

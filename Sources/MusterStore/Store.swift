@@ -11,7 +11,7 @@ public struct Store: Sendable {
         /// The size of the chunk that is leased before a file's size is known, in bytes.
         public var firstChunk: Int64 = Limits.chunk.lowerBound.bytes
         /// The most leases on an origin that has no cap of its own.
-        public var leasesPerOrigin: Int32 = 64
+        public var leasesPerOrigin: Int32 = 8
         /// The most leases of one session.
         public var leasesPerSession: Int32 = 1_024
         /// Failures without progress after which a task fails (I12).
@@ -20,6 +20,10 @@ public struct Store: Sendable {
         public var contentVersions: Int32 = Limits.contentVersions
         /// Deaths of sessions without progress after which a task counts as poison (I12).
         public var deaths: Int32 = Limits.deaths
+        /// How long a chunk waits at most after its first failure; twice as long after every further one.
+        public var backoffBase: Duration = Backoff().base
+        /// How long a chunk waits at most after any failure.
+        public var backoffMaximum: Duration = Backoff().maximum
 
         /// The bounds of `Limits`.
         public init() {}
@@ -86,6 +90,11 @@ public struct Store: Sendable {
     /// Whether the database answers.
     public func ping() async throws {
         _ = try await pool.query("SELECT 1")
+    }
+
+    /// The database's clock, which decides every moment (I11).
+    public func now() async throws -> Timestamp {
+        Timestamp(try await query("SELECT statement_timestamp() AS now")[0].decode("now", as: PostgresTimestamp.self))
     }
 
     /// A hint to every coordinator that there is something new on a channel. Lost hints only cost time.

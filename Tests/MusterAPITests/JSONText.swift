@@ -1,4 +1,7 @@
 import FoundationEssentials
+import MusterAPI
+import MusterCore
+import Testing
 
 /// JSON with its fields in alphabetical order, so that whole documents can be compared as texts.
 func jsonText(_ value: some Encodable) throws -> String {
@@ -10,4 +13,17 @@ func jsonText(_ value: some Encodable) throws -> String {
 /// Reads a document.
 func document<Value: Decodable>(_ type: Value.Type, _ json: String) throws -> Value {
     try JSONDecoder().decode(type, from: Data(json.utf8))
+}
+
+/// Reads JSON and returns what is refused about it.
+func refusal<Value: Decodable>(_ type: Value.Type, _ json: String) -> InputRefusal? {
+    do {
+        _ = try document(type, json)
+        return nil
+    } catch let error as DecodingError {
+        return InputRefusal(error)
+    } catch {
+        Issue.record(error)
+        return nil
+    }
 }

@@ -117,7 +117,8 @@ struct SyncAPITests {
     }
 
     @Test func sizeLearnedFromTheFirstAnswerPlansTheRestInTiles() async throws {
-        try await RunningCoordinator.with { coordinator in
+        // Room for all of the chunks at once.
+        try await RunningCoordinator.with(configure: { $0.maxConnectionsPerOrigin = 64 }) { coordinator in
             try await Self.fill(coordinator, size: nil)
             let session = try await coordinator.client.openSession(Self.opening)
             let first = try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 1))

@@ -49,6 +49,7 @@ struct BodyTests {
             let (outcome, record) = try await fetch(loop, TransferRequest(url: server.url()))
             #expect(outcome.end == .connectionClosed)
             #expect(record.head?.bodyFraming == .untilClose)
+            #expect(record.head?.isEndUncertain == true)
             #expect(record.body == Array("all there is".utf8))
         }
     }

@@ -64,6 +64,7 @@ struct ResponseHeadTests {
             #expect(outcome.end == .framed)
             #expect(record.heads.count == 1)
             #expect(record.head?.bodyFraming == framing)
+            #expect(record.head?.isEndUncertain == false)
             #expect(record.body.isEmpty)
         }
     }

@@ -139,6 +139,15 @@ actor Fleet {
         return process
     }
 
+    /// Kills the worker of that name (SIGKILL) and starts another one under it.
+    func replaceWorker(_ name: String, slots: Int = 4) async throws {
+        if let index = processes.lastIndex(where: { $0.name == name }) {
+            try await kill(processes[index].process)
+            processes.remove(at: index)
+        }
+        try await startWorker(name, slots: slots)
+    }
+
     /// Runs a command of `muster` to its end.
     func muster(
         _ arguments: [String],

@@ -1,6 +1,8 @@
 import MusterTestSupport
 import NIOCore
 import NIOPosix
+import NIOSSL
+import SystemPackage
 
 /// A TCP client that sends what it is told to and keeps all that comes back, since a client that understands HTTP would
 /// hide what an origin does wrong.
@@ -13,7 +15,10 @@ final class RawClient: Sendable {
 
         var text: String { String(decoding: bytes, as: UTF8.self) }
         /// The head of the first response, without its blank line.
-        var head: String { String(text.prefix(upTo: text.range(ofFirst: "\r\n\r\n") ?? text.endIndex)) }
+        var head: String {
+            let end = bytes.firstRange(of: Array("\r\n\r\n".utf8))?.lowerBound ?? bytes.endIndex
+            return String(decoding: bytes[..<end], as: UTF8.self)
+        }
         /// What follows the head.
         var body: [UInt8] {
             let mark = Array("\r\n\r\n".utf8)
@@ -26,14 +31,23 @@ final class RawClient: Sendable {
     private let channel: any Channel
 
     static func connect(_ origin: ScriptedOrigin) async throws -> RawClient {
-        try await connect(port: origin.port)
+        try await connect(port: origin.port, caFile: origin.caFile)
     }
 
-    static func connect(port: Int) async throws -> RawClient {
+    static func connect(port: Int, caFile: FilePath? = nil) async throws -> RawClient {
         let received = Observed(Received())
+        let context = try caFile.map {
+            var configuration = TLSConfiguration.makeClientConfiguration()
+            configuration.trustRoots = .file($0.string)
+            return try NIOSSLContext(configuration: configuration)
+        }
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    if let context {
+                        let handler = try NIOSSLClientHandler(context: context, serverHostname: "localhost")
+                        try channel.pipeline.syncOperations.addHandler(handler)
+                    }
                     try channel.pipeline.syncOperations.addHandler(Collector(received: received))
                 }
             }
@@ -87,8 +101,4 @@ final class RawClient: Sendable {
 
         func channelInactive(context: ChannelHandlerContext) { received.update { $0.isClosed = true } }
     }
-}
-
-extension String {
-    func range(ofFirst part: String) -> Index? { ranges(of: part).first?.lowerBound }
 }

@@ -93,6 +93,11 @@ extension MusterClient {
         try await call("GET", try Self.path(group, task: key), as: TaskDocument.self)
     }
 
+    /// `GET /v1/groups/{name}/tasks/{key}/explanation`: why the task is not done, or how it ended.
+    public func explanation(of key: String, in group: String) async throws -> ExplanationDocument {
+        try await call("GET", try Self.path(group, task: key) + "/explanation", as: ExplanationDocument.self)
+    }
+
     /// `POST /v1/groups/{name}/{verb}`.
     public func apply(_ verb: GroupVerb, to group: String, keys: [String]? = nil) async throws -> GroupDocument {
         try await call(
@@ -126,5 +131,12 @@ extension MusterClient {
     /// `GET /v1/origins`.
     public func origins() async throws -> Page<OriginDocument> {
         try await call("GET", "/v1/origins", as: Page<OriginDocument>.self)
+    }
+
+    /// `PATCH /v1/origins/{key}`: sets what the fleet may do to an origin, known or not.
+    public func setOrigin(_ key: String, _ patch: OriginPatch) async throws -> OriginDocument {
+        try await call(
+            "PATCH", "/v1/origins/" + PercentEncoding.encodeSegment(key), body: Self.json(patch),
+            as: OriginDocument.self)
     }
 }

@@ -10,6 +10,8 @@ public struct ManifestParser {
         public let line: Int
         /// The task, checked.
         public let task: TaskSpecification
+        /// How its sources are asked, where the task says so itself; checked too.
+        public let fetch: FetchOptions?
     }
 
     /// Which lines are allowed.
@@ -63,7 +65,8 @@ public struct ManifestParser {
         }
         if form == .urlsOrTasks, first == UInt8(ascii: "#") { return nil }
         do {
-            return Entry(line: line, task: try request(first: first).validated())
+            let request = try request(first: first)
+            return Entry(line: line, task: try request.validated(), fetch: request.fetch)
         } catch {
             throw error.onLine(line)
         }

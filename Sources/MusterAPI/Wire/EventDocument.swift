@@ -52,23 +52,3 @@ public struct EventsDocument: Hashable, Sendable, Codable {
         self.next = next
     }
 }
-
-/// An origin as `GET /v1/origins` shows it.
-public struct OriginDocument: Hashable, Sendable, Codable {
-    /// Scheme, host and port.
-    public var key: String
-    /// The most leases that the fleet may hold on it.
-    public var maxConnections: Int32
-    /// Leases on it now.
-    public var leases: Int64
-    /// Nothing is leased on it before this moment.
-    public var pausedUntil: Timestamp?
-
-    /// An origin's document.
-    public init(key: String, maxConnections: Int32, leases: Int64, pausedUntil: Timestamp?) {
-        self.key = key
-        self.maxConnections = maxConnections
-        self.leases = leases
-        self.pausedUntil = pausedUntil
-    }
-}

@@ -1,29 +1,4 @@
-import FoundationEssentials
 public import MusterCore
-
-/// The rules for metadata of groups and tasks.
-enum MetadataRule {
-    /// Throws when the JSON of `metadata` is longer than `Limits.metadataBytes`, or when it contains U+0000 anywhere:
-    /// PostgreSQL's `jsonb` can't store that.
-    static func check(_ metadata: JSONValue) throws(InputRefusal) {
-        let size = (try? JSONEncoder().encode(metadata).count) ?? .max
-        guard size <= Limits.metadataBytes else {
-            throw InputRefusal(pointer: "/metadata", reason: "is longer than \(Limits.metadataBytes) bytes")
-        }
-        guard !hasNull(metadata) else {
-            throw InputRefusal(pointer: "/metadata", reason: "must not contain U+0000, which can't be stored")
-        }
-    }
-
-    private static func hasNull(_ value: JSONValue) -> Bool {
-        switch value {
-        case .null, .bool, .integer, .number: false
-        case .string(let text): text.utf8.contains(0)
-        case .array(let values): values.contains(where: hasNull)
-        case .object(let fields): fields.contains { $0.key.utf8.contains(0) || hasNull($0.value) }
-        }
-    }
-}
 
 /// The caps of a group.
 public struct GroupLimits: Hashable, Sendable, Codable {
@@ -71,15 +46,22 @@ public struct GroupRequest: Hashable, Sendable, Codable {
     public var metadata: JSONValue?
     /// Tasks to begin with.
     public var tasks: [TaskRequest]?
+    /// How the sources of its tasks are asked, unless a task says otherwise. Never read back.
+    public var fetch: FetchOptions?
+    /// What shall be done where there is a choice.
+    public var policy: TransferPolicy?
+    /// Who knows fresh URLs. Its headers are never read back.
+    public var resolver: Resolver?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case name, sink, sealed, priority, weight, limits, metadata, tasks
+        case name, sink, sealed, priority, weight, limits, metadata, tasks, fetch, policy, resolver
     }
 
     /// A group to create.
     public init(
         name: String, sink: String? = nil, sealed: Bool? = nil, priority: Int32? = nil, weight: Int32? = nil,
-        limits: GroupLimits? = nil, metadata: JSONValue? = nil, tasks: [TaskRequest]? = nil
+        limits: GroupLimits? = nil, metadata: JSONValue? = nil, tasks: [TaskRequest]? = nil, fetch: FetchOptions? = nil,
+        policy: TransferPolicy? = nil, resolver: Resolver? = nil
     ) {
         self.name = name
         self.sink = sink
@@ -89,6 +71,9 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         self.limits = limits
         self.metadata = metadata
         self.tasks = tasks
+        self.fetch = fetch
+        self.policy = policy
+        self.resolver = resolver
     }
 
     /// Reads a group and refuses unknown fields.
@@ -102,6 +87,9 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         limits = try container.decodeIfPresent(GroupLimits.self, forKey: .limits)
         metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
         tasks = try container.decodeIfPresent([TaskRequest].self, forKey: .tasks)
+        fetch = try container.decodeIfPresent(FetchOptions.self, forKey: .fetch)
+        policy = try container.decodeIfPresent(TransferPolicy.self, forKey: .policy)
+        resolver = try container.decodeIfPresent(Resolver.self, forKey: .resolver)
     }
 
     /// Throws what is wrong with the group itself; its tasks are checked one by one where they are stored.
@@ -116,6 +104,18 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         }
         try limits?.check()
         if let metadata { try MetadataRule.check(metadata) }
+        do {
+            try fetch?.check()
+        } catch {
+            throw error.within("/fetch")
+        }
+        if let names = fetch?.headers?.keys { try HeaderNames.check(names, at: "/fetch/headers") }
+        do {
+            try resolver?.check()
+        } catch {
+            throw error.within("/resolver")
+        }
+        if let names = resolver?.headers?.keys { try HeaderNames.check(names, at: "/resolver/headers") }
     }
 }
 
@@ -206,12 +206,19 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     public var finishedAt: Timestamp?
     /// What keeps it from going on, in words: no worker reaches the sink, the sink is full, and the like.
     public var notes: [String]
+    /// What it wants where there is a choice, if it said so.
+    public var policy: TransferPolicy?
+    /// Who knows fresh URLs of its tasks.
+    public var resolver: ResolverDocument?
+    /// Which options for asking the sources it has, by name alone: their values may be secrets.
+    public var fetchOptions: [String]?
 
     /// A group's document.
     public init(
         name: String, state: GroupState, generation: Int32, sealed: Bool, sink: String, priority: Int32, weight: Int32,
         limits: GroupLimits, metadata: JSONValue?, tasks: TaskCounts, bytes: Bytes, bytesPerSecond: Int64,
-        etaSeconds: Int64?, createdAt: Timestamp, finishedAt: Timestamp?, notes: [String]
+        etaSeconds: Int64?, createdAt: Timestamp, finishedAt: Timestamp?, notes: [String],
+        policy: TransferPolicy? = nil, resolver: ResolverDocument? = nil, fetchOptions: [String]? = nil
     ) {
         self.name = name
         self.state = state
@@ -229,6 +236,9 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         self.createdAt = createdAt
         self.finishedAt = finishedAt
         self.notes = notes
+        self.policy = policy
+        self.resolver = resolver
+        self.fetchOptions = fetchOptions
     }
 
     /// Writes every field of the contract, absent ones as `null`.
@@ -250,6 +260,9 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         try container.encode(createdAt, forKey: .createdAt)
         try container.encode(finishedAt, forKey: .finishedAt)
         try container.encode(notes, forKey: .notes)
+        try container.encodeIfPresent(policy, forKey: .policy)
+        try container.encodeIfPresent(resolver, forKey: .resolver)
+        try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
     }
 }
 
@@ -275,30 +288,5 @@ public struct VerbRequest: Hashable, Sendable, Codable {
             throw DecodingError.dataCorruptedError(
                 forKey: .keys, in: container, debugDescription: "at most \(Limits.keysPerRequest) keys")
         }
-    }
-}
-
-/// A page of a listing.
-public struct Page<Item: Codable & Sendable>: Codable, Sendable {
-    /// The items, in the order of the listing.
-    public var items: [Item]
-    /// What to pass as `after=` for the next page; `null` on the last one.
-    public var next: String?
-
-    /// A page.
-    public init(items: [Item], next: String?) {
-        self.items = items
-        self.next = next
-    }
-
-    /// Writes the end of the listing as an explicit `null`.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(items, forKey: .items)
-        try container.encode(next, forKey: .next)
-    }
-
-    private enum CodingKeys: String, CodingKey {
-        case items, next
     }
 }

@@ -55,6 +55,20 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var source: LeaseSource?
     /// For `finalize`: every chunk of the content version.
     public var chunks: [FinishedChunk]
+    // What follows came later: a coordinator of before leaves it out.
+    /// How the source is asked: the task's options over its group's.
+    public var options: FetchOptions?
+    /// What the group wants where there is a choice.
+    public var policy: TransferPolicy?
+    /// The media type that the content must have.
+    public var contentType: String?
+    /// Whether the source is another one than that which taught the representation: then a difference is the source's fault, and
+    /// nothing but a size with a strong ETag or a digest makes its bytes the same content (`http.md` row 30).
+    public var isOtherMirror: Bool?
+    /// For `resolve`: whom to ask what.
+    public var resolver: Resolver?
+    /// For `resolve`: the question.
+    public var question: ResolverQuestion?
 
     /// A lease.
     public init(

@@ -14,6 +14,8 @@ public struct Report: Hashable, Sendable, Codable {
         case released
         /// Ranges don't work: start over as one stream (`http.md` row 1).
         case restart
+        /// The resolver answered; `resolved` has the fresh URL (row 21).
+        case resolved
     }
 
     /// What the first response told of a task (`http.md`).
@@ -26,6 +28,8 @@ public struct Report: Hashable, Sendable, Codable {
         public var effectiveURL: String?
         /// Which of the task's sources answered.
         public var source: Int32
+        /// The name that the origin suggests, made safe, if the group asks for it (row 34).
+        public var suggestedName: String?
 
         /// What was learned.
         public init(representation: Representation, splittable: Bool, effectiveURL: String?, source: Int32) {
@@ -46,6 +50,12 @@ public struct Report: Hashable, Sendable, Codable {
         public var retryAfter: Int64?
         /// Which of the task's sources it was.
         public var source: Int32?
+        /// The status of the answer, if there was one.
+        public var status: Int?
+        /// The origin's own name for the request, from `X-Request-Id`, `X-Amz-Request-Id` and their like.
+        public var requestID: String?
+        /// Numeric address of the peer, when there was a connection.
+        public var address: String?
 
         /// A failure.
         public init(kind: FailureKind, detail: String, retryAfter: Int64? = nil, source: Int32? = nil) {
@@ -62,6 +72,10 @@ public struct Report: Hashable, Sendable, Codable {
         public var size: Int64
         /// Its digests, by algorithm, in hexadecimal.
         public var digests: [String: String]
+        /// Where it stands, if that is not the path of the lease (`if-exists: rename`).
+        public var path: String?
+        /// Whether it stood there already and was verified, so that nothing was fetched.
+        public var wasThere: Bool?
 
         /// A finished file.
         public init(size: Int64, digests: [String: String]) {
@@ -84,11 +98,13 @@ public struct Report: Hashable, Sendable, Codable {
     public var failure: Failure?
     /// The file, when all of the task is in place.
     public var finished: Finished?
+    /// What the resolver answered.
+    public var resolved: ResolverAnswer?
 
     /// A report.
     public init(
         lease: LeaseName, kind: Kind, durable: DurablePrefix? = nil, learned: Learned? = nil, failure: Failure? = nil,
-        finished: Finished? = nil
+        finished: Finished? = nil, resolved: ResolverAnswer? = nil
     ) {
         chunk = lease.chunk
         epoch = lease.epoch
@@ -97,6 +113,7 @@ public struct Report: Hashable, Sendable, Codable {
         self.learned = learned
         self.failure = failure
         self.finished = finished
+        self.resolved = resolved
     }
 
     /// The lease that the report is about.

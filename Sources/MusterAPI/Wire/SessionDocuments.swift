@@ -29,11 +29,14 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     public var id: SessionID
     /// Its time to live, in milliseconds.
     public var ttlMilliseconds: Int64
+    /// Which addresses the worker may fetch from (`http.md` row 39); all of them when absent.
+    public var addresses: AddressGuard?
 
     /// An answer.
-    public init(id: SessionID, ttlMilliseconds: Int64) {
+    public init(id: SessionID, ttlMilliseconds: Int64, addresses: AddressGuard? = nil) {
         self.id = id
         self.ttlMilliseconds = ttlMilliseconds
+        self.addresses = addresses
     }
 }
 

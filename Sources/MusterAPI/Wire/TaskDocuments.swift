@@ -18,9 +18,15 @@ public struct TaskRequest: Hashable, Sendable, Codable {
     public var priority: Int32?
     /// The caller's own data.
     public var metadata: JSONValue?
+    /// How the sources are asked, over the group's defaults. Never read back.
+    public var fetch: FetchOptions?
+    /// The media type that the content must have.
+    public var contentType: String?
+    /// How long the task may take from when it is added, such as `2h`.
+    public var deadline: String?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case key, urls, path, size, digests, headers, priority, metadata
+        case key, urls, path, size, digests, headers, priority, metadata, fetch, contentType, deadline
     }
 
     /// A task of one or more URLs.
@@ -49,14 +55,25 @@ public struct TaskRequest: Hashable, Sendable, Codable {
         headers = try container.decodeIfPresent([String: String].self, forKey: .headers)
         priority = try container.integerIfPresent(Int32.self, forKey: .priority)
         metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        fetch = try container.decodeIfPresent(FetchOptions.self, forKey: .fetch)
+        contentType = try container.decodeIfPresent(String.self, forKey: .contentType)
+        deadline = try container.decodeIfPresent(String.self, forKey: .deadline)
     }
 
     /// The task, checked; throws what is wrong with it and where.
     public func validated() throws(InputRefusal) -> TaskSpecification {
         if let metadata { try MetadataRule.check(metadata) }
+        do {
+            try fetch?.check()
+        } catch {
+            throw error.within("/fetch")
+        }
+        let own = (headers ?? [:]).keys
+        try HeaderNames.check(own, at: "/headers")
+        if let names = fetch?.headers?.keys { try HeaderNames.check(names, at: "/fetch/headers", besides: own) }
         return try TaskSpecification(
             urls: urls, key: key, path: path, size: size, digests: digests ?? [:], headers: headers ?? [:],
-            priority: priority ?? 0, metadata: metadata)
+            priority: priority ?? 0, metadata: metadata, contentType: contentType, deadline: deadline)
     }
 }
 
@@ -68,12 +85,24 @@ public struct FailureDocument: Hashable, Sendable, Codable {
     public var detail: String
     /// When, by the database's clock.
     public var at: Timestamp
+    /// The status of the answer, if there was one.
+    public var status: Int?
+    /// The source that it came from, as the task was added with it.
+    public var source: String?
+    /// The origin's own name for the request.
+    public var requestID: String?
 
     /// A failure.
-    public init(kind: FailureKind, detail: String, at: Timestamp) {
+    public init(
+        kind: FailureKind, detail: String, at: Timestamp, status: Int? = nil, source: String? = nil,
+        requestID: String? = nil
+    ) {
         self.kind = kind
         self.detail = detail
         self.at = at
+        self.status = status
+        self.source = source
+        self.requestID = requestID
     }
 }
 

@@ -10,7 +10,8 @@ struct AddCommand: MusterSubcommand {
         usage: "muster add <group> [-i <manifest>] [--sink <name>] [--open] [--priority <n>] [--wait] [<url> ...]",
         discussion: """
             The group is sealed afterwards, so that it completes once every task is done; with --open more can be added \
-            later. Tasks whose key is there already change nothing. A list with a mistake is refused as a whole.
+            later. Tasks whose key is there already change nothing. A list with a mistake is refused as a whole. How files are \
+            fetched is said when the group is made. Paths and env:NAME are those of the workers.
 
             A manifest has a URL per line, or a task as JSON per line:
               https://example.org/a.tar
@@ -20,6 +21,7 @@ struct AddCommand: MusterSubcommand {
               muster add nightly https://example.org/a.tar https://example.org/b.tar
               muster add nightly -i manifest.ndjson --wait
               generate-list | muster add nightly -i - --open
+              muster add private -i urls.txt --header 'X-Key: file:/run/secrets/key'
             """
     )
 
@@ -57,6 +59,8 @@ struct AddCommand: MusterSubcommand {
     @Argument(help: ArgumentHelp("URLs to fetch.", valueName: "url"))
     var urls: [String] = []
 
+    @OptionGroup var sources: SourceArguments
+    @OptionGroup var policy: PolicyArguments
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
@@ -64,6 +68,7 @@ struct AddCommand: MusterSubcommand {
         Given.values([
             .server: client.server, .token: client.token, .manifest: manifest, .sink: sink, .priority: priority,
         ]).merging(Given.flags([.open: open, .wait: wait])) { $1 }
+            .merging(sources.given) { $1 }.merging(policy.given) { $1 }
     }
 
     /// The result as JSON.
@@ -92,6 +97,7 @@ struct AddCommand: MusterSubcommand {
         if tasks.isAbsent, !isOpen {
             throw CommandFailure.usage("give URLs, or a manifest with -i, or --open for an empty group")
         }
+        let transfers = try settings.transfers(base: context.workingDirectory)
         let survey = try tasks.survey()
         try await context.withClient { client in
             let submission = Submission(
@@ -99,6 +105,7 @@ struct AddCommand: MusterSubcommand {
                 group: group,
                 sink: sink,
                 priority: priority,
+                transfers: transfers,
                 seals: !isOpen,
                 tasks: tasks
             )
@@ -106,6 +113,11 @@ struct AddCommand: MusterSubcommand {
             if !context.console.json { try context.console.line(Self.summary(result)) }
             if priority != nil, !result.isCreated {
                 context.console.remark("note: the group was there already; its priority stays \(result.group.priority)")
+            }
+            if !transfers.isEmpty, !result.isCreated {
+                context.console.remark(
+                    "note: the group was there already; how its files are fetched stays as it was made with"
+                )
             }
             if waits {
                 let watcher = context.watcher(client, group: group)

@@ -24,6 +24,7 @@ struct GetCommand: MusterSubcommand {
               muster get https://example.org/a.iso
               muster get -d mirror -i urls.txt
               muster get --digest sha256:9f86d081… https://example.org/a.iso
+              muster get --user me:env:PASSWORD https://example.org/private.tar
               generate-list | muster get -d mirror -i - --json
             """
     )
@@ -58,6 +59,8 @@ struct GetCommand: MusterSubcommand {
     )
     var slots: String?
 
+    @OptionGroup var sources: SourceArguments
+    @OptionGroup var policy: PolicyArguments
     @OptionGroup var tuning: CoordinatorOptions
 
     @Argument(help: ArgumentHelp("URLs to fetch.", valueName: "url"))
@@ -68,7 +71,7 @@ struct GetCommand: MusterSubcommand {
     var given: [SettingName: [String]] {
         Given.values([
             .directory: directory, .manifest: manifest, .digest: digest, .workers: workers, .slots: slots,
-        ]).merging(tuning.given) { $1 }
+        ]).merging(sources.given) { $1 }.merging(policy.given) { $1 }.merging(tuning.given) { $1 }
     }
 
     /// How long a killed `get` blocks its own leases: nothing lies between this worker and this coordinator.
@@ -84,6 +87,7 @@ struct GetCommand: MusterSubcommand {
         }
         let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest)
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
+        let transfers = try settings.transfers(base: context.workingDirectory)
         let count = try settings.number(.workers, in: 1...16) ?? 1
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
         var coordinator = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
@@ -98,7 +102,12 @@ struct GetCommand: MusterSubcommand {
             name: "get",
             sinks: [SinkArgument(name: defaultSinkName, directory: directory)]
         )
-        let survey = try tasks.survey()
+        if settings.text(.maxConnectionsPerOrigin) == nil {
+            // One person asks, with one worker: as many connections as that one has slots are what was asked for.
+            coordinator.maxConnectionsPerOrigin = Int32(worker.slots)
+        }
+        var survey = try tasks.survey()
+        survey.identity.add(transfers)
         let state = FilePath(directory).appending(".muster")
         let lock = try DirectoryLock.acquire(state.string)
 
@@ -110,6 +119,7 @@ struct GetCommand: MusterSubcommand {
             token: coordinator.adminToken,
             tasks: tasks,
             survey: survey,
+            transfers: transfers,
             directory: directory,
             context: context,
             result: result
@@ -167,45 +177,5 @@ struct GetCommand: MusterSubcommand {
             for line in result.lines(namesFailures: console.liveTerminal != nil) { try console.line(line) }
         }
         if result.status != .success { throw CommandFailure.ended(result.status) }
-    }
-}
-
-/// The part of `get` that talks to the coordinator: when it is done, so is the command.
-struct GetService: Service {
-    /// The port of the coordinator, once it is there.
-    let port: Eventual<Int>
-    /// The coordinator's token.
-    let token: String?
-    /// What is wanted.
-    let tasks: TaskList
-    /// What is known of that.
-    let survey: TaskList.Survey
-    /// Where the files go.
-    let directory: String
-    /// What the command works with.
-    let context: CommandContext
-    /// Told how it ended.
-    let result: Eventual<GetSession.Result>
-
-    /// Runs until the group is done, or until shutdown.
-    func run() async throws {
-        do {
-            let outcome = try await cancelWhenGracefulShutdown {
-                let number = try await port.value()
-                return try await CommandContext.withClient(servers: ["http://127.0.0.1:\(number)"], token: token) {
-                    client in
-                    try await GetSession(
-                        client: client,
-                        tasks: tasks,
-                        survey: survey,
-                        directory: FilePath(directory),
-                        context: context
-                    ).run()
-                }
-            }
-            result.fulfil(outcome)
-        } catch is CancellationError {
-            return
-        }
     }
 }

@@ -13,6 +13,8 @@ struct GetSession {
         var group: GroupDocument
         /// What failed in it, at most a few.
         var failures: [TaskDocument]
+        /// What was tried for the first of them: there is nobody to ask any more once `get` has ended.
+        var explanations: [ExplanationDocument]
         /// Whether every file was there already.
         var isVerified: Bool
         /// Files that were changed by somebody since they were fetched.
@@ -26,7 +28,7 @@ struct GetSession {
         }
 
         private enum CodingKeys: String, CodingKey {
-            case directory, failures, verified, changed
+            case directory, failures, explanations, verified, changed
         }
 
         /// The group's document with a few more fields.
@@ -35,6 +37,7 @@ struct GetSession {
             var container = encoder.container(keyedBy: CodingKeys.self)
             try container.encode(directory, forKey: .directory)
             try container.encode(failures, forKey: .failures)
+            try container.encode(explanations, forKey: .explanations)
             try container.encode(isVerified, forKey: .verified)
             try container.encode(changed, forKey: .changed)
         }
@@ -52,6 +55,7 @@ struct GetSession {
                 let rest = group.tasks.failed - Int64(failures.count)
                 if rest > 0 { lines.append("… and \(rest) more") }
             }
+            for explanation in explanations { lines += ExplanationText.tries(explanation, most: GetSession.shownTries) }
             lines += changed.map {
                 TextWidth.escaped(
                     "changed: \($0) is not the file that was fetched; move it away to have it fetched again"
@@ -69,6 +73,8 @@ struct GetSession {
     let tasks: TaskList
     /// What is known of that.
     let survey: TaskList.Survey
+    /// What is wanted of the transfers.
+    let transfers: TransferSettings
     /// Where the files go.
     let directory: FilePath
     /// What the command works with.
@@ -78,6 +84,10 @@ struct GetSession {
     private static let prefix = "get-"
     /// How many failures are named one by one.
     private static let shownFailures = 20
+    /// How many of them are explained.
+    private static let explainedFailures = 5
+    /// How many tries of each are shown.
+    private static let shownTries = 3
 
     /// Brings the files in place.
     ///
@@ -182,6 +192,7 @@ struct GetSession {
             group: name(generation),
             sink: defaultSinkName,
             priority: nil,
+            transfers: transfers,
             seals: true,
             tasks: tasks,
             chosen: chosen
@@ -208,9 +219,14 @@ struct GetSession {
         let failures =
             group.tasks.failed == 0
             ? [] : try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
+        var explanations: [ExplanationDocument] = []
+        for task in failures.prefix(Self.explainedFailures) {
+            explanations.append(try await client.explanation(of: task.key, in: group.name))
+        }
         return Result(
             group: group,
             failures: failures,
+            explanations: explanations,
             isVerified: isVerified,
             changed: changed,
             directory: directory.string

@@ -9,15 +9,15 @@ struct GroupResult {
     let console: Console
 
     /// How many failures are named one by one.
-    private static let shownFailures = 20
+    static let shownFailures = 20
 
     /// Prints the summary, with what failed and why, unless the result is JSON, and throws unless the group succeeded.
     func conclude(_ group: GroupDocument, namesFailures: Bool = true) async throws {
         if !console.json {
-            if namesFailures, group.tasks.failed > 0 {
-                for task in try await failures(of: group) { try console.line(PlainProgress.failure(task)) }
-                let rest = group.tasks.failed - Int64(Self.shownFailures)
-                if rest > 0 { try console.line("… and \(rest) more: muster tasks \(group.name) --state failed") }
+            if group.tasks.failed > 0 {
+                let lines = Self.lines(try await failures(of: group), of: group)
+                // Where each failure had its line while it happened, only the command that tells more is left to be said.
+                for line in namesFailures ? lines : lines.suffix(1) { try console.line(line) }
             }
             try console.line(PlainProgress.summary(group))
         }
@@ -27,5 +27,16 @@ struct GroupResult {
     /// The first failures of a group.
     func failures(of group: GroupDocument) async throws -> [TaskDocument] {
         try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
+    }
+
+    /// The lines about the first failures, with the commands that tell more.
+    static func lines(_ failures: [TaskDocument], of group: GroupDocument) -> [String] {
+        var lines = failures.map(PlainProgress.failure)
+        let rest = group.tasks.failed - Int64(failures.count)
+        if rest > 0 { lines.append("… and \(rest) more: muster tasks \(group.name) --state failed") }
+        if let key = failures.first?.key {
+            lines.append("why: \(TextWidth.escaped(FailureText.hint(group: group.name, key: key)))")
+        }
+        return lines
     }
 }

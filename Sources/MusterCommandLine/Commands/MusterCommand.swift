@@ -28,8 +28,9 @@ struct MusterCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "Groups",
                 subcommands: [
-                    AddCommand.self, SealCommand.self, StatusCommand.self, TasksCommand.self, WaitCommand.self,
-                    PauseCommand.self, ResumeCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self,
+                    AddCommand.self, SealCommand.self, StatusCommand.self, TasksCommand.self, ExplainCommand.self,
+                    WaitCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self, RetryCommand.self,
+                    RemoveCommand.self,
                     EventsCommand.self,
                 ]
             ),
@@ -64,9 +65,9 @@ public enum MusterProgram {
     }
 
     /// The help text of a command, as it is printed; of the program without one.
-    static func help(_ command: String? = nil, columns: Int) -> String {
+    static func help(_ command: String..., columns: Int) -> String {
         do {
-            var help = try MusterCommand.parseAsRoot((command.map { [$0] } ?? []) + ["--help"])
+            var help = try MusterCommand.parseAsRoot(command + ["--help"])
             try help.run()
             return ""
         } catch {

@@ -6,6 +6,8 @@ import MusterWorker
 
 /// A command of `muster`: says what it was given, and does its work with the settings that come of it.
 protocol MusterSubcommand: AsyncParsableCommand {
+    /// The section of a configuration file that is the command's own.
+    static var section: String { get }
     /// Options of every command.
     var global: GlobalOptions { get }
     /// The options that stood on the command line, without the global ones.
@@ -17,13 +19,15 @@ protocol MusterSubcommand: AsyncParsableCommand {
 }
 
 extension MusterSubcommand {
+    static var section: String { configuration.commandName ?? "" }
+
     /// Gathers the settings, does the work, and reports why it failed.
     mutating func run() async throws {
         var console = Console(json: global.json)
         do {
             let own = Given.flags([.json: global.json]).merging(Given.values([.logLevel: global.logLevel])) { $1 }
             let settings = try Settings(
-                command: Self.configuration.commandName ?? "",
+                command: Self.section,
                 arguments: own.merging(given) { $1 },
                 configuration: global.config,
                 environment: ProcessInfo.processInfo.environment
@@ -58,7 +62,11 @@ struct CommandContext: Sendable {
         guard !servers.isEmpty else { throw settings.refusal(.server, "must be a URL") }
         for server in servers {
             do {
-                _ = try SourceURL(validating: server)
+                guard try SourceURL(validating: server).origin.hasPrefix("http") else {
+                    throw settings.refusal(.server, "must be an http or https URL")
+                }
+            } catch let failure as CommandFailure {
+                throw failure
             } catch {
                 throw .usage("\(SettingName.server.option) (\(SettingName.server.variable)): \(server): \(error)")
             }

@@ -51,11 +51,38 @@ struct CoordinatorOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The most connections of the whole fleet to one origin. (MUSTER_MAX_CONNECTIONS_PER_ORIGIN; default: 64)",
+            "The most connections of the whole fleet to one origin. (MUSTER_MAX_CONNECTIONS_PER_ORIGIN; default: 8; get: its slots)",
             valueName: "n"
         )
     )
     var maxConnectionsPerOrigin: String?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            A network that may be fetched from although it is private, such as 10.0.0.0/8; may be repeated. \
+            (MUSTER_ALLOW_ADDRESS, separated by commas)
+            """,
+            valueName: "cidr"
+        )
+    )
+    var allowAddress: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The first wait after a failure; it doubles with each further one. (MUSTER_RETRY_BASE; default: 1s)",
+            valueName: "duration"
+        )
+    )
+    var retryBase: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The longest wait after a failure. (MUSTER_RETRY_MAXIMUM; default: 5m)",
+            valueName: "duration"
+        )
+    )
+    var retryMaximum: String?
 
     @Option(
         help: ArgumentHelp(
@@ -80,7 +107,8 @@ struct CoordinatorOptions: ParsableArguments {
         Given.values([
             .sessionTTL: sessionTTL, .maxConnectionsPerOrigin: maxConnectionsPerOrigin,
             .databaseConnections: databaseConnections, .minimumChunk: minimumChunk, .maximumChunk: maximumChunk,
-        ])
+            .retryBase: retryBase, .retryMaximum: retryMaximum,
+        ]).merging(Given.lists([.allowAddress: allowAddress])) { $1 }
     }
 }
 
@@ -94,5 +122,10 @@ enum Given {
     /// The flags that were given.
     static func flags(_ flags: [SettingName: Bool]) -> [SettingName: [String]] {
         flags.filter(\.value).mapValues { _ in ["true"] }
+    }
+
+    /// The options that may be repeated and were given.
+    static func lists(_ options: [SettingName: [String]]) -> [SettingName: [String]] {
+        options.filter { !$0.value.isEmpty }
     }
 }

@@ -43,7 +43,7 @@ struct StatusCommand: MusterSubcommand {
             switch (group, watches) {
             case (nil, false): try await all(client, context)
             case (nil, true): try await watchAll(client, context)
-            case (let group?, false): try Self.show(try await client.group(group), context.console)
+            case (let group?, false): try await show(try await client.group(group), client, context.console)
             case (let group?, true): try await watchOne(group, client, context)
             }
         }
@@ -81,7 +81,7 @@ struct StatusCommand: MusterSubcommand {
     private func watchOne(_ group: String, _ client: MusterClient, _ context: CommandContext) async throws {
         guard context.console.json else {
             let document = try await context.watcher(client, group: group).untilTerminal()
-            try Self.show(document, context.console)
+            try await show(document, client, context.console)
             return
         }
         let patience = Patience(console: context.console)
@@ -105,12 +105,12 @@ struct StatusCommand: MusterSubcommand {
         return groups
     }
 
-    private static func show(_ group: GroupDocument, _ console: Console) throws {
-        if console.json {
-            try console.document(group)
-        } else {
-            for line in details(group) { try console.line(line) }
-        }
+    private func show(_ group: GroupDocument, _ client: MusterClient, _ console: Console) async throws {
+        guard !console.json else { return try console.document(group) }
+        for line in Self.details(group) { try console.line(line) }
+        guard group.tasks.failed > 0 else { return }
+        let failures = try await GroupResult(client: client, console: console).failures(of: group)
+        for line in GroupResult.lines(failures, of: group) { try console.line(line) }
     }
 
     /// The table of groups.

@@ -39,6 +39,7 @@ struct TasksCommand: MusterSubcommand {
         try await context.withClient { client in
             var after: String?
             var isFirst = true
+            var failed: String?
             repeat {
                 // A page at a time: a group may have millions of tasks.
                 let page = try await client.tasks(of: group, state: state, after: after, limit: Limits.pageSize)
@@ -48,9 +49,13 @@ struct TasksCommand: MusterSubcommand {
                     let lines = Self.table(page.items).lines(width: context.console.tableWidth)
                     for line in lines.dropFirst(isFirst ? 0 : 1) { try context.console.line(line) }
                 }
+                failed = failed ?? page.items.first { $0.failure != nil }?.key
                 after = page.next
                 isFirst = false
             } while after != nil
+            if let failed, !context.console.json {
+                context.console.remark("why: \(TextWidth.escaped(FailureText.hint(group: group, key: failed)))")
+            }
         }
     }
 
@@ -63,7 +68,7 @@ struct TasksCommand: MusterSubcommand {
             table.add([
                 task.state.rawValue, "\(ByteCount(bytes: task.bytes.done))",
                 task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "-", "\(task.attempts)", task.key,
-                task.failure.map { "\($0.kind.rawValue): \($0.detail)" } ?? "",
+                task.failure.map(FailureText.text) ?? "",
             ])
         }
         return table

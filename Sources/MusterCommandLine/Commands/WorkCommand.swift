@@ -54,6 +54,28 @@ struct WorkCommand: MusterSubcommand {
     )
     var slots: String?
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            An environment variable that groups may name in secrets; may be repeated. Only needed where the coordinator \
+            listens beyond its machine. (MUSTER_SECRET_VARIABLE, separated by commas)
+            """,
+            valueName: "name"
+        )
+    )
+    var secretVariable: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            The directory below which groups may name files of secrets, keys and certificates. Only needed where the \
+            coordinator listens beyond its machine. (MUSTER_SECRET_DIRECTORY)
+            """,
+            valueName: "dir"
+        )
+    )
+    var secretDirectory: String?
+
     @Flag(help: ArgumentHelp("End when standard input ends.", visibility: .hidden))
     var exitWithParent = false
 
@@ -63,8 +85,9 @@ struct WorkCommand: MusterSubcommand {
     var given: [SettingName: [String]] {
         Given.values([
             .server: client.server, .token: client.token, .workerToken: workerToken, .name: name, .slots: slots,
+            .secretDirectory: secretDirectory,
         ]).merging(Given.flags([.exitWithParent: exitWithParent])) { $1 }
-            .merging(sink.isEmpty ? [:] : [.sink: sink]) { $1 }
+            .merging(Given.lists([.sink: sink, .secretVariable: secretVariable])) { $1 }
     }
 
     func perform(_ context: CommandContext) async throws {
@@ -78,19 +101,19 @@ struct WorkCommand: MusterSubcommand {
         }
         let name = settings.text(.name) ?? Self.defaultName()
         try CommandContext.checkName(name, what: "worker")
+        var configuration = try settings.worker(
+            servers: try context.servers(),
+            token: settings.text(.workerToken) ?? settings.text(.token),
+            name: name,
+            sinks: sinks
+        )
+        configuration.secretVariables = settings.texts(.secretVariable)
+        configuration.secretDirectory = settings.text(.secretDirectory).map {
+            SinkArgument.absolute($0, base: context.workingDirectory)
+        }
         let worker: Worker
         do {
-            worker = try Worker(
-                configuration: settings.worker(
-                    servers: try context.servers(),
-                    token: settings.text(.workerToken) ?? settings.text(.token),
-                    name: name,
-                    sinks: sinks
-                ),
-                logger: logger
-            )
-        } catch let failure as CommandFailure {
-            throw failure
+            worker = try Worker(configuration: configuration, logger: logger)
         } catch {
             throw CommandFailure.usage("\(error)")
         }

@@ -1,5 +1,6 @@
 import Crypto
 import FoundationEssentials
+import MusterAPI
 import MusterCore
 
 /// Stands for a set of tasks: two requests have the same identity if they have the same tasks, in whatever order.
@@ -11,8 +12,8 @@ struct RequestIdentity: Sendable {
     /// The identity of no tasks.
     init() {}
 
-    /// Adds a task.
-    mutating func add(_ task: TaskSpecification) {
+    /// Adds a task, with the options that are its own.
+    mutating func add(_ task: TaskSpecification, fetch: FetchOptions?) {
         // Lengths stand before the texts, so that no two tasks read alike.
         var text = ""
         func field(_ value: String) { text += "\(value.utf8.count):\(value)," }
@@ -23,11 +24,36 @@ struct RequestIdentity: Sendable {
         for source in task.sources { field(source.string) }
         for digest in task.digests { field("\(digest.algorithm.rawValue) \(digest.hexadecimal)") }
         for header in task.headers.sorted(by: { $0.key < $1.key }) { field("\(header.key): \(header.value)") }
+        // What came later is added only where it is there, so that older requests keep their identity.
+        if let type = task.contentType { field("contentType \(type)") }
+        if let deadline = task.deadline { field("deadline \(deadline.milliseconds)") }
+        if let fetch { field("fetch \(Self.canonical(fetch))") }
+        add(text)
+    }
+
+    /// Adds what is wanted of all transfers: other options make another request, so that they are not lost to a group that has
+    /// older ones.
+    mutating func add(_ transfers: TransferSettings) {
+        var text = ""
+        if let fetch = transfers.fetch { text += "fetch \(Self.canonical(fetch))," }
+        if let policy = transfers.policy { text += "policy \(Self.canonical(policy))," }
+        if let resolver = transfers.resolver { text += "resolver \(Self.canonical(resolver))," }
+        if !text.isEmpty { add(text) }
+    }
+
+    private mutating func add(_ text: String) {
         for (index, byte) in SHA256.hash(data: Data(text.utf8)).enumerated() {
             // Byte by byte into four words; each word is added with overflow.
             let lane = index / 8
             sum[lane] &+= UInt64(byte) << UInt64(8 * (index % 8))
         }
+    }
+
+    /// A value as JSON whose fields are in alphabetical order: the same value always reads the same.
+    private static func canonical(_ value: some Encodable) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
     /// 64 bits of it in hexadecimal, as names of groups show it.

@@ -23,6 +23,8 @@ struct Submission {
     let sink: String?
     /// Its priority.
     let priority: Int32?
+    /// How its files are to be fetched.
+    let transfers: TransferSettings
     /// Whether it is sealed afterwards.
     let seals: Bool
     /// The tasks.
@@ -34,7 +36,8 @@ struct Submission {
     ///
     /// - Throws: `Problem` with the manifest's line where it is known; `CommandFailure`.
     func submit(_ survey: TaskList.Survey) async throws -> Result {
-        let request = GroupRequest(name: group, sink: sink, sealed: false, priority: priority)
+        var request = GroupRequest(name: group, sink: sink, sealed: false, priority: priority)
+        transfers.apply(to: &request)
         guard survey.isSmall else {
             let isNew = try await create(request)
             return try await add(isNew: isNew) {

@@ -64,7 +64,7 @@ struct TaskList: Sendable {
                     let entries = bytes.isEmpty ? try parser.finish() : try parser.parse(bytes)
                     for entry in entries {
                         survey.count += 1
-                        survey.identity.add(entry.task)
+                        survey.identity.add(entry.task, fetch: entry.fetch)
                     }
                     survey.bytes += Int64(bytes.count)
                     if bytes.isEmpty { break }
@@ -72,7 +72,7 @@ struct TaskList: Sendable {
             }
             for request in urls {
                 survey.count += 1
-                survey.identity.add(try request.validated())
+                survey.identity.add(try request.validated(), fetch: request.fetch)
             }
             return survey
         } catch let refusal as InputRefusal {

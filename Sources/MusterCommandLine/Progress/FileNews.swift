@@ -30,8 +30,7 @@ struct FileNews: Hashable, Sendable {
                 outcome = .failed(reason: Self.text(data, "detail") ?? Self.text(data, "kind"))
                 return
             }
-            let parts = [Self.text(failure, "kind"), Self.text(failure, "detail")].compactMap { $0 }
-            outcome = .failed(reason: parts.isEmpty ? nil : parts.joined(separator: ": "))
+            outcome = .failed(reason: Self.reason(failure, at: event.time))
         default:
             return nil
         }
@@ -44,6 +43,19 @@ struct FileNews: Hashable, Sendable {
         case .finished(let size): return "finished: \(name)" + (size.map { " (\(ByteCount(bytes: $0)))" } ?? "")
         case .failed(let reason): return "failed: \(name)" + (reason.map { ": \(TextWidth.escaped($0))" } ?? "")
         }
+    }
+
+    /// The failure in words: those of the tasks' lists, where its kind is known here.
+    private static func reason(_ failure: [String: JSONValue], at time: Timestamp) -> String? {
+        let detail = text(failure, "detail")
+        guard let name = text(failure, "kind") else { return detail }
+        guard let kind = FailureKind(rawValue: name), let detail else {
+            return [name, detail].compactMap { $0 }.joined(separator: ": ")
+        }
+        return FailureText.text(
+            FailureDocument(
+                kind: kind, detail: detail, at: time, status: number(failure, "status").map { Int(clamping: $0) },
+                source: text(failure, "source"), requestID: text(failure, "requestID")))
     }
 
     private static func text(_ data: [String: JSONValue], _ key: String) -> String? {

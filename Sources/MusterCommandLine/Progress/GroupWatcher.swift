@@ -27,6 +27,8 @@ struct GroupWatcher {
     private static let quietPeriod: (first: Duration, last: Duration) = (.milliseconds(100), .seconds(1))
     /// Events of one answer.
     private static let newsPage = 500
+    /// How long the end of the group is waited for in the log once the group is known to be done.
+    private static let lastWait: Duration = .seconds(2)
 
     /// Waits until the group is terminal.
     ///
@@ -49,8 +51,7 @@ struct GroupWatcher {
                     }
                 }
                 if document.state.isTerminal {
-                    // What happened between the two questions above still gets its lines.
-                    if let start = position { _ = try await printNews(after: start, &display) }
+                    if let start = position { try await printLastNews(after: start, &display) }
                     try display.finish()
                     return document
                 }
@@ -92,6 +93,21 @@ struct GroupWatcher {
             }
             position = max(position, page.next)
             if page.items.count < Self.newsPage { return position }
+        }
+    }
+
+    /// Prints the lines of what happened since, up to the group's own end: events get their positions a moment after what they
+    /// tell of, so that the group may be seen to be done before its last ones are in the log.
+    private func printLastNews(after start: Int64, _ display: inout ProgressDisplay) async throws {
+        var position = start
+        while true {
+            let page = try await client.events(
+                after: position, limit: Self.newsPage, group: group, wait: Self.lastWait)
+            for event in page.items {
+                if let news = FileNews(event) { try display.print(news.line) }
+            }
+            position = max(position, page.next)
+            if page.items.isEmpty || page.items.contains(where: { $0.type.hasPrefix("dev.muster.group.") }) { return }
         }
     }
 

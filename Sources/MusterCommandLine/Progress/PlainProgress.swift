@@ -42,7 +42,7 @@ struct PlainProgress: Sendable {
 
     /// The line about a task that failed for good.
     static func failure(_ task: TaskDocument) -> String {
-        let failure = task.failure.map { "\($0.kind.rawValue): \($0.detail)" } ?? "unknown"
+        let failure = task.failure.map(FailureText.text) ?? "unknown"
         return TextWidth.escaped("failed: \(task.key): \(failure)")
     }
 }

@@ -27,6 +27,20 @@ extension Settings {
         if let number = try number(.maxConnectionsPerOrigin, in: 1...100_000) {
             configuration.maxConnectionsPerOrigin = Int32(number)
         }
+        configuration.allowedAddresses = try addressRanges()
+        if let duration = try duration(.retryBase) {
+            guard duration > .zero, duration <= .seconds(60) else {
+                throw refusal(.retryBase, "must be from 1ms to 1m")
+            }
+            configuration.retryBase = duration
+        }
+        if let duration = try duration(.retryMaximum) {
+            guard duration <= .seconds(3_600) else { throw refusal(.retryMaximum, "must be at most 1h") }
+            configuration.retryMaximum = duration
+        }
+        guard configuration.retryBase <= configuration.retryMaximum else {
+            throw refusal(.retryBase, "must not be longer than \(SettingName.retryMaximum.option)")
+        }
         if let number = try number(.databaseConnections, in: 2...1_000) { configuration.databaseConnections = number }
         if let size = try size(.minimumChunk) { configuration.minimumChunk = try chunk(size, .minimumChunk) }
         if let size = try size(.maximumChunk) { configuration.maximumChunk = try chunk(size, .maximumChunk) }
@@ -34,6 +48,23 @@ extension Settings {
             throw refusal(.minimumChunk, "must not be larger than \(SettingName.maximumChunk.option)")
         }
         return configuration
+    }
+
+    /// The networks that may be fetched from although they are not of the public Internet.
+    private func addressRanges() throws(CommandFailure) -> [AddressRange] {
+        var ranges: [AddressRange] = []
+        for text in texts(.allowAddress).flatMap({ $0.split(separator: ",") }) {
+            let text = text.split(separator: " ").joined(separator: " ")
+            guard let range = AddressRange(text) else {
+                throw .usage(
+                    """
+                    \(SettingName.allowAddress.option) (\(SettingName.allowAddress.variable)) must be networks or addresses \
+                    such as 10.0.0.0/8, fd00::/8 or 192.168.1.7, not "\(text)"
+                    """)
+            }
+            ranges.append(range)
+        }
+        return ranges
     }
 
     /// Refuses what a coordinator would refuse to start with, before anything is made for it.

@@ -5,6 +5,9 @@ enum ArgumentOrder {
     /// Global options that take none.
     private static let flags: Set<String> = ["--json"]
 
+    /// Commands of two words.
+    private static let parts: [String: Set<String>] = ["origins": ["set", "list"]]
+
     /// The arguments with leading global options moved behind the command. Anything else in front of the command, such
     /// as `--help`, leaves them as they are, for the parser to judge.
     static func normalized(_ arguments: [String]) -> [String] {
@@ -24,6 +27,12 @@ enum ArgumentOrder {
             }
         }
         guard !leading.isEmpty, index < arguments.count else { return arguments }
-        return [arguments[index]] + leading + arguments[(index + 1)...]
+        var command = [arguments[index]]
+        index += 1
+        if index < arguments.count, parts[command[0]]?.contains(arguments[index]) == true {
+            command.append(arguments[index])
+            index += 1
+        }
+        return command + leading + arguments[index...]
     }
 }

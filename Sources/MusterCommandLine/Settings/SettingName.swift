@@ -63,6 +63,54 @@ enum SettingName: String, CaseIterable, Sendable {
     case minimumChunk = "minimum-chunk"
     /// The largest chunk.
     case maximumChunk = "maximum-chunk"
+    /// Networks that may be fetched from although they are not of the public Internet.
+    case allowAddress = "allow-address"
+    /// The first wait after a failure.
+    case retryBase = "retry-base"
+    /// The longest wait after a failure.
+    case retryMaximum = "retry-maximum"
+    /// Header fields of requests to the sources.
+    case header
+    /// The proxy.
+    case proxy
+    /// Cookies.
+    case cookie
+    /// A file of cookies.
+    case cookieFile = "cookie-file"
+    /// User and password.
+    case user
+    /// A netrc file.
+    case netrc
+    /// Authorities to trust.
+    case caFile = "ca-file"
+    /// A client certificate.
+    case certificate
+    /// Its private key.
+    case key
+    /// Known hosts of sftp.
+    case knownHosts = "known-hosts"
+    /// A private key for sftp.
+    case privateKey = "private-key"
+    /// Which HTTP version is offered.
+    case httpVersion = "http-version"
+    /// What becomes of a task whose file is there already.
+    case ifExists = "if-exists"
+    /// Whether files get the origin's time.
+    case keepTime = "keep-time"
+    /// Whether files get the names that origins suggest.
+    case suggestedNames = "suggested-names"
+    /// Which differences of validators mean a change.
+    case validators
+    /// Who knows fresh URLs.
+    case resolver
+    /// Environment variables that a worker may read secrets from.
+    case secretVariable = "secret-variable"
+    /// The directory that a worker may read secrets from.
+    case secretDirectory = "secret-directory"
+    /// The cap on connections to an origin.
+    case maxConnections = "max-connections"
+    /// Until when an origin is left alone.
+    case pauseUntil = "pause-until"
     /// Whether `work` ends with the process that started it.
     case exitWithParent = "exit-with-parent"
 
@@ -77,14 +125,32 @@ enum SettingName: String, CaseIterable, Sendable {
     /// Whether its value must never be shown.
     var isSecret: Bool {
         switch self {
-        case .token, .workerToken, .database: true
+        case .token, .workerToken, .database, .header, .proxy, .cookie, .user, .resolver: true
         case .server, .json, .logLevel, .directory, .manifest, .digest, .workers, .data, .listen, .sink, .name, .slots,
             .open, .priority, .wait, .watch, .state, .timeout, .after, .group, .follow, .files, .sessionTTL,
-            .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .exitWithParent:
+            .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .allowAddress, .retryBase,
+            .retryMaximum, .cookieFile, .netrc, .caFile, .certificate, .key, .knownHosts, .privateKey, .httpVersion,
+            .ifExists, .keepTime, .suggestedNames, .validators, .secretVariable, .secretDirectory, .maxConnections,
+            .pauseUntil, .exitWithParent:
             false
         }
     }
 
     /// Whether it has several values.
-    var isList: Bool { self == .sink }
+    var isList: Bool {
+        switch self {
+        case .sink, .allowAddress, .header, .cookie, .secretVariable: true
+        case .server, .token, .workerToken, .json, .logLevel, .directory, .manifest, .digest, .workers, .data, .listen,
+            .database, .name, .slots, .open, .priority, .wait, .watch, .state, .timeout, .after, .group, .follow,
+            .files,
+            .sessionTTL, .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .retryBase,
+            .retryMaximum, .proxy, .cookieFile, .user, .netrc, .caFile, .certificate, .key, .knownHosts, .privateKey,
+            .httpVersion, .ifExists, .keepTime, .suggestedNames, .validators, .resolver, .secretDirectory,
+            .maxConnections, .pauseUntil, .exitWithParent:
+            false
+        }
+    }
+
+    /// Whether its values stand on lines of their own in the environment, since they may have commas in them.
+    var isListOfLines: Bool { self == .header || self == .cookie }
 }

@@ -25,11 +25,17 @@ struct Settings: Sendable {
         environment: [String: String]
     ) throws(CommandFailure) {
         let path = configuration ?? environment["MUSTER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        // An empty variable is how many a shell says "not set".
+        var variables = environment.filter { $0.key.hasPrefix("MUSTER_") && !$0.value.isEmpty }
+        var lines: [SettingName: [String]] = [:]
+        for name in SettingName.allCases where name.isListOfLines {
+            lines[name] = variables.removeValue(forKey: name.variable)?.split(separator: "\n").map(String.init)
+        }
         var providers: [any ConfigProvider] = [
             InMemoryProvider(name: "command line", values: Self.values(arguments)),
+            InMemoryProvider(name: "lines of environment variables", values: Self.values(lines)),
             EnvironmentVariablesProvider(
-                // An empty variable is how many a shell says "not set".
-                environmentVariables: environment.filter { $0.key.hasPrefix("MUSTER_") && !$0.value.isEmpty },
+                environmentVariables: variables,
                 secretsSpecifier: .specific(Set(SettingName.allCases.filter(\.isSecret).map(\.variable)))
             ),
         ]

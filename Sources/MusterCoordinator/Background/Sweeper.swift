@@ -4,11 +4,12 @@ import MusterPostgres
 import MusterStore
 import ServiceLifecycle
 
-/// The regular rounds of a coordinator: expired sessions, stalled leases, backoffs that are over, leftovers of uploads. Any
-/// number of coordinators may go round at once: what one has locked the others skip.
+/// The regular rounds of a coordinator: expired sessions, stalled and slow leases, backoffs that are over, tasks whose deadline
+/// has passed, speeds of origins, leftovers of uploads. Any number of coordinators may go round at once: what one has locked the others skip.
 struct Sweeper: Service {
     let store: Store
     let dispatcher: ClaimDispatcher
+    let sequencer: EventSequencer
     let configuration: CoordinatorConfiguration
     let metrics: CoordinatorMetrics
     let logger: Logger
@@ -66,6 +67,18 @@ struct Sweeper: Service {
                 ])
         }
         var returned = swept.leases + (try await store.promoteDueChunks())
+        if round.isMultiple(of: 4) {
+            try await store.foldOriginRates()
+            let overdue = try await store.failOverdue()
+            metrics.add(.tasksOverdue, Int(overdue))
+            // Their failure is an event, and may have closed groups.
+            if overdue > 0 { sequencer.news() }
+        }
+        if round.isMultiple(of: 20) {
+            let slow = try await store.sweepSlow()
+            metrics.add(.leasesSlow, Int(slow))
+            returned += slow
+        }
         if round.isMultiple(of: 40) {
             returned += try await store.sweepStalled(stall: configuration.stallLimit)
             try await store.sweepStagedTasks(olderThan: .seconds(3_600))

@@ -15,6 +15,11 @@ enum StoredJSON {
         text.flatMap { try? JSONDecoder().decode([String: String].self, from: Data($0.utf8)) } ?? [:]
     }
 
+    /// A document that was checked before it was stored.
+    static func document<Document: Decodable>(_ type: Document.Type, _ text: String?) -> Document? {
+        text.flatMap { try? JSONDecoder().decode(type, from: Data($0.utf8)) }
+    }
+
     /// A value as the store wants it.
     static func text(_ value: (some Encodable)?) throws -> String? {
         try value.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
@@ -34,7 +39,10 @@ extension GroupDocument {
             tasks: TaskCounts(record.tasks),
             bytes: Bytes(done: record.bytesDone, total: record.bytesTotal, unknownTasks: record.unknownTasks),
             bytesPerSecond: live, etaSeconds: isKnown && live > 0 ? (rest + live - 1) / live : nil,
-            createdAt: record.createdAt, finishedAt: record.finishedAt, notes: Self.notes(record))
+            createdAt: record.createdAt, finishedAt: record.finishedAt, notes: Self.notes(record),
+            policy: StoredJSON.document(TransferPolicy.self, record.policy),
+            resolver: StoredJSON.document(Resolver.self, record.resolver).map(ResolverDocument.init),
+            fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames)
     }
 
     /// What keeps the group from going on.
@@ -84,8 +92,17 @@ extension TaskDocument {
             bytes: Bytes(done: record.bytesDone, total: record.size), contentVersion: record.version, etag: record.etag,
             lastModified: record.lastModified, effectiveURL: record.effectiveURL,
             digests: StoredJSON.texts(record.digests), attempts: record.attempts,
-            failure: record.failure.map { FailureDocument(kind: $0.kind, detail: $0.detail, at: $0.at) },
+            failure: record.failure.map(FailureDocument.init),
             createdAt: record.createdAt, startedAt: record.startedAt, finishedAt: record.finishedAt)
+    }
+}
+
+extension FailureDocument {
+    /// A failure as it is shown.
+    init(_ failure: TaskFailure) {
+        self.init(
+            kind: failure.kind, detail: failure.detail, at: failure.at, status: failure.status.map(Int.init),
+            source: failure.source, requestID: failure.requestID)
     }
 }
 
@@ -107,21 +124,5 @@ extension WorkerDocument {
             version: record.version, sinks: sinks ?? [], slots: Int(record.slots), leases: record.leases,
             bytesPerSecond: record.bytesPerSecond, startedAt: record.openedAt, lastSeenAt: record.seenAt,
             labels: StoredJSON.texts(record.labels))
-    }
-}
-
-extension LeaseDocument {
-    /// A lease as its worker gets it, headers included: they are what the worker needs them for.
-    init(_ lease: GrantedLease) throws {
-        self.init(
-            name: lease.name, kind: lease.kind, task: lease.task, sink: lease.sink, path: lease.path,
-            version: lease.version,
-            start: lease.start, end: lease.end, planned: lease.isPlanned, stream: lease.isStream,
-            fenced: lease.isFenced,
-            resume: lease.resume, representation: lease.representation, expectedSize: lease.expectedSize,
-            expectedDigests: StoredJSON.texts(lease.expectedDigests),
-            source: lease.url.map {
-                LeaseSource(ordinal: lease.source, url: $0, headers: StoredJSON.texts(lease.headers))
-            }, chunks: lease.chunks)
     }
 }

@@ -42,7 +42,9 @@ struct API: Sendable {
         GroupRoutes(store: store, intake: intake, hasWork: hasWork, hasEvents: hasEvents).add(to: admin)
         TaskRoutes(store: store, intake: intake, hasWork: hasWork, hasEvents: hasEvents).add(to: admin)
         EventRoutes(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll).add(to: admin)
-        FleetRoutes(store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin).add(to: admin)
+        FleetRoutes(
+            store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin, hasWork: hasWork
+        ).add(to: admin)
 
         let worker = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .worker))
         SessionRoutes(syncs: syncs).add(to: worker)

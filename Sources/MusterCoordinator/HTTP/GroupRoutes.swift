@@ -48,8 +48,9 @@ struct GroupRoutes: Sendable {
         let creation = GroupCreation(
             name: wish.name, sink: wish.sink ?? defaultSinkName, priority: wish.priority ?? 0, weight: wish.weight ?? 1,
             maxConnections: wish.limits?.maxConnections, metadata: try StoredJSON.text(wish.metadata),
-            isSealed: wish.sealed ?? false, creationKey: key)
-        let upload = try await intake.stage(wish.tasks ?? [], pointer: "/tasks")
+            isSealed: wish.sealed ?? false, creationKey: key, options: try StoredJSON.text(wish.fetch),
+            policy: try StoredJSON.text(wish.policy), resolver: try StoredJSON.text(wish.resolver))
+        let upload = try await intake.stage(wish.tasks ?? [], pointer: "/tasks", policy: wish.policy)
         let group = try await intake.finish(upload) { try await store.createGroup(creation, upload: upload) }
         await hasWork()
         if creation.isSealed { await hasEvents() }

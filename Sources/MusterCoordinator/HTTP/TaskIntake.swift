@@ -12,13 +12,15 @@ struct TaskIntake: Sendable {
     /// How many tasks are staged by one statement.
     private static let batch = 1_000
 
-    /// Stages the tasks of a document; `pointer` is where they stand in it. Returns `nil` for none.
-    func stage(_ requests: [TaskRequest], pointer: String) async throws -> Upload? {
+    /// Stages the tasks of a document; `pointer` is where they stand in it, `policy` that of their group. Returns `nil` for none.
+    func stage(_ requests: [TaskRequest], pointer: String, policy: TransferPolicy?) async throws -> Upload? {
         guard !requests.isEmpty else { return nil }
         var staged: [StagedTask] = []
         for (index, request) in requests.enumerated() {
             do {
-                staged.append(try Self.staged(try request.validated(), line: index + 1))
+                let task = try request.validated()
+                try Self.check(task, policy)
+                staged.append(try Self.staged(task, request.fetch, line: index + 1))
             } catch let refusal as InputRefusal {
                 throw refusal.within("\(pointer)/\(index)")
             }
@@ -36,18 +38,18 @@ struct TaskIntake: Sendable {
     }
 
     /// Stages NDJSON as it comes. The stream's reader waits while a batch is written, and so does the sender.
-    func stage(lines body: RequestBody) async throws -> Upload? {
+    func stage(lines body: RequestBody, policy: TransferPolicy?) async throws -> Upload? {
         var upload = try await store.beginUpload()
         do {
             var parser = ManifestParser(form: .tasks)
             var waiting: [StagedTask] = []
             for try await buffer in body {
-                waiting += try Self.staged(try parser.parse(buffer.readableBytesView))
+                waiting += try Self.staged(try parser.parse(buffer.readableBytesView), policy)
                 guard waiting.count >= Self.batch else { continue }
                 try await store.stage(waiting, upload: &upload)
                 waiting.removeAll(keepingCapacity: true)
             }
-            waiting += try Self.staged(try parser.finish())
+            waiting += try Self.staged(try parser.finish(), policy)
             try await store.stage(waiting, upload: &upload)
         } catch {
             await drop(upload)
@@ -71,15 +73,34 @@ struct TaskIntake: Sendable {
         try? await store.abandon(upload)
     }
 
-    private static func staged(_ entries: [ManifestParser.Entry]) throws -> [StagedTask] {
-        try entries.map { try staged($0.task, line: $0.line) }
+    /// What the group's policy demands of a task: without digests nobody could tell in the end whether contents whose validators
+    /// are not looked at are the same (`http.md` row 11).
+    private static func check(_ task: TaskSpecification, _ policy: TransferPolicy?) throws(InputRefusal) {
+        guard policy?.validators == .sizeAndDigest, task.digests.isEmpty else { return }
+        throw InputRefusal(
+            pointer: "/digests", reason: "is missing: the group's policy \"sizeAndDigest\" needs a digest of every task"
+        )
     }
 
-    private static func staged(_ task: TaskSpecification, line: Int) throws -> StagedTask {
+    private static func staged(
+        _ entries: [ManifestParser.Entry], _ policy: TransferPolicy?
+    ) throws -> [StagedTask] {
+        try entries.map { entry in
+            do throws(InputRefusal) {
+                try check(entry.task, policy)
+            } catch {
+                throw error.onLine(entry.line)
+            }
+            return try staged(entry.task, entry.fetch, line: entry.line)
+        }
+    }
+
+    private static func staged(_ task: TaskSpecification, _ fetch: FetchOptions?, line: Int) throws -> StagedTask {
         let digests = Dictionary(uniqueKeysWithValues: task.digests.map { ($0.algorithm.rawValue, $0.hexadecimal) })
         return StagedTask(
             line: Int64(line), task: task, digests: try StoredJSON.text(digests.isEmpty ? nil : digests),
             metadata: try StoredJSON.text(task.metadata),
-            headers: try StoredJSON.text(task.headers.isEmpty ? nil : task.headers))
+            headers: try StoredJSON.text(task.headers.isEmpty ? nil : task.headers),
+            options: try StoredJSON.text(fetch))
     }
 }

@@ -21,6 +21,11 @@ struct TaskRoutes: Sendable {
             let task = try await store.task(try context.path("key"), of: try context.path("name"))
             return try Answer.json(TaskDocument(task))
         }
+        group.get("groups/:name/tasks/:key/explanation") { _, context in
+            let group = try await store.group(try context.path("name"))
+            let record = try await store.explanation(of: try context.path("key"), in: group.name)
+            return try Answer.json(Explanation(facts: TaskFacts(record, of: group)).document)
+        }
         group.delete("groups/:name/tasks/:key") { request, context in
             let files = try request.query("files", as: RemovedFiles.self) ?? .keep
             try await store.remove(
@@ -35,13 +40,13 @@ struct TaskRoutes: Sendable {
     private func add(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.path("name")
         // A missing group is said before a long stream is read.
-        _ = try await store.group(name)
+        let policy = StoredJSON.document(TransferPolicy.self, try await store.group(name).policy)
         let type = request.headers[.contentType]?.lowercased() ?? "application/json"
         let upload =
             if type.hasPrefix("application/x-ndjson") {
-                try await intake.stage(lines: request.body)
+                try await intake.stage(lines: request.body, policy: policy)
             } else {
-                try await intake.stage(try await request.document([TaskRequest].self), pointer: "")
+                try await intake.stage(try await request.document([TaskRequest].self), pointer: "", policy: policy)
             }
         let addition = try await intake.finish(upload) {
             guard let upload else { return Addition(added: 0, existing: 0) }

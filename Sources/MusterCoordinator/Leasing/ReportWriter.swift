@@ -68,36 +68,68 @@ struct ReportWriter: Sendable {
                 try await write(failure: report, session: session)
             case .restart:
                 failures += 1
-                let detail = Self.clean(report.failure?.detail ?? "ranges do not work")
+                let detail = ReportedText.clean(report.failure?.detail ?? "ranges do not work")
                 try await store.report(restart: report.lease, detail: detail, session: session)
+            case .resolved:
+                if try await !write(resolved: report, session: session) { failures += 1 }
             case .progress, .done, .released: break
             }
         }
         metrics.add(.leasesFailed, failures)
-        let hasWork = !done.isEmpty || !released.isEmpty || failures > 0 || reports.contains { $0.1.learned != nil }
+        let hasWork =
+            !done.isEmpty || !released.isEmpty || failures > 0
+            || reports.contains { $0.1.learned != nil || $0.1.kind == .resolved }
         await written(hasWork, !finished.isEmpty || failures > 0)
         return lost
     }
 
     private func write(learned: Report.Learned, of report: Report, session: SessionID) async throws -> Bool {
-        let representation = Self.clean(learned.representation)
+        let representation = ReportedText.representation(learned.representation)
         // How many transfers can share the file is not worth a question to the database for each: the chunk's size only has
         // to be right within a factor of two or so.
         let size = representation.size ?? 0
-        let chunkSize = planner.chunkSize(size: size, parallelism: 16)
         return try await store.report(
-            learned: representation, isSplittable: learned.splittable,
-            effectiveURL: learned.effectiveURL.map(Self.clean),
-            chunkSize: chunkSize, session: session, lease: report.lease)
+            learned: LeaseReport.Learned(
+                session: session, lease: report.lease, representation: representation,
+                isSplittable: learned.splittable, effectiveURL: learned.effectiveURL.map(ReportedText.clean),
+                suggestedName: ReportedText.name(learned.suggestedName),
+                chunkSize: planner.chunkSize(size: size, parallelism: 16)))
     }
 
     private func write(failure report: Report, session: SessionID) async throws {
         let failure = report.failure ?? Report.Failure(kind: .network, detail: "no reason given")
         try await store.report(
             failed: LeaseReport.Failed(
-                progress: progress(report, session), kind: failure.kind, detail: Self.clean(failure.detail),
-                source: failure.source, retryAfter: failure.retryAfter.map { max(0, $0) }),
+                progress: progress(report, session), kind: failure.kind, detail: ReportedText.clean(failure.detail),
+                source: ReportedText.source(failure.source), retryAfter: ReportedText.retryAfter(failure.retryAfter),
+                status: ReportedText.status(failure.status), requestID: ReportedText.requestID(failure.requestID),
+                address: ReportedText.address(failure.address)),
             random: random())
+    }
+
+    /// A fresh URL counts from now on. An answer that can't be used is a failure of the resolver, and asked for again; returns
+    /// whether it could.
+    private func write(resolved report: Report, session: SessionID) async throws -> Bool {
+        let url: SourceURL
+        do {
+            guard let answer = report.resolved else {
+                throw InputRefusal(pointer: "", reason: "there is none")
+            }
+            url = try answer.checked()
+        } catch let refusal as InputRefusal {
+            var failed = report
+            failed.failure = Report.Failure(
+                kind: .authentication, detail: "the resolver's answer can't be used: \(refusal)")
+            try await write(failure: failed, session: session)
+            return false
+        }
+        let headers = report.resolved?.headers.flatMap { $0.isEmpty ? nil : $0 }
+        try await store.report(
+            resolved: LeaseReport.Resolved(
+                session: session, lease: report.lease, url: url.string, origin: url.origin,
+                headers: try StoredJSON.text(headers)))
+        metrics.add(.urlsResolved)
+        return true
     }
 
     private func progress(_ report: Report, _ session: SessionID) -> LeaseReport.Progress {
@@ -107,20 +139,12 @@ struct ReportWriter: Sendable {
 
     private func finished(_ report: Report, _ session: SessionID) throws -> LeaseReport.Finished? {
         guard report.kind == .done, let finished = report.finished else { return nil }
-        let known = finished.digests.filter { DigestAlgorithm(rawValue: $0.key) != nil }
-        let digests = String(decoding: try JSONEncoder().encode(known), as: UTF8.self)
+        let digests = ReportedText.digests(finished.digests)
         return LeaseReport.Finished(
-            session: session, lease: report.lease, size: max(0, finished.size), digests: digests,
-            representation: report.learned.map { Self.clean($0.representation) },
-            effectiveURL: report.learned?.effectiveURL.map(Self.clean))
-    }
-
-    private static func clean(_ stated: Representation) -> Representation {
-        Representation(size: stated.size, etag: stated.etag.map(clean), lastModified: stated.lastModified.map(clean))
-    }
-
-    /// What comes from an origin by way of a worker, bounded and without the one character that PostgreSQL can't store.
-    static func clean(_ text: String) -> String {
-        String(decoding: text.utf8.lazy.filter { $0 != 0 }.prefix(2_000), as: UTF8.self)
+            session: session, lease: report.lease, size: max(0, finished.size),
+            digests: String(decoding: try JSONEncoder().encode(digests), as: UTF8.self),
+            representation: report.learned.map { ReportedText.representation($0.representation) },
+            effectiveURL: report.learned?.effectiveURL.map(ReportedText.clean),
+            path: ReportedText.path(finished.path))
     }
 }

@@ -18,11 +18,13 @@ struct SyncService: Sendable {
         let labels = String(decoding: try JSONEncoder().encode(request.labels), as: UTF8.self)
         let id = try await store.openSession(
             SessionOpening(
-                worker: request.name, version: ReportWriter.clean(request.version), labels: labels,
+                worker: request.name, version: ReportedText.clean(request.version), labels: labels,
                 slots: Int32(request.slots), sinks: request.sinks),
             timeToLive: configuration.sessionTimeToLive)
         metrics.add(.sessionsOpened)
-        return SessionDocument(id: id, ttlMilliseconds: configuration.sessionTimeToLive.milliseconds)
+        return SessionDocument(
+            id: id, ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
+            addresses: configuration.addressGuard)
     }
 
     /// Ends a session.

@@ -16,6 +16,8 @@ final class CoordinatorMetrics: Sendable {
         case leasesExpired = "muster_leases_expired_total"
         /// Leases given back since the answer with them was lost.
         case leasesRepaired = "muster_leases_repaired_total"
+        /// Leases taken back since they were much slower than their peers (`http.md` row 32).
+        case leasesSlow = "muster_leases_slow_total"
         /// Reports of all kinds.
         case reports = "muster_reports_total"
         /// Reports under a lease that was somebody else's by then (I1).
@@ -24,6 +26,10 @@ final class CoordinatorMetrics: Sendable {
         case chunksDone = "muster_chunks_done_total"
         /// Files put in place.
         case tasksFinished = "muster_tasks_finished_total"
+        /// Tasks whose deadline passed (row 33).
+        case tasksOverdue = "muster_tasks_overdue_total"
+        /// Fresh URLs that resolvers gave (row 21).
+        case urlsResolved = "muster_urls_resolved_total"
         /// Leases that failed.
         case leasesFailed = "muster_leases_failed_total"
         /// Sessions opened.
@@ -44,10 +50,13 @@ final class CoordinatorMetrics: Sendable {
             case .leasesGranted: "Leases granted."
             case .leasesExpired: "Leases taken back from expired sessions."
             case .leasesRepaired: "Leases given back because the answer with them was lost."
+            case .leasesSlow: "Leases taken back because they were much slower than their peers."
             case .reports: "Reports of workers."
             case .staleReports: "Reports refused because the lease was lost."
             case .chunksDone: "Chunks durable to their end."
             case .tasksFinished: "Files put in place."
+            case .tasksOverdue: "Tasks whose deadline passed."
+            case .urlsResolved: "Fresh URLs that resolvers gave."
             case .leasesFailed: "Leases that failed."
             case .sessionsOpened: "Worker sessions opened."
             case .sessionsExpired: "Worker sessions expired."

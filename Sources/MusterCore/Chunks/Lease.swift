@@ -6,6 +6,8 @@ public enum LeaseKind: String, Sendable, Codable, CaseIterable {
     case finalize
     /// Delete what is left of a cancelled task.
     case purge
+    /// Ask the group's resolver for a fresh URL of one source (`http.md` row 21).
+    case resolve
 }
 
 /// The name under which every write of a lease is made (I1).

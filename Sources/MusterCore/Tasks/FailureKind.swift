@@ -61,6 +61,42 @@ public enum FailureKind: Hashable, Sendable {
         }
     }
 
+    /// Whether an answer may mean that there were too many connections at once (`http.md` row 24).
+    public enum LimitSignal: String, Sendable, Hashable, CaseIterable {
+        /// It has nothing to do with that.
+        case none
+        /// Some origins limit in this way; it counts only if others of the fleet are at work on the same origin.
+        case possible
+        /// It says so.
+        case certain
+    }
+
+    /// What a failure of this kind says about the origin's limits (row 24). `status` is that of the answer, for the
+    /// kinds that stand for several; `nil` when there was none.
+    public func limitSignal(status: Int?) -> LimitSignal {
+        switch self {
+        case .httpStatus(429), .httpStatus(503): .certain
+        case .httpStatus(403), .network: .possible
+        case .notFound: status == 404 ? .possible : .none
+        case .httpStatus, .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
+            .refusedAddress, .authentication, .storageFull, .storage, .poison, .deadline:
+            .none
+        }
+    }
+
+    /// Whether a URL that worked before may have expired (row 21): 401, 403 and 410. A proxy's 407 says nothing about
+    /// the URL, and no status at all is a secret that the worker could not read.
+    public func isExpiry(status: Int?) -> Bool {
+        switch self {
+        case .authentication: status == 401
+        case .notFound: status == 410
+        case .httpStatus(let status): status == 403
+        case .network, .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
+            .refusedAddress, .storageFull, .storage, .poison, .deadline:
+            false
+        }
+    }
+
     /// Whether a status is worth another try (row 24–26): 403 and 429 limit, 408, 425 and 5xx pass.
     public static func isTransient(status: Int) -> Bool {
         switch status {

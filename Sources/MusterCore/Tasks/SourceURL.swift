@@ -17,7 +17,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         case malformed
         /// A scheme that Muster does not fetch.
         case unsupportedScheme(String)
-        /// User and password belong into headers, where they are kept secret.
+        /// User and password belong into the options, where they are kept secret.
         case credentials
 
         /// The reason in words, fit for a problem document.
@@ -25,8 +25,10 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             switch self {
             case .tooLong: "the URL is longer than \(Limits.urlBytes) bytes"
             case .malformed: "not a URL with a host"
-            case .unsupportedScheme(let scheme): "the scheme \"\(scheme)\" is not supported; use http or https"
-            case .credentials: "credentials in a URL would be shown; give an Authorization header instead"
+            case .unsupportedScheme(let scheme):
+                "the scheme \"\(scheme)\" is not supported; use http, https, ftp, ftps or sftp"
+            case .credentials:
+                "user and password in a URL would be shown; give them as \"credentials\" of the fetch options"
             }
         }
     }
@@ -50,10 +52,14 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         path = components.percentEncodedPath
     }
 
+    /// The port of a scheme that Muster fetches (`http.md` row 37); `nil` for all others, `file` among them.
     private static func defaultPort(scheme: String) -> Int? {
         switch scheme {
         case "http": 80
         case "https": 443
+        case "ftp": 21
+        case "ftps": 990
+        case "sftp": 22
         default: nil
         }
     }

@@ -61,12 +61,17 @@ public struct TaskSpecification: Hashable, Sendable {
     public let priority: Int32
     /// The caller's own data, handed back as it came.
     public let metadata: JSONValue?
+    /// The media type that the content must have, without parameters (`http.md` row 27).
+    public let contentType: String?
+    /// How long the task may take from when it is added; it fails after that (row 33).
+    public let deadline: Duration?
 
     /// Checks everything that a caller may say of a task. `path` defaults to the first URL's last segment made safe,
     /// `key` to the path.
     public init(
         urls: [String], key: String? = nil, path: String? = nil, size: Int64? = nil, digests: [String: String] = [:],
-        headers: [String: String] = [:], priority: Int32 = 0, metadata: JSONValue? = nil
+        headers: [String: String] = [:], priority: Int32 = 0, metadata: JSONValue? = nil, contentType: String? = nil,
+        deadline: String? = nil
     ) throws(InputRefusal) {
         sources = try Self.sources(urls)
         let wanted = path ?? DestinationPath.suggested(byURLPath: sources[0].path)
@@ -87,6 +92,22 @@ public struct TaskSpecification: Hashable, Sendable {
         }
         self.priority = priority
         self.metadata = metadata
+        if let contentType {
+            let parts = contentType.lowercased().split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy(Self.isTokenByte) }) else {
+                throw InputRefusal(pointer: "/contentType", reason: "not a media type such as application/zip")
+            }
+        }
+        self.contentType = contentType?.lowercased()
+        self.deadline = try Self.deadline(deadline)
+    }
+
+    private static func deadline(_ text: String?) throws(InputRefusal) -> Duration? {
+        guard let text else { return nil }
+        guard let duration = DurationNotation.parse(text), duration > .zero, duration <= Limits.deadline else {
+            throw InputRefusal(pointer: "/deadline", reason: "must be a duration such as 30m or 2h, at most 365d")
+        }
+        return duration
     }
 
     private static func sources(_ urls: [String]) throws(InputRefusal) -> [SourceURL] {
@@ -120,7 +141,7 @@ public struct TaskSpecification: Hashable, Sendable {
         for (name, value) in digests.sorted(by: { $0.key < $1.key }) {
             let pointer = "/digests/\(InputRefusal.pointerPart(name))"
             guard let algorithm = DigestAlgorithm(rawValue: name) else {
-                throw InputRefusal(pointer: pointer, reason: "unknown digest; use sha256, sha512, sha1 or md5")
+                throw InputRefusal(pointer: pointer, reason: "unknown digest; use sha256, sha512, sha1, md5 or crc32c")
             }
             guard let digest = ContentDigest(algorithm: algorithm, hexadecimal: value) else {
                 throw InputRefusal(
@@ -137,7 +158,8 @@ public struct TaskSpecification: Hashable, Sendable {
         "upgrade", "expect",
     ]
 
-    private static func headers(_ headers: [String: String]) throws(InputRefusal) -> [String: String] {
+    /// Header fields that may be sent; throws which one may not, with the pointer `/headers/NAME`.
+    public static func headers(_ headers: [String: String]) throws(InputRefusal) -> [String: String] {
         guard headers.count <= Limits.headersPerTask else {
             throw InputRefusal(pointer: "/headers", reason: "at most \(Limits.headersPerTask) headers")
         }

@@ -1,4 +1,5 @@
-/// The content of a task as one validator set describes it (RFC 9110 §8.8): what every chunk of a content version must agree on.
+/// The content of a task as one validator set describes it (RFC 9110 §8.8): what every chunk of a content version must
+/// agree on.
 public struct Representation: Hashable, Sendable, Codable {
     /// The whole size in bytes; unknown before the first response, or for a stream without a length.
     public var size: Int64?
@@ -6,12 +7,22 @@ public struct Representation: Hashable, Sendable, Codable {
     public var etag: String?
     /// The Last-Modified field exactly as the origin sent it.
     public var lastModified: String?
+    /// Whether Last-Modified was at least 60 s older than the response's Date, so that it may stand in If-Range (RFC
+    /// 9110 §8.8.2.2; `http.md` row 9). `nil` is unknown, and means no.
+    public var isDateStrong: Bool?
+    /// Digests of the whole representation that the origin stated, by algorithm, in hexadecimal (row 35).
+    public var digests: [String: String]?
 
     /// A representation; every part of it may be unknown.
-    public init(size: Int64? = nil, etag: String? = nil, lastModified: String? = nil) {
+    public init(
+        size: Int64? = nil, etag: String? = nil, lastModified: String? = nil, isDateStrong: Bool? = nil,
+        digests: [String: String]? = nil
+    ) {
         self.size = size
         self.etag = etag
         self.lastModified = lastModified
+        self.isDateStrong = isDateStrong
+        self.digests = digests
     }
 
     /// The entity tag when it is a strong one: the only kind that If-Range may carry (RFC 9110 §13.1.5).
@@ -23,6 +34,12 @@ public struct Representation: Hashable, Sendable, Codable {
     /// Whether two responses can be told to be of the same content at all (`http.md` row 12).
     public var hasValidator: Bool { etag != nil || lastModified != nil }
 
+    /// Whether the origin stated a digest that tells any other content apart; it is checked at the end as if the caller
+    /// had given it (row 35).
+    public var statesDigest: Bool {
+        digests?.keys.contains { DigestAlgorithm(rawValue: $0)?.tellsContentsApart == true } ?? false
+    }
+
     /// How another response relates to this representation.
     public enum Agreement: Sendable, Hashable {
         /// Nothing that both state differs, and something that both state is the same.
@@ -33,20 +50,58 @@ public struct Representation: Hashable, Sendable, Codable {
         case unknown
     }
 
-    /// Compares what both state. A tag that differs in strength only still names the same content of one source; chunks of
-    /// several sources are mixed only where a strong tag or an expected digest tells them apart, which the store sees to.
-    public func agreement(with other: Representation) -> Agreement {
+    /// Compares what both state: sizes, digests, and unless `rule` says that they mean nothing, validators (rows 6 and
+    /// 11).
+    ///
+    /// A tag that differs in strength only still names the same content of one source. A strong tag that agrees is
+    /// enough (RFC 9110 §8.8.3.2); under a weak one the bytes may differ (§8.8.1), so that the dates have to agree as
+    /// well.
+    public func agreement(with other: Representation, under rule: ValidatorRule = .strict) -> Agreement {
         if let size, let theirs = other.size, size != theirs { return .different("size \(size) became \(theirs)") }
+        let digests = digestAgreement(with: other)
+        if case .different = digests { return digests }
+        switch rule {
+        case .strict: break
+        case .sizeAndDigest: return digests
+        }
+        var agreement = digests
         if let etag, let theirs = other.etag {
-            return Self.opaque(etag) == Self.opaque(theirs) ? .same : .different("ETag \(etag) became \(theirs)")
+            guard Self.opaque(etag) == Self.opaque(theirs) else {
+                return .different("ETag \(etag.quoted) became \(theirs.quoted)")
+            }
+            if strongETag != nil, other.strongETag != nil { return .same }
+            agreement = .same
         }
         if let lastModified, let theirs = other.lastModified {
-            return lastModified == theirs ? .same : .different("Last-Modified \(lastModified) became \(theirs)")
+            guard lastModified == theirs else {
+                return .different("Last-Modified \(lastModified.quoted) became \(theirs.quoted)")
+            }
+            agreement = .same
         }
-        return .unknown
+        return agreement
+    }
+
+    /// Compares the digests that both state; the same only if one that tells contents apart is.
+    private func digestAgreement(with other: Representation) -> Agreement {
+        var agreement = Agreement.unknown
+        for (name, value) in (digests ?? [:]).sorted(by: { $0.key < $1.key }) {
+            guard let theirs = other.digests?[name] else { continue }
+            guard value == theirs else { return .different("\(name) \(value.quoted) became \(theirs.quoted)") }
+            if DigestAlgorithm(rawValue: name)?.tellsContentsApart == true { agreement = .same }
+        }
+        return agreement
     }
 
     private static func opaque(_ etag: String) -> Substring {
         etag.hasPrefix("W/") ? etag.dropFirst(2) : etag[...]
+    }
+}
+
+extension StringProtocol {
+    /// A text of an origin as a detail may show it: without control characters, and not at any length.
+    var quoted: String {
+        let most = 128
+        let shown = unicodeScalars.prefix(most).map { $0.properties.generalCategory == .control ? "\u{fffd}" : $0 }
+        return String(String.UnicodeScalarView(shown)) + (unicodeScalars.count > most ? "…" : "")
     }
 }

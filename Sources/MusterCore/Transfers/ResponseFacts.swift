@@ -47,12 +47,46 @@ public struct ResponseFacts: Sendable, Hashable {
         public let stated: String
     }
 
-    /// Retry-After in whole seconds (RFC 9110 §10.2.3). A date is not read: it would compare two clocks (I11).
-    public var retryAfterSeconds: Int64? { value("retry-after").flatMap { ContentRange.number($0) } }
+    /// Retry-After in whole seconds, at most `Limits.retryAfter` (RFC 9110 §10.2.3; `http.md` row 25). A date is
+    /// counted from the response's own Date, never from a clock of ours (I11); without one it says nothing.
+    public var retryAfterSeconds: Int64? {
+        guard let field = value("retry-after") else { return nil }
+        let most = Limits.retryAfter.components.seconds
+        // More seconds than a number can hold are a wish all the same.
+        if !field.isEmpty, field.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
+            return min(most, Int64(field) ?? most)
+        }
+        guard let until = HTTPDate(field), let date else { return nil }
+        return min(most, max(0, until.secondsSince1970 - date.secondsSince1970))
+    }
 
-    /// The validators and the size that the response states for the whole representation.
+    /// When the origin made the response, by its own clock (RFC 9110 §6.6.1).
+    private var date: HTTPDate? { value("date").flatMap { HTTPDate($0) } }
+
+    /// Type and subtype in lower case, without parameters (RFC 9110 §8.3.1); `nil` when none is stated.
+    /// Several fields that disagree make up a type that is equal to none.
+    public var mediaType: String? {
+        let stated = values("content-type").map { field in
+            String(field.prefix { $0 != ";" }[...].trimmed).lowercased()
+        }
+        return stated.isEmpty ? nil : Set(stated).sorted().joined(separator: ", ")
+    }
+
+    /// The size, the validators and the digests that the response states for the whole representation (`http.md` rows
+    /// 8, 9 and 35).
     public func representation(size: Int64?) -> Representation {
-        Representation(size: size, etag: value("etag"), lastModified: value("last-modified"))
+        let digests = StatedDigests(self).byName
+        return Representation(
+            size: size, etag: value("etag"), lastModified: value("last-modified"), isDateStrong: isDateStrong,
+            digests: digests.isEmpty ? nil : digests)
+    }
+
+    /// Whether Last-Modified may stand in If-Range: at least 60 s older than Date, so that no second change falls into
+    /// the same second, whatever the two clocks behind them are (RFC 9110 §8.8.2.2; row 9). `nil` when one of them is
+    /// missing or can't be read.
+    private var isDateStrong: Bool? {
+        guard let date, let modified = value("last-modified").flatMap({ HTTPDate($0) }) else { return nil }
+        return date.secondsSince1970 - modified.secondsSince1970 >= 60
     }
 
     /// Equal when status and all fields are.

@@ -50,6 +50,12 @@ public enum Limits {
     public static let attempts: Int32 = 8
     /// How many sessions a chunk may see die without progress before it counts as poison (I12).
     public static let deaths: Int32 = 5
+    /// How long a task may be given.
+    public static let deadline = Duration.seconds(365 * 86_400)
+    /// How long an origin may have itself parked by Retry-After.
+    public static let retryAfter = Duration.seconds(3_600)
+    /// Attempts that are kept for the explanation of a task.
+    public static let attemptsKept: Int32 = 50
     /// Priority of a group or a task; higher is served first.
     public static let priority: ClosedRange<Int32> = -1_000...1_000
     /// Weight of a group within its priority.

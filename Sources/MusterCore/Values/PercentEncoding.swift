@@ -30,18 +30,10 @@ public enum PercentEncoding {
                 result.append(byte)
                 continue
             }
-            guard let high = bytes.next().flatMap(digit), let low = bytes.next().flatMap(digit) else { return nil }
+            guard let high = bytes.next().flatMap(Hexadecimal.digit), let low = bytes.next().flatMap(Hexadecimal.digit)
+            else { return nil }
             result.append(high << 4 | low)
         }
         return String(validating: result, as: UTF8.self)
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

@@ -1,4 +1,3 @@
-import CLibcurl
 import Synchronization
 
 /// Limits of one loop.
@@ -28,45 +27,33 @@ public enum CurlLoopError: Error, Sendable, Hashable {
     case closed
 }
 
-/// One thread with one libcurl multi handle, which carries out any number of transfers at once.
+/// A thread with a libcurl multi handle, which carries out any number of transfers at once.
 ///
 /// Other threads speak to it through an inbox; it speaks to them through ``TransferHandler``, on its own thread. Every
 /// started transfer gets exactly one `finished`. After ``shutdown()`` returned no handler is called any more. A loop
 /// that is dropped without shutdown ends by itself, cancelling what runs.
+///
+/// Transfers by ftp, ftps and sftp have a second thread, which is started for the first of them: libcurl waits for such a
+/// server's last words without letting anything else go on, so that one silent server would hold up every HTTP transfer.
+/// Among themselves they may hold each other up, for some seconds.
 public final class CurlLoop: Sendable {
-    private enum Lifecycle {
-        /// The thread runs. Exits: `joining`.
-        case running(LoopThread)
-        /// Somebody waits for the thread's end; the others wait with them. Exits: `joined`.
-        case joining([CheckedContinuation<Void, Never>])
-        /// The thread is over.
-        case joined
+    private enum FileLane {
+        /// None was needed yet. Exits: `open`, `closed`.
+        case unopened
+        /// Somebody asked for a file. Exits: `closed`.
+        case open(LoopLane)
+        /// The loop is being shut down.
+        case closed(LoopLane?)
     }
 
-    private enum ShutdownStep {
-        case join(LoopThread)
-        case wait
-        case done(CheckedContinuation<Void, Never>)
-    }
-
-    private let inbox: LoopInbox
-    private let lifecycle: Mutex<Lifecycle>
+    private let configuration: CurlLoopConfiguration
+    private let httpLane: LoopLane
+    private let fileLane = Mutex(FileLane.unopened)
 
     /// Starts the loop's thread.
     public init(_ configuration: CurlLoopConfiguration = CurlLoopConfiguration()) throws(CurlLoopError) {
-        guard let multi = MultiHandle() else { throw .curlNotInitialized }
-        multi.set(CURLMOPT_MAX_HOST_CONNECTIONS, max(0, configuration.maxConnectionsPerHost))
-        multi.set(CURLMOPT_MAX_TOTAL_CONNECTIONS, max(0, configuration.maxConnections))
-        multi.set(CURLMOPT_MAXCONNECTS, max(1, configuration.connectionCacheSize))
-        let inbox = LoopInbox(multi)
-        self.inbox = inbox
-        let thread = try LoopThread { LoopEngine(multi: multi, inbox: inbox).run() }
-        self.lifecycle = Mutex(.running(thread))
-    }
-
-    deinit {
-        inbox.close()
-        if case .running(let thread) = lifecycle.withLock({ $0 }) { thread.detach() }
+        self.configuration = configuration
+        httpLane = try LoopLane(configuration, .http)
     }
 
     /// Hands a request to the loop. Nothing about it is checked here: whatever is wrong with it comes as `finished`.
@@ -75,63 +62,68 @@ public final class CurlLoop: Sendable {
     /// is never called.
     @discardableResult
     public func start(_ request: TransferRequest, handler: any TransferHandler) throws(CurlLoopError) -> TransferID {
-        guard let id = inbox.start(request, handler) else { throw .closed }
+        let lane = FileScheme(url: request.url) == nil ? httpLane : try openFileLane()
+        guard let id = lane.start(request, handler) else { throw .closed }
         return id
     }
 
     /// Ends a transfer; its `finished` comes soon with `cancelled`, unless it ended otherwise before. Calls for it may
     /// still come until then. Without effect on a transfer that is over.
     public func cancel(_ id: TransferID) {
-        inbox.post(.cancel(id))
+        lane(of: id)?.post(.cancel(id))
     }
 
     /// Goes on with a transfer whose handler or upload source paused. Never lost: a resume that comes while the pausing
     /// call is still running takes effect after it. Without effect on a transfer that is not paused, or is over.
     public func resume(_ id: TransferID) {
-        inbox.post(.resume(id))
+        lane(of: id)?.post(.resume(id))
     }
 
-    /// Cancels every transfer, calls every `finished`, ends the thread and waits for its end. May be called by many and
+    /// Cancels every transfer, calls every `finished`, ends the threads and waits for their end. May be called by many and
     /// more than once. Must not be waited for by a handler.
     public func shutdown() async {
-        inbox.close()
-        await withCheckedContinuation { continuation in
-            let step: ShutdownStep = lifecycle.withLock { state in
-                switch state {
-                case .running(let thread):
-                    state = .joining([continuation])
-                    return .join(thread)
-                case .joining(let waiters):
-                    state = .joining(waiters + [continuation])
-                    return .wait
-                case .joined:
-                    return .done(continuation)
-                }
+        httpLane.close()
+        let files: LoopLane? = fileLane.withLock { state in
+            switch state {
+            case .unopened:
+                state = .closed(nil)
+                return nil
+            case .open(let lane):
+                state = .closed(lane)
+                return lane
+            case .closed(let lane):
+                return lane
             }
-            switch step {
-            case .join(let thread): join(thread)
-            case .wait: break
-            case .done(let continuation): continuation.resume()
+        }
+        files?.close()
+        await httpLane.join()
+        await files?.join()
+    }
+
+    private func openFileLane() throws(CurlLoopError) -> LoopLane {
+        try fileLane.withLock { (state) throws(CurlLoopError) in
+            switch state {
+            case .unopened:
+                let lane = try LoopLane(configuration, .files)
+                state = .open(lane)
+                return lane
+            case .open(let lane): return lane
+            case .closed: throw .closed
             }
         }
     }
 
-    /// Joining blocks, so a thread of its own does it.
-    private func join(_ thread: LoopThread) {
-        let wait: @Sendable () -> Void = {
-            thread.join()
-            let waiters: [CheckedContinuation<Void, Never>] = self.lifecycle.withLock { state in
-                guard case .joining(let waiters) = state else { return [] }
-                state = .joined
-                return waiters
+    private func lane(of id: TransferID) -> LoopLane? {
+        switch id.lane {
+        case .http: httpLane
+        case .files:
+            fileLane.withLock { state in
+                switch state {
+                case .unopened: nil
+                case .open(let lane): lane
+                case .closed(let lane): lane
+                }
             }
-            for waiter in waiters { waiter.resume() }
-        }
-        do {
-            try LoopThread(wait).detach()
-        } catch {
-            // Without a thread to spare, blocking this one is what remains; the loop's thread ends promptly.
-            wait()
         }
     }
 }

@@ -17,6 +17,7 @@ final class EasyHandle {
     private let messageBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: EasyHandle.messageCapacity)
 
     private static let messageCapacity = Int(CURL_ERROR_SIZE)
+    private static let plainBufferBytes = 16 * 1024
 
     /// Nil if libcurl has no memory.
     init?() {
@@ -35,14 +36,22 @@ final class EasyHandle {
         messageBuffer.deallocate()
     }
 
-    /// Forgets every option; connections, names and TLS sessions are the multi handle's and stay.
-    func reset() {
+    /// Forgets every option and all cookies; connections, names and TLS sessions are the multi handle's and stay. False if
+    /// the handle is of no more use.
+    ///
+    /// After some failures, a redirect to a forbidden scheme for one, libcurl 7.88 keeps the receive buffer, and from then on
+    /// refuses its size.
+    @discardableResult
+    func reset() -> Bool {
+        // curl_easy_reset keeps cookies; this turns the engine off and frees what it holds.
+        clear(CURLOPT_COOKIEFILE)
         curl_easy_reset(pointer)
         curl_slist_free_all(headerLines)
         headerLines = nil
         firstRefusal = CURLE_OK
         messageBuffer[0] = 0
         note(muster_curl_set_pointer(pointer, CURLOPT_ERRORBUFFER, messageBuffer))
+        return muster_curl_set_long(pointer, CURLOPT_BUFFERSIZE, Self.plainBufferBytes) == CURLE_OK
     }
 
     /// libcurl's sentence about the last failure, or its name for the code.
@@ -66,6 +75,9 @@ extension EasyHandle {
     func set(_ option: CURLoption, _ value: Int) { note(muster_curl_set_long(pointer, option, value)) }
     func set(_ option: CURLoption, _ value: Bool) { note(muster_curl_set_long(pointer, option, value ? 1 : 0)) }
     func set(_ option: CURLoption, _ value: String) { note(muster_curl_set_string(pointer, option, value)) }
+    /// Takes a text back.
+    func clear(_ option: CURLoption) { note(muster_curl_set_string(pointer, option, nil)) }
+
     func setOffset(_ option: CURLoption, _ value: Int64) {
         note(muster_curl_set_offset(pointer, option, curl_off_t(value)))
     }
@@ -96,6 +108,8 @@ extension EasyHandle {
     func onRead(_ callback: curl_read_callback?) { note(muster_curl_set_read_callback(pointer, callback)) }
     func onSeek(_ callback: curl_seek_callback?) { note(muster_curl_set_seek_callback(pointer, callback)) }
     func onPrerequest(_ callback: curl_prereq_callback?) { note(muster_curl_set_prereq_callback(pointer, callback)) }
+
+    func onProgress(_ callback: curl_xferinfo_callback?) { note(muster_curl_set_progress_callback(pointer, callback)) }
 
     func onOpenSocket(_ callback: curl_opensocket_callback?) {
         note(muster_curl_set_opensocket_callback(pointer, callback))

@@ -20,6 +20,8 @@ final class LoopEngine {
     private static let maxIdleHandles = 128
     /// Without timers of our own the thread sleeps this long; libcurl shortens it by its own timers, `wake` ends it.
     private static let longestSleepMilliseconds: UInt64 = 60_000
+    /// A pass that took longer than this was held up.
+    private static let longestPassNanoseconds: UInt64 = 500_000_000
 
     private let multi: MultiHandle
     private let inbox: LoopInbox
@@ -37,13 +39,22 @@ final class LoopEngine {
             let batch = inbox.take()
             for command in batch.commands { apply(command) }
             if batch.isLast { break }
-            multi.perform()
+            perform()
             finishCompleted()
             expireTimers()
             multi.poll(milliseconds: sleepMilliseconds())
         }
         for transfer in Array(active.values) { finish(transfer, as: .local(.cancelled)) }
         idleHandles = []
+    }
+
+    private func perform() {
+        let start = monotonicNanoseconds()
+        multi.perform()
+        let duration = monotonicNanoseconds() &- start
+        if duration > Self.longestPassNanoseconds {
+            for transfer in active.values { transfer.excuse(duration) }
+        }
     }
 
     private func apply(_ command: LoopCommand) {
@@ -69,7 +80,7 @@ final class LoopEngine {
             handler.finished(.failed(.other(detail), TransferStatistics()))
             return
         }
-        let transfer = Transfer(id: id, request: request, handler: handler, easy: easy, timers: timers)
+        let transfer = Transfer(id: id, request: request, handler: handler, easy: easy, timers: timers, inbox: inbox)
         if let problem = transfer.configure() {
             recycle(easy)
             handler.finished(.failed(problem, TransferStatistics()))
@@ -119,8 +130,7 @@ final class LoopEngine {
     }
 
     private func recycle(_ easy: EasyHandle) {
-        guard idleHandles.count < Self.maxIdleHandles else { return }
-        easy.reset()
+        guard idleHandles.count < Self.maxIdleHandles, easy.reset() else { return }
         idleHandles.append(easy)
     }
 }

@@ -2,6 +2,16 @@ import Synchronization
 
 /// Names one transfer of one loop; never used twice within a loop.
 public struct TransferID: Sendable, Hashable {
+    /// Which of a loop's threads carries a transfer out.
+    enum Lane: Sendable, Hashable {
+        /// Transfers by http and https.
+        case http
+        /// Transfers by ftp, ftps and sftp.
+        case files
+    }
+
+    let lane: Lane
+    /// From 1, counted by each lane.
     let value: UInt64
 }
 
@@ -35,9 +45,11 @@ final class LoopInbox: Sendable {
         var nextID: UInt64 = 1
     }
 
+    private let lane: TransferID.Lane
     private let contents: Mutex<Contents>
 
-    init(_ multi: MultiHandle) {
+    init(_ multi: MultiHandle, _ lane: TransferID.Lane) {
+        self.lane = lane
         contents = Mutex(Contents(state: .open(multi, commands: [], woken: false)))
     }
 
@@ -45,7 +57,7 @@ final class LoopInbox: Sendable {
     func start(_ request: TransferRequest, _ handler: any TransferHandler) -> TransferID? {
         contents.withLock { contents in
             guard case .open = contents.state else { return nil }
-            let id = TransferID(value: contents.nextID)
+            let id = TransferID(lane: lane, value: contents.nextID)
             contents.nextID += 1
             Self.put(.start(id, request, handler), into: &contents)
             return id
@@ -65,6 +77,18 @@ final class LoopInbox: Sendable {
         commands.append(command)
         if !woken { multi.wake() }
         contents.state = .open(multi, commands: commands, woken: true)
+    }
+
+    /// Whether the transfer is to be cancelled, or everything is. Called by the loop's thread only, where libcurl does not
+    /// let it take a batch.
+    func hasEnd(for id: TransferID) -> Bool {
+        contents.withLock { contents in
+            switch contents.state {
+            case .open(_, let commands, _):
+                commands.contains { if case .cancel(let cancelled) = $0 { cancelled == id } else { false } }
+            case .closing, .closed: true
+            }
+        }
     }
 
     /// Takes no more commands and tells the thread to end.

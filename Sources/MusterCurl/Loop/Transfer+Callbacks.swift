@@ -39,6 +39,11 @@ extension Transfer {
             return Transfer.at(user)?.beforeRequest(to: address) == true
                 ? Int32(CURL_PREREQFUNC_OK) : Int32(CURL_PREREQFUNC_ABORT)
         }
+        if fileScheme != nil {
+            easy.setPointer(CURLOPT_XFERINFODATA, user)
+            easy.set(CURLOPT_NOPROGRESS, false)
+            easy.onProgress { user, _, _, _, _ in Transfer.at(user)?.mayGoOn() == true ? 0 : 1 }
+        }
         easy.onOpenSocket { user, _, address in
             guard let address, let transfer = Transfer.at(user) else { return muster_curl_socket_bad() }
             return transfer.openSocket(address)
@@ -50,9 +55,7 @@ extension Transfer {
     }
 
     private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
-        if request.addressAllowed != nil {
-            guard mayConnect(to: Self.numericAddress(address)) else { return muster_curl_socket_bad() }
-        }
+        guard mayConnect(to: Self.numericAddress(address)) else { return muster_curl_socket_bad() }
         #if os(Linux)
         // Closed on exec, so that a child process does not keep connections open.
         let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)

@@ -1,5 +1,13 @@
 import CLibcurl
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 extension Transfer {
     /// Sets up the handle for the request; an error if the request cannot be sent as it is.
     func configure() -> TransferError? {
@@ -7,10 +15,18 @@ extension Transfer {
         easy.set(CURLOPT_URL, request.url)
         setLimits()
         setSecurity()
-        setBody()
-        easy.setHeaderLines(headerLines())
+        setProxy()
+        if let fileScheme {
+            setFileOptions(fileScheme)
+        } else {
+            setHTTP()
+            setCookies()
+            setBody()
+            easy.setHeaderLines(headerLines())
+        }
         setCallbacks()
         armDeadline()
+        armHeartbeat(at: startedAt)
         guard easy.firstRefusal == CURLE_OK else {
             return TransferError(curl: easy.firstRefusal, message: easy.message(for: easy.firstRefusal))
         }
@@ -23,19 +39,29 @@ extension Transfer {
         // A cancelled name lookup must not make the loop wait for the resolver's thread.
         easy.set(CURLOPT_QUICK_EXIT, true)
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.millisecondsForCurl)
-        easy.set(CURLOPT_FOLLOWLOCATION, request.maxRedirects > 0)
-        easy.set(CURLOPT_MAXREDIRS, max(0, request.maxRedirects))
         easy.set(CURLOPT_BUFFERSIZE, min(max(request.receiveBufferBytes, 16 * 1024), 512 * 1024))
         easy.set(CURLOPT_UPLOAD_BUFFERSIZE, 128 * 1024)
         easy.set(CURLOPT_TCP_KEEPALIVE, true)
         easy.set(CURLOPT_TCP_KEEPIDLE, 30)
         easy.set(CURLOPT_TCP_KEEPINTVL, 15)
+    }
+
+    private func setHTTP() {
+        easy.set(CURLOPT_FOLLOWLOCATION, request.maxRedirects > 0)
+        easy.set(CURLOPT_MAXREDIRS, max(0, request.maxRedirects))
+        // An origin of HTTP must not lead to a server of files: other rules hold there.
+        let schemes = request.allowedSchemes.filter { ["http", "https"].contains($0) }
+        if !schemes.isEmpty { easy.set(CURLOPT_REDIR_PROTOCOLS_STR, schemes.joined(separator: ",")) }
         // The body is stored as it was sent.
         easy.set(CURLOPT_HTTP_CONTENT_DECODING, false)
-        easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         switch request.httpVersion {
         case .http1: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2OverTLS: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        case .priorKnowledge:
+            easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE))
+            // libcurl 7.88 fails (CURLE_HTTP2) on a connection of this kind that it uses a second time.
+            easy.set(CURLOPT_FRESH_CONNECT, true)
+            easy.set(CURLOPT_FORBID_REUSE, true)
         }
         if let range = request.range {
             easy.set(CURLOPT_RANGE, "\(range.first)-\(range.last.map { String($0) } ?? "")")
@@ -44,9 +70,7 @@ extension Transfer {
     }
 
     private func setSecurity() {
-        let schemes = request.allowedSchemes.joined(separator: ",")
-        easy.set(CURLOPT_PROTOCOLS_STR, schemes)
-        easy.set(CURLOPT_REDIR_PROTOCOLS_STR, schemes)
+        easy.set(CURLOPT_PROTOCOLS_STR, request.allowedSchemes.joined(separator: ","))
         easy.set(CURLOPT_SSL_VERIFYPEER, true)
         easy.set(CURLOPT_SSL_VERIFYHOST, 2)
         easy.set(CURLOPT_UNRESTRICTED_AUTH, false)
@@ -57,6 +81,14 @@ extension Transfer {
         }
         // libcurl's default for credentials is Basic, and only for the first origin.
         if let credentials = request.basicCredentials { easy.set(CURLOPT_USERPWD, credentials) }
+        if let netrc = request.netrcFile {
+            easy.set(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
+            easy.set(CURLOPT_NETRC_FILE, netrc)
+        }
+    }
+
+    private func setProxy() {
+        easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         switch request.proxy {
         // An empty name turns off the environment's proxies too.
         case .direct: easy.set(CURLOPT_PROXY, "")
@@ -115,7 +147,11 @@ extension Transfer {
                 return invalid("the header \(field.name) has a line break or NUL in its value")
             }
         }
-        let texts = [request.userAgent, request.basicCredentials, request.caFile].compactMap { $0 }
+        if let problem = checkFiles() { return problem }
+        if let fileScheme, request.allowedSchemes.contains(fileScheme.rawValue), let complaint = complaint(fileScheme) {
+            return invalid(complaint)
+        }
+        let texts = [request.userAgent, request.basicCredentials, request.caFile, request.cookies].compactMap { $0 }
         guard !texts.contains(where: { $0.utf8.contains(where: Self.isLineBreak) }) else {
             return invalid("a line break or NUL in a setting")
         }
@@ -125,6 +161,22 @@ extension Transfer {
             }
         }
         if let length = upload.length, length < 0 { return invalid("a negative body length") }
+        return nil
+    }
+
+    /// libcurl goes on without a file that it cannot read, which here means without what the caller relies on.
+    private func checkFiles() -> TransferError? {
+        let files = [
+            ("cookie file", request.cookieFile), ("netrc file", request.netrcFile),
+            ("private key file", request.privateKeyFile),
+        ]
+        for (name, path) in files {
+            guard let path else { continue }
+            // libcurl takes a hyphen for the standard input.
+            guard path != "-", access(path, R_OK) == 0 else {
+                return .invalidRequest(TransferError.Detail(code: 0, message: "the \(name) cannot be read"))
+            }
+        }
         return nil
     }
 

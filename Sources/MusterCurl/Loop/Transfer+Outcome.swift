@@ -16,11 +16,27 @@ extension Transfer {
         // A refused response is refused, however the reading of its small body went.
         case (.draining, .curl): .refused(statistics)
         case (_, .local(let cause)): localOutcome(cause, statistics)
-        case (.body, .curl(CURLE_OK)): .completed(statistics, framing == .untilClose ? .connectionClosed : .framed)
-        case (_, .curl(CURLE_OK)):
-            .failed(.protocolViolation(TransferError.Detail(code: 0, message: "no final response came")), statistics)
-        case (_, .curl(let code)): .failed(error(for: code), statistics)
+        case (.body, .curl(CURLE_OK)), (.closing, .curl(CURLE_OK)): completion(statistics)
+        // No goodbye came, but nothing to the contrary either.
+        case (.closing, .curl(CURLE_OPERATION_TIMEDOUT)): completion(statistics)
+        case (.body, .curl(let code)), (.closing, .curl(let code)): .failed(error(for: code), statistics)
+        case (.connecting, .curl(let code)), (.waiting, .curl(let code)), (.redirecting, .curl(let code)):
+            outcomeWithoutHead(code, statistics)
         }
+    }
+
+    /// What libcurl takes for a proper end. It counts too; but where the head promised bytes, its word is not enough.
+    private func completion(_ statistics: TransferStatistics) -> TransferOutcome {
+        if let announcedBytes, bytesDelivered < announcedBytes, !cutsAtLimit {
+            return .failed(truncation(of: announcedBytes), statistics)
+        }
+        return .completed(statistics, framing == .untilClose ? .connectionClosed : .framed)
+    }
+
+    private func outcomeWithoutHead(_ code: CURLcode, _ statistics: TransferStatistics) -> TransferOutcome {
+        if let fileScheme { return fileOutcome(of: code, fileScheme, statistics) }
+        guard code == CURLE_OK else { return .failed(error(for: code), statistics) }
+        return .failed(.protocolViolation(TransferError.Detail(code: 0, message: "no final response came")), statistics)
     }
 
     private func localOutcome(_ end: LocalEnd, _ statistics: TransferStatistics) -> TransferOutcome {
@@ -28,14 +44,44 @@ extension Transfer {
         case .refused: .refused(statistics)
         case .stopped: .stopped(statistics)
         case .surplus: .completed(statistics, .surplus)
+        case .delivered: .completed(statistics, .framed)
         case .cancelled: .cancelled(statistics)
         case .failed(let error): .failed(error, statistics)
         }
     }
 
-    private func error(for code: CURLcode) -> TransferError {
-        if code == CURLE_COULDNT_CONNECT, let refusedAddress, openedSockets == 0 { return refusal(of: refusedAddress) }
-        return TransferError(curl: code, message: easy.message(for: code))
+    /// The kind of a failure. libcurl has no address left to try when all were refused, and says that it could not connect.
+    func error(for code: CURLcode) -> TransferError {
+        if let refusedAddress, openedSockets == 0 { return refusal(of: refusedAddress) }
+        let message = redacted(easy.message(for: code))
+        if fileScheme != nil { return fileError(code, message) }
+        let error = TransferError(curl: code, message: message)
+        // Silence is how libcurl takes what a peer says that knows only HTTP/1.1.
+        if case .reset(let detail) = error, request.httpVersion == .priorKnowledge, code == CURLE_GOT_NOTHING {
+            return .streamReset(detail)
+        }
+        return error
+    }
+
+    /// The URL asked for last, without credentials.
+    var effectiveURL: String { URLCredentials.removed(from: easy.string(CURLINFO_EFFECTIVE_URL)) }
+
+    /// A message of libcurl without anything secret of the request: it quotes a proxy's URL, for example.
+    private func redacted(_ message: String) -> String {
+        let credentials = [request.basicCredentials, URLCredentials.text(of: request.url), proxyCredentials]
+        let passwords = credentials.map { $0?.split(separator: ":", maxSplits: 1).dropFirst().first.map(String.init) }
+        var message = message
+        for secret in credentials + passwords + [request.cookies] {
+            if let secret, !secret.isEmpty { message = message.replacing(secret, with: "***") }
+        }
+        return message
+    }
+
+    private var proxyCredentials: String? {
+        switch request.proxy {
+        case .direct, .environment: nil
+        case .url(let url): URLCredentials.text(of: url)
+        }
     }
 
     private func statistics() -> TransferStatistics {
@@ -48,10 +94,13 @@ extension Transfer {
         statistics.tlsTime = time(CURLINFO_APPCONNECT_TIME_T)
         statistics.startTransferTime = time(CURLINFO_STARTTRANSFER_TIME_T)
         statistics.totalTime = time(CURLINFO_TOTAL_TIME_T)
-        statistics.remoteAddress = easy.string(CURLINFO_PRIMARY_IP)
-        statistics.connectionReused = !statistics.remoteAddress.isEmpty && easy.integer(CURLINFO_NUM_CONNECTS) == 0
+        let peer = easy.string(CURLINFO_PRIMARY_IP)
+        statistics.remoteAddress = peer.isEmpty ? triedAddress : peer
+        // libcurl would count the data connections of ftp too.
+        let opened = fileScheme == nil ? easy.integer(CURLINFO_NUM_CONNECTS) > 0 : hasOpenedConnection
+        statistics.connectionReused = !peer.isEmpty && !opened
         statistics.redirectCount = easy.integer(CURLINFO_REDIRECT_COUNT)
-        statistics.effectiveURL = easy.string(CURLINFO_EFFECTIVE_URL)
+        statistics.effectiveURL = effectiveURL
         return statistics
     }
 }

@@ -24,12 +24,29 @@ extension Transfer {
         request.deadline.map { startedAt &+ $0.nanosecondsClamped }
     }
 
+    /// While commands go to and fro, libcurl 7.88 can have a reply of a server of files in its TLS buffer and wait for the
+    /// socket all the same: so it is made to look again now and then.
+    private static let commandHeartbeatNanoseconds: UInt64 = 50_000_000
+
+    /// How long a server of files may take to say that everything is sent, after it was.
+    private static let goodbyeNanoseconds: UInt64 = 5_000_000_000
+
+    /// Lets the loop look again soon, if that is needed in this phase.
+    func armHeartbeat(at now: UInt64) {
+        guard fileScheme != nil else { return }
+        switch phase {
+        case .connecting, .waiting: timers.arm(now &+ Self.commandHeartbeatNanoseconds)
+        case .redirecting, .body, .closing, .draining, .ended: break
+        }
+    }
+
     /// Whether a limit is broken now; if not, the next moment to look again is left with the board.
     func expired(at now: UInt64) -> LocalEnd? {
         if let due = deadline {
             if now >= due { return .failed(.deadline(timeDetail("not over within", request.deadline))) }
             timers.arm(due)
         }
+        armHeartbeat(at: now)
         switch phase {
         case .connecting, .ended:
             return nil
@@ -43,6 +60,33 @@ extension Transfer {
             return peerTimerExpired(since, now, .refused)
         case .body:
             return speedExpired(at: now)
+        case .closing(let since):
+            // The bytes are there, whatever becomes of the goodbye.
+            if now >= since &+ Self.goodbyeNanoseconds { return .delivered }
+            timers.arm(since &+ Self.goodbyeNanoseconds)
+            return nil
+        }
+    }
+
+    /// Whether libcurl may go on with what it does without coming back to the loop (CURLOPT_XFERINFOFUNCTION): it asks about
+    /// once a second while it waits for a server of files.
+    func mayGoOn() -> Bool {
+        if case .ended = phase { return false }
+        let end = inbox.hasEnd(for: id) ? .cancelled : expired(at: monotonicNanoseconds())
+        guard let end else { return true }
+        phase = .ended(end)
+        return false
+    }
+
+    /// The loop's thread was held up for so long, which is not the peer's fault.
+    func excuse(_ nanoseconds: UInt64) {
+        switch phase {
+        case .waiting(let since): phase = .waiting(since: since &+ nanoseconds)
+        case .redirecting(let since): phase = .redirecting(since: since &+ nanoseconds)
+        case .draining(let since): phase = .draining(since: since &+ nanoseconds)
+        case .closing(let since): phase = .closing(since: since &+ nanoseconds)
+        case .body: speedWindow.start &+= nanoseconds
+        case .connecting, .ended: break
         }
     }
 

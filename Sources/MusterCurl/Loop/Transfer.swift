@@ -8,6 +8,8 @@ enum LocalEnd {
     case stopped
     /// The limit is reached, and the peer has more.
     case surplus
+    /// Everything that was asked for is there, although the server of files has more.
+    case delivered
     /// Cancelled, or the loop ends.
     case cancelled
     /// A limit or a check of our own failed it.
@@ -30,8 +32,10 @@ final class Transfer {
         case waiting(since: UInt64)
         /// A redirect's head is complete; libcurl skips its body and connects anew. Exits: `waiting`, `ended`.
         case redirecting(since: UInt64)
-        /// The final head was accepted. So many more bytes may be delivered. Exits: `ended`.
+        /// The final head was accepted. So many more bytes may be delivered. Exits: `closing`, `ended`.
         case body(remaining: Int64)
+        /// Everything that a server of files announced is delivered; it has yet to say so itself. Exits: `ended`.
+        case closing(since: UInt64)
         /// The head was refused, but the body is so small that reading it is cheaper than a new connection.
         /// Exits: `ended`.
         case draining(since: UInt64)
@@ -59,6 +63,7 @@ final class Transfer {
     let handler: any TransferHandler
     let easy: EasyHandle
     let timers: TimerBoard
+    let inbox: LoopInbox
     let startedAt: UInt64
 
     var phase = Phase.connecting
@@ -70,19 +75,41 @@ final class Transfer {
     var bytesReceived: Int64 = 0
     /// Whether the peer announced more than the limit, so that reaching the limit is the end.
     var cutsAtLimit = false
+    /// What the limit means when the peer has more.
+    var limitEnd = LocalEnd.surplus
+    /// Set for a server of files.
+    let fileScheme: FileScheme?
+    var ftpReplies = FTPReplies()
+    /// How many bytes the head of a file announced.
+    var announcedBytes: Int64?
+    /// Whether the last hop was over TLS; nil before the first redirect.
+    var lastHopWasTLS: Bool?
     var speedWindow = (start: UInt64(0), bytes: Int64(0))
     var upload: Upload
     /// Addresses of the current hop that were refused, and sockets of it that were opened.
     var refusedAddress: String?
     var openedSockets = 0
+    /// Whether a connection was opened for the transfer, data connections apart.
+    var hasOpenedConnection = false
+    /// The address that was last connected to, or tried.
+    var triedAddress = ""
 
-    init(id: TransferID, request: TransferRequest, handler: any TransferHandler, easy: EasyHandle, timers: TimerBoard) {
+    init(
+        id: TransferID,
+        request: TransferRequest,
+        handler: any TransferHandler,
+        easy: EasyHandle,
+        timers: TimerBoard,
+        inbox: LoopInbox
+    ) {
         self.id = id
         self.request = request
         self.handler = handler
         self.easy = easy
         self.timers = timers
+        self.inbox = inbox
         self.startedAt = monotonicNanoseconds()
+        self.fileScheme = FileScheme(url: request.url)
         self.upload = Upload(request.body)
         self.collector = HeadCollector(followsRedirects: request.maxRedirects > 0, limitBytes: request.maxHeadBytes)
     }
@@ -102,10 +129,11 @@ final class Transfer {
 extension Transfer {
     /// Takes one header line (CURLOPT_HEADERFUNCTION).
     func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
+        if fileScheme != nil { return receiveReply(line) }
         switch phase {
         case .connecting, .waiting, .redirecting: break
         // What comes after the final head are trailers, which are no part of it (RFC 9110 §6.5).
-        case .body, .draining: return line.count
+        case .body, .closing, .draining: return line.count
         case .ended: return Int(CURL_WRITEFUNC_ERROR)
         }
         switch collector.take(line) {
@@ -117,6 +145,7 @@ extension Transfer {
         case .redirect:
             refusedAddress = nil
             openedSockets = 0
+            keepNetrcOffCleartext()
             phase = .redirecting(since: monotonicNanoseconds())
             return line.count
         case .violation(let message):
@@ -132,7 +161,7 @@ extension Transfer {
         let head = ResponseHead(
             status: collector.status,
             version: collector.version,
-            effectiveURL: easy.string(CURLINFO_EFFECTIVE_URL),
+            effectiveURL: effectiveURL,
             headers: collector.headers,
             remoteAddress: easy.string(CURLINFO_PRIMARY_IP),
             remotePort: easy.integer(CURLINFO_PRIMARY_PORT),
@@ -187,11 +216,14 @@ extension Transfer {
                 return Int(CURL_WRITEFUNC_PAUSE)
             }
             return deliver(bytes, remaining)
+        case .closing:
+            return abort(.delivered)
         case .draining:
             bytesReceived += Int64(bytes.count)
             return bytesReceived <= Self.maxDrainedBytes ? bytes.count : abort(.refused)
         case .connecting, .waiting, .redirecting:
-            return abort(violation("body bytes came before a final response head"))
+            guard let fileScheme else { return abort(violation("body bytes came before a final response head")) }
+            return receiveFileHead(fileScheme) ? receiveBody(bytes) : Int(CURL_WRITEFUNC_ERROR)
         case .ended:
             return Int(CURL_WRITEFUNC_ERROR)
         }
@@ -209,8 +241,8 @@ extension Transfer {
             }
         }
         let left = remaining == Self.unlimited ? remaining : remaining - count
-        if count < bytes.count || (cutsAtLimit && left == 0) { return abort(.surplus) }
-        phase = .body(remaining: left)
+        if count < bytes.count || (cutsAtLimit && left == 0) { return abort(limitEnd) }
+        phase = left == 0 && fileScheme != nil ? .closing(since: monotonicNanoseconds()) : .body(remaining: left)
         return bytes.count
     }
 
@@ -224,7 +256,7 @@ extension Transfer {
         switch phase {
         case .waiting: waitForPeer()
         case .body: startSpeedWindow(at: now)
-        case .connecting, .redirecting, .draining, .ended: break
+        case .connecting, .redirecting, .closing, .draining, .ended: break
         }
         return isPausedInCurl ? easy.pause(CURLPAUSE_CONT) : CURLE_OK
     }
@@ -240,12 +272,18 @@ extension Transfer {
             phase = .ended(.failed(refusal(of: address)))
             return false
         }
+        keepCookiesAtHome()
+        if openedSockets > 0 { hasOpenedConnection = true }
+        // What is opened from here on are the data connections of ftp.
+        refusedAddress = nil
+        openedSockets = 0
         waitForPeer()
         return true
     }
 
     /// Asked before a socket is opened (CURLOPT_OPENSOCKETFUNCTION), so that not even a SYN reaches a refused address.
     func mayConnect(to address: String) -> Bool {
+        triedAddress = address
         if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
             refusedAddress = address
             return false

@@ -4,7 +4,8 @@ public enum BodyFraming: Sendable, Hashable {
     case none
     /// So many bytes were announced by Content-Length; a body that ends sooner is reported as truncated.
     case contentLength(Int64)
-    /// The body says itself where it ends: chunked coding, or an HTTP/2 stream without Content-Length.
+    /// The body says itself where it ends: chunked coding, or an HTTP/2 stream without Content-Length. But see
+    /// ``ResponseHead/isEndUncertain``.
     case chunked
     /// Only the end of the connection ends the body, so that a cut one looks whole: believe it only if the size or a
     /// digest is known otherwise.
@@ -15,6 +16,10 @@ public enum BodyFraming: Sendable, Hashable {
 public struct ResponseHead: Sendable, Hashable {
     /// The HTTP version that the response was sent in.
     public enum Version: Sendable, Hashable {
+        /// None: the head of a transfer by ftp, ftps or sftp, made here in the terms of HTTP. The status is 200, 206 with
+        /// Content-Range, 416, or what refused the file: 401 (login), 403 (access), 404 (no such file), 503 (for now).
+        /// Content-Length and Last-Modified are there as far as the server tells size and modification time.
+        case notHTTP
         /// HTTP/1.0
         case http10
         /// HTTP/1.1
@@ -29,7 +34,7 @@ public struct ResponseHead: Sendable, Hashable {
     public var status: Int
     /// The version of the response.
     public var version: Version
-    /// The URL that gave this response, after redirects.
+    /// The URL that gave this response, after redirects, without credentials.
     public var effectiveURL: String
     /// All header fields in order, duplicates kept.
     public var headers: HeaderList
@@ -61,6 +66,18 @@ public struct ResponseHead: Sendable, Hashable {
         self.remotePort = remotePort
         self.redirectCount = redirectCount
         self.bodyFraming = bodyFraming
+    }
+
+    /// Whether a body that was cut could look whole: believe its end only if the size or a digest is known otherwise, or ask
+    /// again over HTTP/1.1.
+    ///
+    /// Besides a body that ends with its connection this holds for HTTP/2 without Content-Length: libcurl (7.88 at least)
+    /// takes a reset of the stream with NO_ERROR for its end.
+    public var isEndUncertain: Bool {
+        switch (bodyFraming, version) {
+        case (.untilClose, _), (.chunked, .http2), (.chunked, .http3): true
+        case (.none, _), (.contentLength, _), (.chunked, .notHTTP), (.chunked, .http10), (.chunked, .http11): false
+        }
     }
 
     /// Whether what the peer said about the body's length contradicts itself: Content-Length malformed, negative or

@@ -32,8 +32,11 @@ public enum TransferError: Error, Sendable, Hashable {
     case deadline(Detail)
     /// The connection ended before the body did, as its framing tells.
     case truncated(Detail)
-    /// The connection (or HTTP/2 stream) was reset, or closed without an answer.
+    /// The connection was reset, or closed without an answer.
     case reset(Detail)
+    /// HTTP/2 itself failed: the peer reset the stream, said GOAWAY, left in the middle of the stream, or does not speak it
+    /// properly. HTTP/1.1 may do better (`http.md` row 23).
+    case streamReset(Detail)
     /// More redirects than ``TransferRequest/maxRedirects``.
     case tooManyRedirects(Detail)
     /// The URL's or a redirect's scheme is not in ``TransferRequest/allowedSchemes``.
@@ -56,7 +59,7 @@ public enum TransferError: Error, Sendable, Hashable {
         switch self {
         case .dns(let detail), .connect(let detail), .tls(let detail), .connectTimeout(let detail),
             .firstByteTimeout(let detail), .tooSlow(let detail), .deadline(let detail), .truncated(let detail),
-            .reset(let detail), .tooManyRedirects(let detail), .unsupportedScheme(let detail),
+            .reset(let detail), .streamReset(let detail), .tooManyRedirects(let detail), .unsupportedScheme(let detail),
             .malformedURL(let detail), .invalidRequest(let detail), .refusedAddress(let detail),
             .protocolViolation(let detail), .sendFailed(let detail), .other(let detail):
             detail
@@ -78,6 +81,7 @@ extension TransferError: CustomStringConvertible {
             case .deadline: "deadline passed"
             case .truncated: "truncated"
             case .reset: "connection reset"
+            case .streamReset: "stream reset"
             case .tooManyRedirects: "too many redirects"
             case .unsupportedScheme: "unsupported scheme"
             case .malformedURL: "malformed URL"
@@ -107,13 +111,17 @@ extension TransferError {
                 CURLE_USE_SSL_FAILED:
                 .tls(detail)
             case CURLE_OPERATION_TIMEDOUT: .connectTimeout(detail)
+            case CURLE_PARTIAL_FILE where message.contains("HTTP/2 stream"): .streamReset(detail)
             case CURLE_PARTIAL_FILE: .truncated(detail)
             // libcurl reports malformed chunks by these two codes, although the connection is well.
             case CURLE_BAD_FUNCTION_ARGUMENT where message.contains("chunk"):
                 .protocolViolation(detail)
             case CURLE_RECV_ERROR where message.contains("chunk") || message.contains("header"):
                 .protocolViolation(detail)
-            case CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM: .reset(detail)
+            // What a proxy answers instead of a tunnel has the code of a broken connection.
+            case CURLE_RECV_ERROR where message.contains("CONNECT tunnel"): .connect(detail)
+            case CURLE_RECV_ERROR, CURLE_GOT_NOTHING: .reset(detail)
+            case CURLE_HTTP2, CURLE_HTTP2_STREAM: .streamReset(detail)
             case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(detail)
             // The same code tells of an answer without a status line, which is not about the scheme at all.
             case CURLE_UNSUPPORTED_PROTOCOL where message.contains("HTTP/0.9"): .protocolViolation(detail)

@@ -21,8 +21,8 @@ public enum BodyVerdict: Sendable, Hashable {
 
 /// Receives what happens to one transfer.
 ///
-/// All calls are made on the loop's own thread, never two at once, in the order `head`, `body`…, `finished`. They must
-/// not block for long, since every transfer of the loop waits meanwhile. They may call ``CurlLoop/start(_:handler:)``,
+/// All calls are made on a thread of the loop, never two at once, in the order `head`, `body`…, `finished`. They must
+/// not block for long, since every transfer of that thread waits meanwhile. They may call ``CurlLoop/start(_:handler:)``,
 /// ``CurlLoop/cancel(_:)`` and ``CurlLoop/resume(_:)``. The loop keeps the handler alive until `finished` returned.
 public protocol TransferHandler: AnyObject, Sendable {
     /// The final response's head has come. Called exactly once before the first body byte, also if there is no body;

@@ -51,9 +51,10 @@ public struct TransferStatistics: Sendable, Hashable {
     public var connectionReused: Bool = false
     /// How many redirects were followed.
     public var redirectCount: Int = 0
-    /// The last URL asked for.
+    /// The last URL asked for, without credentials.
     public var effectiveURL: String = ""
-    /// The peer's numeric address, empty if there was no connection.
+    /// The peer's numeric address (the proxy's, if there is one), also of a transfer that failed; empty if there was no
+    /// connection.
     public var remoteAddress: String = ""
 
     /// Figures of a transfer that never began.

@@ -12,12 +12,14 @@ public struct LowSpeedLimit: Sendable, Hashable {
     }
 }
 
-/// Which HTTP version is offered. Cleartext is HTTP/1.1 always.
+/// Which HTTP version is offered.
 public enum HTTPVersionPreference: Sendable, Hashable {
     /// HTTP/1.1: one connection per transfer at a time, the better choice for large ranges.
     case http1
-    /// HTTP/2 where the TLS handshake agrees on it, else HTTP/1.1.
+    /// HTTP/2 where the TLS handshake agrees on it, else HTTP/1.1; cleartext is HTTP/1.1.
     case http2OverTLS
+    /// HTTP/2 without asking, in clear text too (RFC 9113 §3.3); a peer that does not speak it fails the transfer.
+    case priorKnowledge
 }
 
 /// Through what a request goes.
@@ -44,7 +46,11 @@ public struct ClientCertificate: Sendable, Hashable {
     }
 }
 
-/// One HTTP request and the limits that it is carried out under.
+/// One request and the limits that it is carried out under.
+///
+/// The schemes `ftp`, `ftps` (implicit TLS) and `sftp` take a GET without a body for one file; header fields and
+/// redirects have no meaning there. Their answer is told as an HTTP server would tell it, see
+/// ``ResponseHead/Version/notHTTP``.
 public struct TransferRequest: Sendable {
     /// An absolute URL with a scheme.
     public var url: String
@@ -53,7 +59,7 @@ public struct TransferRequest: Sendable {
     /// Header fields to send, in order. A name that is not a token, or a line break or NUL in a value, fails the
     /// transfer as `invalidRequest`. Authorization and Cookie do not follow a redirect to another origin.
     public var headers: HeaderList
-    /// The byte positions to ask for (RFC 9110 §14.2), nil for the whole; nothing about the answer is checked.
+    /// The byte positions to ask for (RFC 9110 §14.2), nil for the whole; nothing about an HTTP answer is checked.
     public var range: RangeSpec?
     /// What to send as the request's body.
     public var body: UploadBody
@@ -68,15 +74,15 @@ public struct TransferRequest: Sendable {
     public var lowSpeed: LowSpeedLimit?
     /// How many redirects to follow; 0 delivers a redirect as the final response.
     public var maxRedirects: Int
-    /// The schemes that the URL and every redirect may have, lowercase.
+    /// The schemes that the URL may have, lowercase. A redirect may lead to those of them that are http or https.
     public var allowedSchemes: [String]
     /// Asked for the numeric address of each connection before the request goes out on it, also for reused ones and for
-    /// redirects; false fails the transfer as `refusedAddress`. nil allows all. Called on the loop's thread. With a
-    /// proxy it is the proxy's address that is seen.
+    /// redirects and the data connections of ftp; false fails the transfer as `refusedAddress`. nil allows all. Called on
+    /// the loop's thread. With a proxy it is the proxy's address that is seen.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
     /// The User-Agent to send, nil for none.
     public var userAgent: String?
-    /// Which HTTP version to offer over TLS.
+    /// Which HTTP version to offer.
     public var httpVersion: HTTPVersionPreference
     /// Size of the receive buffer in bytes; libcurl caps it at 512 KiB.
     public var receiveBufferBytes: Int
@@ -86,8 +92,20 @@ public struct TransferRequest: Sendable {
     public var caFile: String?
     /// A client certificate to offer.
     public var clientCertificate: ClientCertificate?
-    /// Basic credentials `user:password` for the URL's origin only.
+    /// Credentials `user:password` for the URL's origin only: Basic for HTTP, the login for ftp, ftps and sftp.
     public var basicCredentials: String?
+    /// The value of a Cookie field for the URL's origin only. Cookies that responses set on the way are kept for the
+    /// redirects of this one transfer (RFC 6265), whether or not there is a value here.
+    public var cookies: String?
+    /// A file of cookies, in Netscape's form or as Set-Cookie lines; each goes where its own domain, path and `secure` say.
+    public var cookieFile: String?
+    /// A netrc file; each host of the transfer gets what the file has for it, unless ``basicCredentials`` are given.
+    public var netrcFile: String?
+    /// OpenSSH's known hosts, which a server of sftp must be among; nil for the user's own `~/.ssh/known_hosts`. A host that
+    /// is not in it, or has another key, and a file that cannot be read fail the transfer as `tls`.
+    public var knownHostsFile: String?
+    /// A private key to log in with at a server of sftp, without a passphrase; nil for none, also none of the user's own.
+    public var privateKeyFile: String?
     /// Through what the request goes.
     public var proxy: ProxyChoice
 
@@ -119,6 +137,11 @@ public struct TransferRequest: Sendable {
         self.caFile = nil
         self.clientCertificate = nil
         self.basicCredentials = nil
+        self.cookies = nil
+        self.cookieFile = nil
+        self.netrcFile = nil
+        self.knownHostsFile = nil
+        self.privateKeyFile = nil
         self.proxy = .direct
     }
 }

@@ -1,94 +1,6 @@
+import FoundationEssentials
 public import MusterCore
 import MusterPostgres
-
-/// What a worker says about leases, as far as many such reports make one statement.
-public enum LeaseReport {
-    /// The durable prefix of a chunk grew.
-    public struct Progress: Sendable {
-        /// Who reports.
-        public let session: SessionID
-        /// The lease.
-        public let lease: LeaseName
-        /// How far it is.
-        public let durable: DurablePrefix
-
-        /// A report.
-        public init(session: SessionID, lease: LeaseName, durable: DurablePrefix) {
-            self.session = session
-            self.lease = lease
-            self.durable = durable
-        }
-    }
-
-    /// A chunk is durable to its end, or a purge is done.
-    public struct Done: Sendable {
-        /// Who reports.
-        public let session: SessionID
-        /// The lease.
-        public let lease: LeaseName
-        /// CRC32C of the whole chunk.
-        public let crc: UInt32
-
-        /// A report.
-        public init(session: SessionID, lease: LeaseName, crc: UInt32) {
-            self.session = session
-            self.lease = lease
-            self.crc = crc
-        }
-    }
-
-    /// A file stands at its path (I8).
-    public struct Finished: Sendable {
-        /// Who reports.
-        public let session: SessionID
-        /// The lease.
-        public let lease: LeaseName
-        /// The file's size.
-        public let size: Int64
-        /// Its digests, as a JSON object.
-        public let digests: String
-        /// What the responses said, when this lease saw one.
-        public let representation: Representation?
-        /// Where it came from, after redirects.
-        public let effectiveURL: String?
-
-        /// A report.
-        public init(
-            session: SessionID, lease: LeaseName, size: Int64, digests: String, representation: Representation?,
-            effectiveURL: String?
-        ) {
-            self.session = session
-            self.lease = lease
-            self.size = size
-            self.digests = digests
-            self.representation = representation
-            self.effectiveURL = effectiveURL
-        }
-    }
-
-    /// A lease could not be fulfilled.
-    public struct Failed: Sendable {
-        /// The lease, and how far it is.
-        public let progress: Progress
-        /// The kind.
-        public let kind: FailureKind
-        /// What was seen.
-        public let detail: String
-        /// Which source it was.
-        public let source: Int32?
-        /// The origin's Retry-After, in seconds.
-        public let retryAfter: Int64?
-
-        /// A report.
-        public init(progress: Progress, kind: FailureKind, detail: String, source: Int32?, retryAfter: Int64?) {
-            self.progress = progress
-            self.kind = kind
-            self.detail = detail
-            self.source = source
-            self.retryAfter = retryAfter
-        }
-    }
-}
 
 extension Store {
     /// Moves durable offsets forward (I4). Returns the leases that are not their reporters' any more.
@@ -103,14 +15,14 @@ extension Store {
     }
 
     /// What the first response to a task taught; plans the rest (I3). Returns whether the lease is still the reporter's.
-    public func report(
-        learned representation: Representation, isSplittable: Bool, effectiveURL: String?, chunkSize: Int64,
-        session: SessionID, lease: LeaseName
-    ) async throws -> Bool {
-        try await query(
+    public func report(learned report: LeaseReport.Learned) async throws -> Bool {
+        let representation = report.representation
+        return try await query(
             """
-            SELECT report_learned(\(session), \(lease.chunk), \(lease.epoch), \(representation.size), \(representation.etag),
-                \(representation.lastModified), \(effectiveURL), \(isSplittable), \(chunkSize)) AS held
+            SELECT report_answer(\(report.session), \(report.lease.chunk), \(report.lease.epoch), \(representation.size),
+                \(representation.etag), \(representation.lastModified), \(representation.isDateStrong ?? false),
+                \(try Self.json(representation.digests)), \(report.effectiveURL), \(report.suggestedName),
+                \(report.isSplittable), \(report.chunkSize)) AS held
             """)[0].decode("held")
     }
 
@@ -129,9 +41,10 @@ extension Store {
         guard !reports.isEmpty else { return }
         _ = try await query(
             """
-            SELECT report_finished(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
+            SELECT report_files(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
                 \(reports.map(\.size)), \(reports.map { PostgresJSON($0.digests) }), \(reports.map { $0.representation?.etag }),
-                \(reports.map { $0.representation?.lastModified }), \(reports.map(\.effectiveURL)))::text
+                \(reports.map { $0.representation?.lastModified }), \(reports.map(\.effectiveURL)), \(reports.map(\.path)),
+                \(try reports.map { try Self.json($0.representation?.digests) }))::text
             """)
     }
 
@@ -146,34 +59,9 @@ extension Store {
             """)
     }
 
-    /// Deals with a lease that could not be fulfilled, by the rule of its kind (I12). `random`, within `0..<1`, sets the jitter.
-    public func report(failed report: LeaseReport.Failed, random: Double) async throws {
-        let progress = report.progress
-        _ = try await query(
-            """
-            SELECT report_failed(\(progress.session), \(progress.lease.chunk), \(progress.lease.epoch),
-                \(progress.durable.offset), \(Int64(progress.durable.crc)), \(Self.name(report.kind.rule)),
-                \(report.kind.rawValue), \(report.detail), \(report.source), \(report.retryAfter), \(random),
-                \(policy.firstChunk), \(policy.attempts), \(policy.contentVersions), \(policy.deaths))::text
-            """)
-    }
-
-    /// Starts a task over as one stream.
-    public func report(restart lease: LeaseName, detail: String, session: SessionID) async throws {
-        _ = try await query(
-            """
-            SELECT report_restart(\(session), \(lease.chunk), \(lease.epoch), \(detail), \(policy.firstChunk),
-                \(policy.attempts))::text
-            """)
-    }
-
-    private static func name(_ rule: FailureKind.Rule) -> String {
-        switch rule {
-        case .retry: "retry"
-        case .nextSource: "nextSource"
-        case .giveUp: "giveUp"
-        case .startOver: "startOver"
-        case .returnChunk: "returnChunk"
-        }
+    /// Digests as a JSON object; nothing when there are none.
+    private static func json(_ digests: [String: String]?) throws -> PostgresJSON? {
+        guard let digests, !digests.isEmpty else { return nil }
+        return PostgresJSON(String(decoding: try JSONEncoder().encode(digests), as: UTF8.self))
     }
 }

@@ -19,11 +19,17 @@ public struct GroupCreation: Sendable {
     public var isSealed: Bool
     /// The Idempotency-Key of the request (I10).
     public var creationKey: String?
+    /// How its sources are asked, as a JSON object; may hold secrets.
+    public var options: String?
+    /// What shall be done where there is a choice, as a JSON object.
+    public var policy: String?
+    /// Who knows fresh URLs, as a JSON object; may hold secrets.
+    public var resolver: String?
 
     /// A group.
     public init(
         name: String, sink: String, priority: Int32, weight: Int32, maxConnections: Int32?, metadata: String?,
-        isSealed: Bool, creationKey: String?
+        isSealed: Bool, creationKey: String?, options: String? = nil, policy: String? = nil, resolver: String? = nil
     ) {
         self.name = name
         self.sink = sink
@@ -33,6 +39,9 @@ public struct GroupCreation: Sendable {
         self.metadata = metadata
         self.isSealed = isSealed
         self.creationKey = creationKey
+        self.options = options
+        self.policy = policy
+        self.resolver = resolver
     }
 }
 
@@ -76,6 +85,12 @@ public struct GroupRecord: Sendable {
     public let workersParked: Int64
     /// What one of these said of it.
     public let parkedDetail: String?
+    /// What it wants where there is a choice, as JSON.
+    public let policy: String?
+    /// Who knows fresh URLs, as JSON; without the header fields of the question, which may hold secrets.
+    public let resolver: String?
+    /// The names of the options by which sources are asked. Their values may be secrets: only leases carry them.
+    public let optionNames: [String]
 
     static let columns: SQL = """
         g.id, g.name, g.sink, g.state, g.generation, g.priority, g.weight, g.max_connections, g.metadata::text AS metadata,
@@ -85,7 +100,9 @@ public struct GroupRecord: Sendable {
         (SELECT count(*) FROM sessions s WHERE g.sink = ANY (s.parked) AND s.expires_at > statement_timestamp()) AS parked,
         (SELECT status ->> 'detail' FROM sessions s, jsonb_array_elements(s.sink_status) AS status
             WHERE g.sink = ANY (s.parked) AND status ->> 'name' = g.sink AND s.expires_at > statement_timestamp() LIMIT 1
-        ) AS parked_detail
+        ) AS parked_detail,
+        g.policy::text AS policy, (g.resolver - 'headers')::text AS resolver,
+        ARRAY (SELECT name FROM jsonb_object_keys(coalesce(g.fetch_options, '{}')) AS name ORDER BY name) AS option_names
         """
 
     init(_ row: PostgresRow) throws {
@@ -110,5 +127,8 @@ public struct GroupRecord: Sendable {
         workersReaching = try row.decode("reaching")
         workersParked = try row.decode("parked")
         parkedDetail = try row.decode("parked_detail")
+        policy = try row.decode("policy")
+        resolver = try row.decode("resolver")
+        optionNames = try row.decode("option_names")
     }
 }

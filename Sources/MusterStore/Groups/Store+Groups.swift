@@ -22,9 +22,12 @@ extension Store {
         let name = try await transaction { connection in
             let rows = try await connection.query(
                 """
-                INSERT INTO groups (name, sink, priority, weight, max_connections, metadata, creation_key, served)
+                INSERT INTO groups (name, sink, priority, weight, max_connections, metadata, creation_key, fetch_options,
+                    policy, resolver, served)
                 VALUES (\(creation.name), \(creation.sink), \(creation.priority), \(creation.weight),
                     \(creation.maxConnections), \(creation.metadata.map { PostgresJSON($0) }), \(creation.creationKey),
+                    \(creation.options.map { PostgresJSON($0) }), \(creation.policy.map { PostgresJSON($0) }),
+                    \(creation.resolver.map { PostgresJSON($0) }),
                     -- A new group starts level with those that are being served, not ahead of them by all that they had.
                     coalesce((SELECT min(served) FROM groups
                         WHERE sink = \(creation.sink) AND state IN ('open', 'sealed') AND desired = 'run'), 0))

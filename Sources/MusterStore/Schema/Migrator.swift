@@ -22,6 +22,16 @@ public struct Migrator: Sendable {
         Migration("0004_returns", PackageResources._004_returns_sql),
         Migration("0005_reports", PackageResources._005_reports_sql),
         Migration("0006_verbs", PackageResources._006_verbs_sql),
+        Migration("0007_sources", PackageResources._007_sources_sql),
+        Migration("0008_grants", PackageResources._008_grants_sql),
+        Migration("0009_failures", PackageResources._009_failures_sql),
+        Migration("0010_mirrors", PackageResources._010_mirrors_sql),
+        Migration("0011_answers", PackageResources._011_answers_sql),
+        Migration("0012_returns", PackageResources._012_returns_sql),
+        Migration("0013_additions", PackageResources._013_additions_sql),
+        Migration("0014_questions", PackageResources._014_questions_sql),
+        Migration("0015_origins", PackageResources._015_origins_sql),
+        Migration("0016_sweeps", PackageResources._016_sweeps_sql),
     ]
 
     /// What of the schema is missing, or too new.

@@ -7,26 +7,82 @@ public struct OriginRecord: Sendable {
     public let key: String
     /// Its own cap on leases, if it has one.
     public let maxConnections: Int32?
+    /// How many leases it may have now: fewer than the cap after it refused, one more with every minute (`http.md` row 24).
+    public let allowedConnections: Int32
     /// Leases on it now.
     public let leases: Int64
     /// Nothing is leased on it before this moment.
     public let pausedUntil: Timestamp?
+    /// When it last refused because of too much at once.
+    public let limitedAt: Timestamp?
+    /// Bytes per second lately.
+    public let bytesPerSecond: Int64
+
+    /// Of `origins o`, where `cap` is the one of origins that have none of their own.
+    static func columns(cap: Int32) -> SQL {
+        """
+        o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed,
+        (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) AS leases,
+        CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.limited_at,
+        bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate
+        """
+    }
+
+    init(_ row: PostgresRow) throws {
+        key = try row.decode("key")
+        maxConnections = try row.decode("max_connections")
+        allowedConnections = try row.decode("allowed")
+        leases = try row.decode("leases")
+        pausedUntil = try row.decode("paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
+        limitedAt = try row.decode("limited_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        bytesPerSecond = try row.decode("rate")
+    }
+}
+
+/// What is to become of one setting of an origin.
+public enum OriginChange<Value: Hashable & Sendable>: Hashable, Sendable {
+    /// It stays.
+    case keep
+    /// It goes back to the default.
+    case clear
+    /// It is this from now on.
+    case set(Value)
+
+    /// Whether it becomes something else, and what; nothing is the default.
+    fileprivate var wish: (isSet: Bool, value: Value?) {
+        switch self {
+        case .keep: (false, nil)
+        case .clear: (true, nil)
+        case .set(let value): (true, value)
+        }
+    }
 }
 
 extension Store {
     /// The origins that are known.
     public func origins() async throws -> [OriginRecord] {
         try await query(
-            """
-            SELECT o.key, o.max_connections, (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) AS leases,
-                CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until
-            FROM origins o ORDER BY o.key LIMIT 10000
-            """
-        ).map { row in
-            OriginRecord(
-                key: try row.decode("key"), maxConnections: try row.decode("max_connections"),
-                leases: try row.decode("leases"),
-                pausedUntil: try row.decode("paused_until", as: PostgresTimestamp?.self).map(Timestamp.init))
-        }
+            "SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o ORDER BY o.key LIMIT 10000"
+        ).map(OriginRecord.init)
+    }
+
+    /// Sets what people wish of an origin, which need not be known yet. Another cap, or none, also takes back what its refusals
+    /// taught (row 24).
+    public func setOrigin(
+        _ key: String, maxConnections: OriginChange<Int32> = .keep, pausedUntil: OriginChange<Timestamp> = .keep
+    ) async throws -> OriginRecord {
+        let cap = maxConnections.wish
+        let pause = pausedUntil.wish
+        let until = pause.value.map { PostgresTimestamp(microsecondsSinceEpoch: $0.microseconds) }
+        _ = try await query("SELECT set_origin(\(key), \(cap.isSet), \(cap.value), \(pause.isSet), \(until))::text")
+        return try OriginRecord(
+            try await query(
+                "SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o WHERE o.key = \(key)")[0])
+    }
+
+    /// Adds up what came from origins since the last time, for their speeds. Returns of how many origins something came.
+    @discardableResult
+    public func foldOriginRates() async throws -> Int64 {
+        try await query("SELECT fold_origin_rates() AS count")[0].decode("count")
     }
 }

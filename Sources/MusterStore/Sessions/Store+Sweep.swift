@@ -26,6 +26,23 @@ extension Store {
             """)[0].decode("count")
     }
 
+    /// Takes back chunks that are much slower than others on the same task or origin (`http.md` row 32), and hands them to another
+    /// source where that may serve them. Returns how many.
+    ///
+    /// - Parameter age: How old a lease must be, and how long it would need still.
+    public func sweepSlow(olderThan age: Duration = .seconds(30), limit: Int32 = 100) async throws -> Int64 {
+        try await query(
+            """
+            SELECT sweep_slow(\(age.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.firstChunk), \(policy.deaths))
+                AS count
+            """)[0].decode("count")
+    }
+
+    /// Fails tasks whose deadline has passed (row 33). Returns how many; there may be more when it is `limit`.
+    public func failOverdue(limit: Int32 = 100) async throws -> Int64 {
+        try await query("SELECT fail_overdue(\(limit)) AS count")[0].decode("count")
+    }
+
     /// Makes chunks leasable whose backoff is over. Returns how many.
     public func promoteDueChunks(limit: Int32 = 10_000) async throws -> Int64 {
         try await query("SELECT promote_due_chunks(\(limit)) AS count")[0].decode("count")

@@ -13,14 +13,20 @@ public struct StagedTask: Sendable {
     public let metadata: String?
     /// Headers as a JSON object.
     public let headers: String?
+    /// How its sources are asked, as a JSON object; may hold secrets.
+    public let options: String?
 
     /// A task on its way in.
-    public init(line: Int64, task: TaskSpecification, digests: String?, metadata: String?, headers: String?) {
+    public init(
+        line: Int64, task: TaskSpecification, digests: String?, metadata: String?, headers: String?,
+        options: String? = nil
+    ) {
         self.line = line
         self.task = task
         self.digests = digests
         self.metadata = metadata
         self.headers = headers
+        self.options = options
     }
 }
 
@@ -62,7 +68,7 @@ extension Store {
                 into: "staged_tasks",
                 columns: [
                     "upload", "line", "key", "path", "priority", "size", "digests", "metadata", "headers", "urls",
-                    "origins",
+                    "origins", "options", "content_type", "deadline_ms",
                 ]
             ) { writer in
                 for staged in tasks {
@@ -71,7 +77,8 @@ extension Store {
                         staged.task.size, staged.digests.map { PostgresJSON($0) },
                         staged.metadata.map { PostgresJSON($0) },
                         staged.headers.map { PostgresJSON($0) }, staged.task.sources.map(\.string),
-                        staged.task.sources.map(\.origin))
+                        staged.task.sources.map(\.origin), staged.options.map { PostgresJSON($0) },
+                        staged.task.contentType, staged.task.deadline?.milliseconds)
                 }
             }
         }

@@ -1,6 +1,22 @@
 public import MusterCore
 import MusterPostgres
 
+/// Why a task failed, or what last went wrong with it.
+public struct TaskFailure: Sendable, Hashable {
+    /// The closed kind.
+    public let kind: FailureKind
+    /// What was seen, in words.
+    public let detail: String
+    /// When, by the database's clock.
+    public let at: Timestamp
+    /// The status of the answer, if there was one.
+    public let status: Int32?
+    /// The URL of the source that it came from, as the task was added with it.
+    public let source: String?
+    /// The origin's own name for the request.
+    public let requestID: String?
+}
+
 /// A task as it is stored, without its headers: nobody but leases sees these.
 public struct TaskRecord: Sendable {
     /// Its identity.
@@ -35,8 +51,8 @@ public struct TaskRecord: Sendable {
     public let digests: String?
     /// Failures so far.
     public let attempts: Int32
-    /// The last failure.
-    public let failure: (kind: FailureKind, detail: String, at: Timestamp)?
+    /// The last failure, unless it succeeded.
+    public let failure: TaskFailure?
     /// When it was added.
     public let createdAt: Timestamp
     /// When it was first leased.
@@ -47,7 +63,8 @@ public struct TaskRecord: Sendable {
     static let columns: SQL = """
         t.id, t.key, t.state, t.path, t.expected_size, t.priority, t.metadata::text AS metadata, t.size, t.version, t.etag,
         t.last_modified, t.effective_url, coalesce(t.digests, t.expected_digests)::text AS digests, t.attempts,
-        t.failure_kind, t.failure_detail, t.failure_at, t.created_at, t.started_at, t.finished_at,
+        t.failure_kind, t.failure_detail, t.failure_at, t.failure_status, t.failure_request,
+        (SELECT s.url FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source) AS failure_url, t.created_at, t.started_at, t.finished_at,
         ARRAY (SELECT s.url FROM sources s WHERE s.task_id = t.id ORDER BY s.ordinal) AS urls,
         (t.bytes_done
             + coalesce((SELECT sum(l.durable - l.first) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'), 0)
@@ -75,7 +92,10 @@ public struct TaskRecord: Sendable {
         if let kind = try row.decode("failure_kind", as: String?.self).flatMap(FailureKind.init(rawValue:)),
             let at = try row.decode("failure_at", as: PostgresTimestamp?.self)
         {
-            failure = (kind, try row.decode("failure_detail", as: String?.self) ?? "", Timestamp(at))
+            failure = TaskFailure(
+                kind: kind, detail: try row.decode("failure_detail", as: String?.self) ?? "", at: Timestamp(at),
+                status: try row.decode("failure_status"), source: try row.decode("failure_url"),
+                requestID: try row.decode("failure_request"))
         } else {
             failure = nil
         }

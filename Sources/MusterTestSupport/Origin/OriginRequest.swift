@@ -1,12 +1,14 @@
 import NIOCore
 
-/// The head of a request, as far as a test origin needs it.
+/// A request, as far as a test origin needs it.
 struct OriginRequest: Sendable {
     let method: String
     let target: String
     let headers: [ScriptedOrigin.Header]
+    /// Its body as text: GET and HEAD have none, and what a resolver is asked is JSON.
+    var body = ""
 
-    /// The longest head that is read.
+    /// The longest head that is read, and the longest body.
     static let limitBytes = 64 * 1024
 
     /// What bytes that have arrived make.
@@ -19,7 +21,7 @@ struct OriginRequest: Sendable {
         case malformed
     }
 
-    /// Takes the next request from a buffer. Bodies are not expected: GET and HEAD have none.
+    /// Takes the next request from a buffer. A body is taken by its Content-Length; transfer codings are not understood.
     static func parse(_ buffer: inout ByteBuffer) -> Parsed {
         let view = buffer.readableBytesView
         let end: [UInt8] = [13, 10, 13, 10]
@@ -27,7 +29,6 @@ struct OriginRequest: Sendable {
             return view.count > limitBytes ? .malformed : .incomplete
         }
         let text = String(decoding: view[view.startIndex..<range.lowerBound], as: UTF8.self)
-        buffer.moveReaderIndex(to: range.upperBound)
         // "\r\n" is a single Character, so that lines are split at it.
         let lines = text.split(separator: "\r\n")
         let words = lines.first?.split(separator: " ") ?? []
@@ -38,7 +39,13 @@ struct OriginRequest: Sendable {
             let value = line[line.index(after: colon)...]
             headers.append(ScriptedOrigin.Header(String(line[..<colon]), trimmed(value)))
         }
-        return .request(OriginRequest(method: String(words[0]), target: String(words[1]), headers: headers))
+        var request = OriginRequest(method: String(words[0]), target: String(words[1]), headers: headers)
+        let length = request.header("Content-Length").map { Int($0) ?? -1 } ?? 0
+        guard (0...limitBytes).contains(length), request.header("Transfer-Encoding") == nil else { return .malformed }
+        guard view.endIndex - range.upperBound >= length else { return .incomplete }
+        request.body = String(decoding: view[range.upperBound..<(range.upperBound + length)], as: UTF8.self)
+        buffer.moveReaderIndex(to: range.upperBound + length)
+        return .request(request)
     }
 
     /// The value of the first field of that name, in whatever case.
@@ -48,6 +55,23 @@ struct OriginRequest: Sendable {
 
     /// The target without its query.
     var path: String { String(target.prefix { $0 != "?" }) }
+
+    /// A parameter of the query, as it stands there.
+    func parameter(_ name: String) -> String? {
+        guard let mark = target.firstIndex(of: "?") else { return nil }
+        return target[target.index(after: mark)...].split(separator: "&")
+            .first { $0.hasPrefix("\(name)=") }
+            .map { String($0.dropFirst(name.count + 1)) }
+    }
+
+    /// A cookie's value.
+    func cookie(_ name: String) -> String? {
+        headers.filter { $0.name.lowercased() == "cookie" }
+            .flatMap { $0.value.split(separator: ";") }
+            .map { $0.drop { $0 == " " } }
+            .first { $0.hasPrefix("\(name)=") }
+            .map { String($0.dropFirst(name.count + 1)) }
+    }
 
     private static func trimmed(_ value: Substring) -> String {
         let start = value.drop { $0 == " " || $0 == "\t" }

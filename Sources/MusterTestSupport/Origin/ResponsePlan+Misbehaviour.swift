@@ -1,9 +1,25 @@
+import FoundationEssentials
+
 extension ResponsePlan {
     /// What the request asked for, as far as a plan depends on it.
     struct Asked: Sendable {
-        let isHead: Bool
+        let request: OriginRequest
         let range: OriginRange
-        let ifRange: String?
+        /// Counts the requests of the path from 0.
+        let number: Int
+        /// How many other responses for the path are under way.
+        let activeOnPath: Int
+        let hasClientCertificate: Bool
+        /// The target of a signed URL that was made for this request.
+        let freshURL: String?
+
+        var isHead: Bool { request.method == "HEAD" }
+        var ifRange: String? { request.header("If-Range") }
+
+        /// One of so many, by chance.
+        func choice(below count: Int, seed: UInt64) -> Int {
+            Chance.index(below: count, seed: seed, path: request.path, request: number)
+        }
     }
 
     /// Plans the response to a request for a file, with all misbehaviours that apply.
@@ -14,6 +30,16 @@ extension ResponsePlan {
     ) -> ResponsePlan {
         var file = original
         for case .replaced(let replacement) in misbehaviours { file = replacement }
+        for case .mixedCache(let versions, let seed, let heedsNoCache) in misbehaviours where !versions.isEmpty {
+            let wantsNew = asked.request.header("Cache-Control")?.lowercased().contains("no-cache") == true
+            file =
+                wantsNew && heedsNoCache
+                ? versions[versions.count - 1] : versions[asked.choice(below: versions.count, seed: seed)]
+        }
+        for case .nodes(let nodes, let seed) in misbehaviours where !nodes.isEmpty {
+            let node = nodes[asked.choice(below: nodes.count, seed: seed)]
+            (file.etag, file.lastModified) = (node.etag, node.lastModified)
+        }
         for case .etag(let etag) in misbehaviours { file.etag = etag }
         for case .lastModified(let lastModified) in misbehaviours { file.lastModified = lastModified }
         if misbehaviours.contains(.weakETag), let etag = file.etag { file.etag = "W/" + etag }
@@ -71,7 +97,8 @@ extension ResponsePlan {
         let size = file.content.size
         let part = selectedPart
         switch misbehaviour {
-        case .ignoreRange, .replaced, .etag, .lastModified, .weakETag, .noValidators, .mistrustIfRange, .ignoreIfRange:
+        case .ignoreRange, .replaced, .etag, .lastModified, .nodes, .mixedCache, .weakETag, .noValidators,
+            .mistrustIfRange, .ignoreIfRange:
             // Part of what a correct response is made from, see `make`.
             break
         case .contentRangeShifted(let distance):
@@ -116,9 +143,18 @@ extension ResponsePlan {
             stop(after: bytes, .reset)
         case .hang(let bytes):
             stop(after: bytes, .hang)
+        case .uncleanClose(let bytes):
+            stop(after: bytes, .unclean)
+        case .resetStream(let bytes, let code):
+            stop(after: bytes, .resetStream(code))
+        case .goAway(let bytes, let isFinished):
+            goAway = (bytes, isFinished)
         case .rangeNotSatisfiable:
             replaceBody(status: 416, contentType: "text/plain", text: "range not satisfiable\n")
             set("Content-Range", "bytes */\(size)")
+        case .rangeNotSatisfiableStating(let total):
+            replaceBody(status: 416, contentType: "text/plain", text: "range not satisfiable\n")
+            set("Content-Range", total.map { "bytes */\($0)" })
         case .refuseHead:
             guard asked.isHead else { break }
             replaceBody(status: 405, contentType: "text/plain", text: "")
@@ -128,13 +164,25 @@ extension ResponsePlan {
         case .acceptRanges(let value):
             set("Accept-Ranges", value)
         case .redirect(let target, let status):
-            replaceBody(status: status, contentType: "text/plain", text: "elsewhere\n")
-            set("Location", target)
+            redirect(to: target, status: status)
+        case .redirectChain(let hops, let status):
+            let hop = asked.request.parameter("hop").flatMap { Int($0) } ?? 0
+            if hop < hops { redirect(to: "\(asked.request.path)?hop=\(hop + 1)", status: status) }
+        case .redirectForCookie(let name, let value, let status):
+            guard asked.request.cookie(name) != value else { break }
+            redirect(to: asked.request.target, status: status)
+            set("Set-Cookie", "\(name)=\(value); Path=/")
+        case .redirectToSigned(_, let status):
+            if let target = asked.freshURL { redirect(to: target, status: status) }
         case .status(let status, let retryAfter):
             replaceBody(status: status, contentType: "text/plain", text: "status \(status)\n")
             set("Retry-After", retryAfter)
+        case .limit(let count, let refusal):
+            if asked.activeOnPath >= count { refuse(refusal) }
         case .closeBeforeHeaders:
-            closesBeforeHeaders = true
+            instead = .close
+        case .resetBeforeHeaders:
+            instead = .reset
         case .htmlErrorPage:
             replaceBody(
                 status: 200,
@@ -146,12 +194,20 @@ extension ResponsePlan {
         case .negativeContentLength:
             framing = .length(["-\(max(1, bodyLength))"])
             ending = .close
+        case .garbage(let text):
+            garbage = text
+        case .date(let value):
+            date = .fixed(value)
+        case .requires(let requirement):
+            guard !requirement.isMet(by: asked) else { break }
+            replaceBody(status: 401, contentType: "text/plain", text: "who are you?\n")
+            if case .basic = requirement { set("WWW-Authenticate", "Basic realm=\"scripted\"") }
         case .transferEncodingAndContentLength:
             framing = .chunked(lengths: ["\(bodyLength)"], terminated: true)
         case .drip(let bytes, let interval):
             pace = (bytes: max(1, bytes), every: interval)
         case .hangBeforeHeaders:
-            hangsBeforeHeaders = true
+            instead = .hang
         case .corruptByte(let offset):
             corruptOffsets.append(offset)
         case .headers(let fields):
@@ -170,6 +226,11 @@ extension ResponsePlan {
     private mutating func select(_ range: Range<Int64>, of content: ScriptedOrigin.Content) {
         segments = [.content(content, range)]
         framing = .length(["\(range.upperBound - range.lowerBound)"])
+    }
+
+    private mutating func redirect(to target: String, status: Int) {
+        replaceBody(status: status, contentType: "text/plain", text: "elsewhere\n")
+        set("Location", target)
     }
 
     private mutating func stop(after bytes: Int64, _ ending: Ending) {
@@ -200,5 +261,22 @@ extension ResponsePlan {
 extension Range<Int64> {
     func shifted(by distance: Int64) -> Range<Int64> {
         (lowerBound + distance)..<(upperBound + distance)
+    }
+}
+
+extension ScriptedOrigin.Requirement {
+    /// Whether a request brings it.
+    func isMet(by asked: ResponsePlan.Asked) -> Bool {
+        switch self {
+        case .basic(let user, let password):
+            let credentials = Data("\(user):\(password)".utf8).base64EncodedString()
+            return asked.request.header("Authorization") == "Basic \(credentials)"
+        case .header(let field):
+            return asked.request.header(field.name) == field.value
+        case .cookie(let name, let value):
+            return asked.request.cookie(name) == value
+        case .clientCertificate:
+            return asked.hasClientCertificate
+        }
     }
 }

@@ -36,10 +36,24 @@ struct ResponsePlan: Sendable {
 
     /// What comes after the body, or after the part of it that is sent.
     enum Ending: Sendable, Hashable {
+        /// The next request.
         case keepAlive
+        /// A clean close; over HTTP/2 the end of the stream.
         case close
+        /// A reset of the connection; over HTTP/2 of the stream.
         case reset
+        /// Silence, until the client leaves.
         case hang
+        /// The end of the connection without TLS's own goodbye.
+        case unclean
+        /// RST_STREAM with this error code.
+        case resetStream(UInt32)
+    }
+
+    /// What stands in the Date field.
+    enum DateField: Sendable, Hashable {
+        case now
+        case fixed(String?)
     }
 
     var interim: [Int] = []
@@ -50,8 +64,15 @@ struct ResponsePlan: Sendable {
     var framing = Framing.length([])
     var ending = Ending.keepAlive
     var stopsAfterBytes: Int64?
-    var hangsBeforeHeaders = false
-    var closesBeforeHeaders = false
+    /// What comes in place of a response.
+    var instead: Ending?
+    /// Bytes in place of a response.
+    var garbage: String?
+    /// GOAWAY after so many bytes of the body.
+    var goAway: (afterBytes: Int64, isFinished: Bool)?
+    var date = DateField.now
+    /// Whether the path's gate is for this response: a refusal passes it.
+    var isGated = true
     var pace: (bytes: Int, every: Duration)?
     var corruptOffsets: [Int64] = []
     /// HEAD: the headers alone.
@@ -74,12 +95,35 @@ struct ResponsePlan: Sendable {
         framing = .length(["\(text.utf8.count)"])
     }
 
-    /// The status line and the fields.
+    /// Refuses the request.
+    mutating func refuse(_ refusal: ScriptedOrigin.Refusal) {
+        isGated = false
+        switch refusal {
+        case .status(let status, let retryAfter):
+            replaceBody(status: status, contentType: "text/plain", text: "too many\n")
+            set("Retry-After", retryAfter)
+        case .close: instead = .close
+        case .reset: instead = .reset
+        case .hang: instead = .hang
+        }
+    }
+
+    /// The fields that do not depend on the version of HTTP.
+    var fields: [Header] {
+        var fields = [Header("Server", "scripted-origin")] + headers
+        switch date {
+        case .now: fields.insert(Header("Date", Self.date(time(nil))), at: 0)
+        case .fixed(let value?): fields.insert(Header("Date", value), at: 0)
+        case .fixed(nil): break
+        }
+        return fields
+    }
+
+    /// The status line and the fields of HTTP/1.1.
     func head() -> String {
         var text = interim.map { "HTTP/1.1 \($0) Interim\r\n\r\n" }.joined()
         text += "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
-        text += "Date: \(Self.date(time(nil)))\r\nServer: scripted-origin\r\n"
-        var fields = headers
+        var fields = fields
         switch framing {
         case .length(let lengths):
             fields += lengths.map { Header("Content-Length", $0) }
@@ -102,10 +146,12 @@ struct ResponsePlan: Sendable {
         case 303: "See Other"
         case 307: "Temporary Redirect"
         case 308: "Permanent Redirect"
+        case 401: "Unauthorized"
         case 403: "Forbidden"
         case 404: "Not Found"
         case 405: "Method Not Allowed"
         case 408: "Request Timeout"
+        case 410: "Gone"
         case 416: "Range Not Satisfiable"
         case 429: "Too Many Requests"
         case 500: "Internal Server Error"

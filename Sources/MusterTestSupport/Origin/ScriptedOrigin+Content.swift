@@ -55,14 +55,7 @@ extension ScriptedOrigin {
 
         /// The SHA-256 of all of it, in lower-case hexadecimal; computed piece by piece.
         public func sha256() -> String {
-            var hash = SHA256()
-            var offset: Int64 = 0
-            while offset < size {
-                let piece = bytes(in: offset..<min(size, offset + (1 << 20)))
-                piece.withUnsafeBytes { hash.update(bufferPointer: $0) }
-                offset += Int64(piece.count)
-            }
-            return FileDigest.hexadecimal(hash.finalize())
+            FileDigest.hexadecimal(digest(SHA256()))
         }
     }
 

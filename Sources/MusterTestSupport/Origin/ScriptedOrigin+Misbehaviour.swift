@@ -25,6 +25,11 @@ extension ScriptedOrigin {
         case etag(String?)
         /// This Last-Modified; nil leaves it out (6).
         case lastModified(String?)
+        /// Every request is served by one of these nodes, chosen by the seed, the path and the request's number (11).
+        case nodes([Node], seed: UInt64)
+        /// Every request is answered from one of these versions, chosen in the same way; one with
+        /// `Cache-Control: no-cache` from the last of them, if that is heeded (29).
+        case mixedCache([File], seed: UInt64, heedsNoCache: Bool)
         /// A multipart/byteranges body with the one range that was asked for (7).
         case multipartByteRanges
         /// A weak ETag, `W/` and the strong one (9).
@@ -35,6 +40,8 @@ extension ScriptedOrigin {
         case ignoreIfRange
         /// Neither ETag nor Last-Modified (12).
         case noValidators
+        /// This Date; nil leaves it out (9, 25).
+        case date(String?)
         /// Says that the body has this Content-Encoding; the bytes are as ever (13).
         case contentEncoding(String)
         /// Chunked transfer coding in place of Content-Length (14).
@@ -45,10 +52,18 @@ extension ScriptedOrigin {
         case closeDelimited
         /// Closes cleanly after so many bytes of the body (15).
         case truncated(afterBytes: Int64)
+        /// Drops the connection after so many bytes of the body without TLS's own goodbye (15).
+        case uncleanClose(afterBytes: Int64)
         /// Resets the connection after so many bytes of the body (23, 24).
         case reset(afterBytes: Int64)
+        /// RST_STREAM with this error code after so many bytes of the body (23).
+        case resetStream(afterBytes: Int64, code: UInt32)
+        /// GOAWAY after so many bytes of the body: either the response is still finished, or the connection closes (23).
+        case goAway(afterBytes: Int64, isFinished: Bool)
         /// 416 with the true total size (16).
         case rangeNotSatisfiable
+        /// 416 that states another total size, or none at all (16).
+        case rangeNotSatisfiableStating(total: Int64?)
         /// 405 for HEAD (18).
         case refuseHead
         /// HEAD says this Content-Length (18).
@@ -57,10 +72,20 @@ extension ScriptedOrigin {
         case acceptRanges(String)
         /// Redirects there with this status (20).
         case redirect(to: String, status: Int)
+        /// Redirects so many times to itself, with a query that counts, before it serves the file (20).
+        case redirectChain(hops: Int, status: Int)
+        /// Sets a cookie and redirects to itself, until the cookie comes back (20).
+        case redirectForCookie(name: String, value: String, status: Int)
+        /// Redirects to a fresh signed URL of this path, see ``ScriptedOrigin/sign(_:lifetime:refusal:)`` (21, 22).
+        case redirectToSigned(String, status: Int)
         /// This status with a small body (21, 24, 25, 26).
         case status(Int, retryAfter: String?)
+        /// Refuses while so many responses for the path are under way (24).
+        case limit(responses: Int, otherwise: Refusal)
         /// Drops the connection before a single byte of the response (24).
         case closeBeforeHeaders
+        /// The same by a reset of the connection (24).
+        case resetBeforeHeaders
         /// 200 with a page of HTML, whatever was asked for (27).
         case htmlErrorPage
         /// Two Content-Length fields that disagree (31).
@@ -69,6 +94,8 @@ extension ScriptedOrigin {
         case negativeContentLength
         /// Both Transfer-Encoding and Content-Length; the body is chunked (31).
         case transferEncodingAndContentLength
+        /// In place of a response, these bytes, and a close (31).
+        case garbage(String)
         /// So many bytes at a time, with a pause after each (32).
         case drip(bytes: Int, every: Duration)
         /// Takes the request, and never says a word (33).
@@ -81,45 +108,48 @@ extension ScriptedOrigin {
         case headers([Header])
         /// An interim response of this status first, such as 103.
         case interim(Int)
+        /// 401 unless the request brings this (38).
+        case requires(Requirement)
     }
 
-    /// To which requests of a file a misbehaviour applies.
-    public struct Condition: Sendable, Hashable {
-        /// The numbers of the requests, counting those of the file from 0; nil is all.
-        public var requests: Range<Int>?
-        /// Only requests whose range starts here.
-        public var rangeStart: Int64?
-        /// Only requests with, or without, a Range field.
-        public var hasRange: Bool?
+    /// One of the machines behind an origin's name: the same bytes, other validators (11).
+    public struct Node: Sendable, Hashable {
+        /// Its ETag; nil leaves it out.
+        public var etag: String?
+        /// Its Last-Modified; nil leaves it out.
+        public var lastModified: String?
 
-        /// Makes a condition; everything that is named has to hold.
-        public init(requests: Range<Int>? = nil, rangeStart: Int64? = nil, hasRange: Bool? = nil) {
-            self.requests = requests
-            self.rangeStart = rangeStart
-            self.hasRange = hasRange
-        }
-
-        /// Every request.
-        public static let always = Condition()
-        /// The first so many requests.
-        public static func first(_ count: Int) -> Condition { Condition(requests: 0..<count) }
-        /// All but the first so many requests.
-        public static func after(_ count: Int) -> Condition { Condition(requests: count..<Int.max) }
-        /// Requests whose range starts here.
-        public static func range(startingAt offset: Int64) -> Condition { Condition(rangeStart: offset) }
-        /// Requests with a Range field.
-        public static let ranged = Condition(hasRange: true)
-
-        func holds(number: Int, range: OriginRange) -> Bool {
-            if let requests, !requests.contains(number) { return false }
-            if let rangeStart, range.start != rangeStart { return false }
-            if let hasRange, hasRange != (range != .none) { return false }
-            return true
+        /// Makes a node.
+        public init(etag: String?, lastModified: String? = "Wed, 01 Jan 2020 00:00:00 GMT") {
+            self.etag = etag
+            self.lastModified = lastModified
         }
     }
 
-    struct Rule: Sendable {
-        let misbehaviour: Misbehaviour
-        let condition: Condition
+    /// What a request has to bring (38).
+    public enum Requirement: Sendable, Hashable {
+        /// `Authorization: Basic` with these.
+        case basic(user: String, password: String)
+        /// A field with this value.
+        case header(Header)
+        /// A cookie with this value.
+        case cookie(name: String, value: String)
+        /// A certificate of the client; the origin has to ask for it, see ``ClientCertificates``.
+        case clientCertificate
+    }
+
+    /// What becomes of a connection or a request that is one too many (24, 33).
+    public enum Refusal: Sendable, Hashable, ExpressibleByIntegerLiteral {
+        /// This status; a connection is closed after it.
+        case status(Int, retryAfter: String?)
+        /// A clean close.
+        case close
+        /// A reset.
+        case reset
+        /// Nothing, not even a handshake.
+        case hang
+
+        /// A status, without Retry-After.
+        public init(integerLiteral status: Int) { self = .status(status, retryAfter: nil) }
     }
 }

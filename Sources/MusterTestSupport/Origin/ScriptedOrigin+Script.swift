@@ -16,12 +16,16 @@ extension ScriptedOrigin {
         state.update { $0.rules[path, default: []].append(rule) }
     }
 
-    /// Takes all misbehaviours from a path.
+    /// Takes all misbehaviours from a path, those at random too.
     public func behave(_ path: String) {
-        state.update { $0.rules[path] = nil }
+        state.update {
+            $0.rules[path] = nil
+            $0.randomRules[path] = nil
+        }
     }
 
-    /// Holds back every response for a path after so many bytes of its body, until ``release(_:)``.
+    /// Holds back every response for a path after so many bytes of its body, until ``release(_:)``; refusals of what is one
+    /// too many pass.
     public func hold(_ path: String, afterBytes bytes: Int64) {
         state.update { $0.gates[path] = bytes }
     }
@@ -37,9 +41,26 @@ extension ScriptedOrigin {
         state.update { $0.bytesPerSecond = bytesPerSecond }
     }
 
-    /// Answers with this status (24: 403, 404, 429, 503) while so many responses are under way; nil is no limit.
-    public func limitResponses(to count: Int?, otherwise status: Int = 503) {
-        state.update { $0.responseLimit = count.map { (count: $0, status: status) } }
+    /// Refuses requests (24: 403, 404, 429, 503, a close, a reset) while so many responses are under way, whatever they
+    /// are for; nil is no limit. ``Misbehaviour/limit(responses:otherwise:)`` does it for a path.
+    public func limitResponses(to count: Int?, otherwise refusal: Refusal = 503) {
+        state.update { $0.responseLimit = count.map { (count: $0, refusal: refusal) } }
+    }
+
+    /// Refuses connections (24) while so many are open; nil is no limit. Those that are refused do not count.
+    public func limitConnections(to count: Int?, otherwise refusal: Refusal = 503) {
+        state.update { $0.connectionLimit = count.map { (count: $0, refusal: refusal) } }
+    }
+
+    /// Refuses these connections, counting those of the origin from 0: ``Refusal/hang`` accepts and then says nothing, not
+    /// even in the handshake of TLS (33).
+    public func refuseConnections(_ connections: Range<Int> = 0..<Int.max, _ refusal: Refusal) {
+        state.update { $0.connectionRules.append((connections: connections, refusal: refusal)) }
+    }
+
+    /// Takes the connections again that ``refuseConnections(_:_:)`` did not.
+    public func acceptConnections() {
+        state.update { $0.connectionRules = [] }
     }
 
     /// All requests so far, in the order of their arrival.
@@ -55,6 +76,7 @@ extension ScriptedOrigin {
         state.update {
             $0.requests = []
             $0.counts = [:]
+            $0.bytesSentOnPath = [:]
         }
     }
 
@@ -62,6 +84,10 @@ extension ScriptedOrigin {
     public var connectionCount: Int { state.value.connections }
     /// How many connections are open.
     public var openConnectionCount: Int { state.value.openConnections }
+    /// How many connections were refused.
+    public var refusedConnectionCount: Int { state.value.refusedConnections }
+    /// How many handshakes of TLS failed, or were left by the client.
+    public var failedHandshakeCount: Int { state.value.failedHandshakes }
     /// The most responses that were under way at a time.
     public var mostActiveResponses: Int { state.value.mostActiveResponses }
 
@@ -102,6 +128,13 @@ extension ScriptedOrigin {
     ) async throws {
         try await state.wait(for: "\(count) requests for \(path)", limit: limit, details: Self.report) { state in
             state.requests.count { $0.path == path } >= count
+        }
+    }
+
+    /// Waits until so many connections have come.
+    public func waitForConnections(atLeast count: Int, limit: Duration = TimedOut.defaultLimit) async throws {
+        try await state.wait(for: "\(count) connections", limit: limit, details: Self.report) {
+            $0.connections >= count
         }
     }
 

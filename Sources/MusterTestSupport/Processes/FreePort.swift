@@ -16,5 +16,18 @@ public enum FreePort {
         return port
     }
 
+    /// Whether somebody listens on a port of 127.0.0.1.
+    static func isListening(_ port: Int) async -> Bool {
+        do {
+            let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(host: "127.0.0.1", port: port)
+                .get()
+            try await channel.close()
+            return true
+        } catch {
+            return false
+        }
+    }
+
     private enum Errors: Error { case noPort }
 }

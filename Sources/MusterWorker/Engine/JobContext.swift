@@ -11,6 +11,10 @@ final class JobContext: Sendable {
     let loops: LoopSet
     /// Makes running chunks durable now and then.
     let checkpointer: Checkpointer
+    /// Which addresses are asked.
+    let sources: SourceGuard
+    /// Which origins are asked in HTTP/1.1, come what may.
+    let protocols = OriginProtocols()
     /// The worker's configuration.
     let configuration: WorkerConfiguration
     /// The log.
@@ -30,12 +34,22 @@ final class JobContext: Sendable {
         tell: @escaping @Sendable (LeaseName, JobNews) -> Void
     ) {
         self.configuration = configuration
+        sources = SourceGuard(besides: configuration.addressAllowed)
         self.gate = gate
         self.loops = loops
         self.logger = logger
         self.tell = tell
         self.stations = Dictionary(stations.map { ($0.name, $0) }) { first, _ in first }
         checkpointer = Checkpointer(tell: tell)
+    }
+
+    /// What options may refer to, by the rule of the session.
+    var secrets: SecretStore {
+        SecretStore(
+            scope: sources.scope,
+            variables: configuration.secretVariables,
+            directory: configuration.secretDirectory
+        )
     }
 
     /// The sink of that name, if this worker reaches it.

@@ -33,16 +33,21 @@ struct LeaseJob: Sendable {
             ).run()
         case .finalize: return await finalize(equipment)
         case .purge: return await purge(equipment)
+        case .resolve: return await ResolveJob(lease: lease, station: station, context: context, control: control).run()
         }
     }
 
     private func finalize(_ equipment: SinkStation.Equipment) async -> JobEnding {
         let size = lease.representation.size ?? lease.chunks.map(\.range.end).max() ?? 0
-        let digests = lease.expectedDigests.sorted { $0.key < $1.key }.compactMap { name, value in
-            DigestAlgorithm(rawValue: name).flatMap { ContentDigest(algorithm: $0, hexadecimal: value) }
-        }
+        let digests = ExpectedDigests(given: lease.expectedDigests, stated: lease.representation.digests)
         let placing = Placing(lease: lease, equipment: equipment, context: context, control: control)
-        switch await placing.place(size: size, chunks: lease.chunks, digests: digests) {
+        let placed = await placing.place(
+            size: size,
+            chunks: lease.chunks,
+            digests: digests.all,
+            lastModified: lease.representation.lastModified
+        )
+        switch placed {
         // Nothing was fetched: its bytes must not count among the sizes that decide about fetching ahead.
         case .inPlace(let finished): return .done(nil, nil, finished, bytes: 0)
         case .failed(let failure): return .failed(failure, nil, nil)
@@ -56,7 +61,8 @@ struct LeaseJob: Sendable {
         // A purge lease with a path asks for the finished file to go as well.
         let path = try? DestinationPath(validating: lease.path)
         let file = path.flatMap { path in lease.representation.size.map { PurgeOrder.File(path: path, size: $0) } }
-        switch await equipment.purges.submit(PurgeOrder(task: lease.task, file: file)) {
+        let order = PurgeOrder(task: lease.task, version: lease.version, file: file)
+        switch await equipment.purges.submit(order) {
         case .success?: return .done(nil, nil, nil, bytes: 0)
         case .failure(let error)?: return JobEnding(error)
         case nil: return .released(nil, nil)

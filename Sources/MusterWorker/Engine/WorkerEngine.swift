@@ -142,6 +142,7 @@ struct WorkerEngine: Sendable {
             }
         // The call has a bound of its own, and the coordinator answers a superseded poll at once.
         case .abandonSync: break
+        case .guardAddresses(let rule): context.sources.adopt(rule)
         case .trust(let moment):
             if gate.open(until: moment) { resumeTransfers(controls) }
         // Every write asks the gate itself, and holds its transfer when that is closed.

@@ -25,6 +25,7 @@ final class ChunkWriter: Sendable {
         /// At most one piece of the transfer's body.
         var deferred: [UInt8] = []
         var failure: StorageError?
+        var hasher: TrailingHasher?
     }
 
     /// The file.
@@ -56,7 +57,29 @@ final class ChunkWriter: Sendable {
             state.offset = start
             state.crc = CRC32C.empty
             state.deferred = []
+            state.hasher?.giveUp()
+            state.hasher = nil
         }
+    }
+
+    /// Has the digests of the bytes computed while they arrive, beside the transfer, on threads of `pool`.
+    ///
+    /// To be called before the first byte, for a chunk that is the whole file; a chunk that begins elsewhere, or goes on after a
+    /// predecessor, ignores it. It is given up rather than that it holds the transfer up.
+    func hash(_ algorithms: Set<DigestAlgorithm>, on pool: BlockingPool) {
+        state.withLock { state in
+            guard state.offset == 0, !algorithms.isEmpty, state.hasher == nil else { return }
+            state.hasher = TrailingHasher(part, algorithms, on: pool) { [control] in control.wish == .work }
+        }
+    }
+
+    /// The digests of all that was written, for `FinalizeOrder.knownDigests`; waits for those of the last bytes.
+    ///
+    /// None unless they were computed as the bytes arrived, from the first to the last, without a restart; nor for a small file, which
+    /// the finalizer hashes as it reads it back.
+    func digests() async -> [ContentDigest] {
+        let (hasher, prefix) = state.withLock { ($0.hasher, DurablePrefix(offset: $0.offset, crc: $0.crc)) }
+        return await hasher?.finish(prefix) ?? []
     }
 
     /// Takes the next piece of the body.
@@ -95,6 +118,7 @@ final class ChunkWriter: Sendable {
         }
         state.offset += Int64(bytes.count)
         state.crc = CRC32C.extend(state.crc, bytes)
+        state.hasher?.follow(to: state.offset)
         return true
     }
 }

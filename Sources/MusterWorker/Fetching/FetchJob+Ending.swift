@@ -8,7 +8,7 @@ extension FetchJob {
         let prefix = writer.prefix
         let learned = plan.isWorthTellingAtOnce ? nil : plan.learned
         let fetched = prefix.offset - lease.start
-        guard plan.isWholeFile else {
+        guard plan.isPlacedHere else {
             do {
                 try await equipment.sync.makeDurable(writer.part)
             } catch {
@@ -21,9 +21,16 @@ extension FetchJob {
             FinishedChunk(range: $0, crc: prefix.crc)
         }
         let placing = Placing(lease: lease, equipment: equipment, context: context, control: control)
-        switch await placing.place(size: prefix.offset, chunks: chunks, digests: plan.digests) {
+        let placed = await placing.place(
+            size: prefix.offset,
+            chunks: chunks,
+            digests: plan.digests.all,
+            known: await writer.digests(),
+            lastModified: plan.known.lastModified
+        )
+        switch placed {
         case .inPlace(let finished): return .done(prefix, learned, finished, bytes: fetched)
-        case .failed(let failure): return .failed(attributed(failure), nil, nil)
+        case .failed(let failure): return .failed(attributed(failure, plan), nil, nil)
         case .storage(let error): return ending(of: error, durable: nil, nil)
         case .stopped: return await stop(plan, writer)
         }
@@ -37,11 +44,11 @@ extension FetchJob {
         _ plan: FetchPlan,
         _ writer: ChunkWriter
     ) async -> JobEnding {
-        let failure = Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter, source: source.ordinal)
+        let failure = attributed(Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter), plan)
         context.logger.debug(
             "A transfer failed",
             metadata: .init([
-                .task: "\(lease.task)", .chunk: "\(lease.chunk)", .kind: kind.rawValue, .reason: detail,
+                .task: "\(lease.task)", .chunk: "\(lease.chunk)", .kind: kind.rawValue, .reason: failure.detail,
                 .offset: "\(writer.offset)",
             ])
         )
@@ -80,9 +87,14 @@ extension FetchJob {
         plan.learned?.splittable == true ? plan.learned : nil
     }
 
-    private func attributed(_ failure: Report.Failure) -> Report.Failure {
-        var failure = failure
+    /// Says whose failure it is, and after which answer.
+    private func attributed(_ failure: Report.Failure, _ plan: FetchPlan) -> Report.Failure {
+        var failure = failure.following(plan.answer)
         failure.source = source.ordinal
+        // The first source is the one that everybody thinks of.
+        if source.ordinal > 0 || lease.isOtherMirror == true {
+            failure.detail = "mirror \(source.ordinal): \(failure.detail)"
+        }
         return failure
     }
 

@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 import MusterCurl
 
-/// The work on one fetch lease, from the check of what a predecessor left to the durable chunk or the file in place.
+/// The work on one fetch lease, from the look at what is there already to the durable chunk or the file in place.
 struct FetchJob: Sendable {
     let lease: LeaseDocument
     let source: LeaseSource
@@ -18,6 +18,8 @@ struct FetchJob: Sendable {
         case again
         /// All that the lease is for has come.
         case complete
+        /// A file stands at the path that may be the content.
+        case examine([ContentDigest], lastModified: Int64?)
         /// The lease fails.
         case failed(FailureKind, String, retryAfter: Int64?)
         /// Start over as one stream.
@@ -31,74 +33,55 @@ struct FetchJob: Sendable {
 
     /// Does the work.
     func run() async -> JobEnding {
-        let plan = FetchPlan(lease, source: source, version: context.configuration.version)
         do {
-            let (part, prefix) = try await open(plan)
-            let writer = ChunkWriter(part, after: prefix, gate: context.gate, control: control)
-            context.checkpointer.watch(
-                lease.name,
-                writer,
-                known: max(lease.resume.offset, lease.start),
-                sync: equipment.sync
-            )
-            defer { context.checkpointer.forget(lease.name) }
-            return await fetch(plan, writer)
+            switch try await begin() {
+            case .over(let ending): return ending
+            case .ready(let plan, let settings, let part, let prefix):
+                let writer = ChunkWriter(part, after: prefix, gate: context.gate, control: control)
+                context.checkpointer.watch(
+                    lease.name,
+                    writer,
+                    known: max(lease.resume.offset, lease.start),
+                    sync: equipment.sync
+                )
+                defer { context.checkpointer.forget(lease.name) }
+                return await fetch(plan, settings, writer)
+            }
         } catch {
             return ending(of: error, durable: nil, nil)
         }
     }
 
-    /// Opens the part and checks what a predecessor left durable (F1, F19): on another host, or after a crash of this one,
-    /// it may not be what the coordinator was told.
-    private func open(_ plan: FetchPlan) async throws(StorageError) -> (PartFile, DurablePrefix) {
-        let directory = equipment.directory
-        return try await station.pool.run { [lease, control] () throws(StorageError) -> (PartFile, DurablePrefix) in
-            let part = try directory.part(task: lease.task, version: lease.version)
-            if lease.planned, let size = lease.representation.size, size > SinkStation.batchedBytes {
-                try part.reserve(size)
-            }
-            let fresh = DurablePrefix(offset: lease.start, crc: CRC32C.empty)
-            guard plan.mayResume, let range = ByteRange(start: lease.start, end: lease.resume.offset) else {
-                return (part, fresh)
-            }
-            do throws(StorageError) {
-                let crc = try part.checksum(of: range) { control.wish == .work }
-                return (part, crc == lease.resume.crc ? lease.resume : fresh)
-            } catch {
-                // Shorter than it should be: the bytes are fetched again, into the same part.
-                guard case .partLost = error, !part.isUseless else { throw error }
-                return (part, fresh)
-            }
-        }
-    }
-
-    private func fetch(_ initial: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
+    private func fetch(_ initial: FetchPlan, _ settings: RequestSettings, _ writer: ChunkWriter) async -> JobEnding {
         var plan = initial
         for _ in 0..<Self.requestLimit {
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
             if let end = plan.end, writer.offset >= end, end > lease.start { return await complete(plan, writer) }
-            switch await ask(&plan, writer) {
+            switch await ask(&plan, settings, writer) {
             case .again: continue
             case .complete: return await complete(plan, writer)
+            case .examine(let digests, let lastModified):
+                return await adopt(plan, digests, lastModified: lastModified, writer)
             case .failed(let kind, let detail, let retryAfter):
-                return await fail(kind, detail, retryAfter, plan, writer)
-            case .restart(let what): return .restart(what)
+                return await fail(kind, settings.withoutSecrets(detail), retryAfter, plan, writer)
+            case .restart(let what): return .restart(settings.withoutSecrets(what))
             case .stopped: return await stop(plan, writer)
             }
         }
         return await fail(.badRange, "the origin hands out too few bytes at a time", nil, plan, writer)
     }
 
-    private func ask(_ plan: inout FetchPlan, _ writer: ChunkWriter) async -> Step {
+    private func ask(_ plan: inout FetchPlan, _ settings: RequestSettings, _ writer: ChunkWriter) async -> Step {
         let question = plan.question(from: writer.offset)
-        var request = plan.request(question)
-        request.caFile = context.configuration.caFile
-        request.addressAllowed = context.configuration.addressAllowed
+        let origin = (try? SourceURL(validating: source.url))?.origin ?? source.url
+        var request = plan.request(question, settings, fellBack: context.protocols.fellBack(origin))
+        request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
         let transfer = FetchTransfer(
             question,
             plan: plan,
             writer: writer,
-            onLearned: { [context, lease] in context.tell(lease.name, .progress(nil, $0)) },
+            refusal: { [sources = context.sources] in settings.isProxied ? sources.refusal(byProxyOf: $0) : nil },
+            accepted: { plan in accepted(plan, writer) },
             received: { [context] in context.received($0) }
         )
         let before = writer.offset
@@ -107,18 +90,34 @@ struct FetchJob: Sendable {
         }
         guard let ending else { return .stopped }
         plan = ending.plan
+        plan.answer = OriginAnswer(ending.head, ending.outcome.statistics)
+        if let event = ProtocolHistory.Event(ending.head, ending.outcome) {
+            context.protocols.note(event, of: origin)
+        }
         if writer.hasDeferred, await context.gate.opened(unless: { control.wish != .work }) {
             // A piece that came when the trust had ended was the last one.
             _ = try? await station.pool.run { writer.flush() }
         }
-        if let step = stepByHead(ending, &plan) { return step }
+        if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
         return FetchJob.step(after: ending, from: before, to: writer.offset, expectedSize: lease.expectedSize, &plan)
     }
 
+    /// A body was accepted and its first byte is about to come. Called on the loop's thread.
+    private func accepted(_ plan: FetchPlan, _ writer: ChunkWriter) {
+        if plan.isWorthTellingAtOnce { context.tell(lease.name, .progress(nil, plan.learned)) }
+        let algorithms = plan.digestsOnTheWay(from: writer.offset)
+        if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }
+    }
+
     /// What the head alone decides; `nil` when a body was accepted.
-    private func stepByHead(_ ending: FetchTransfer.Ending, _ plan: inout FetchPlan) -> Step? {
-        guard case .judged(let verdict) = ending.judgement else { return nil }
+    private func stepByHead(_ ending: FetchTransfer.Ending, at offset: Int64, _ plan: inout FetchPlan) -> Step? {
+        let verdict: ResponseVerdict
+        switch ending.judgement {
+        case .waiting: return nil
+        case .standing(let digests, let lastModified): return .examine(digests, lastModified: lastModified)
+        case .judged(let judged): verdict = judged
+        }
         switch verdict {
         case .accept:
             if case .refused = ending.outcome {
@@ -131,6 +130,9 @@ struct FetchJob: Sendable {
         case .askUnconditionally:
             plan.askUnconditionally()
             return .again
+        case .complete:
+            plan.ended(at: offset)
+            return .complete
         case .restartAsStream(let what): return .restart(what)
         case .refuse(let kind, let detail, let retryAfter): return .failed(kind, detail, retryAfter: retryAfter)
         }
@@ -150,16 +152,23 @@ struct FetchJob: Sendable {
         case .completed(_, .surplus) where plan.end == offset && announced == nil:
             return .failed(wrongSize, "there is more than \(offset) bytes", retryAfter: nil)
         case .completed where plan.end == offset, .failed where plan.end == offset: return .complete
+        case .completed(_, .framed)
+        where plan.end == nil && plan.digests.all.isEmpty && ending.head?.isEndUncertain == true:
+            return .failed(
+                .network,
+                "the stream ended without a length, and nothing tells whether that was the end",
+                retryAfter: nil
+            )
         case .completed(_, .framed) where plan.end == nil:
-            plan.streamEnded(at: offset)
+            plan.ended(at: offset)
             return .complete
         case .completed(_, .framed) where announced == nil:
             return .failed(wrongSize, "the stream ended after \(offset) bytes", retryAfter: nil)
         case .completed(_, .framed) where offset - before == announced && offset > before,
             .completed(_, .surplus) where offset > before:
             return .again
-        case .completed(_, .connectionClosed) where plan.end == nil && !plan.digests.isEmpty:
-            plan.streamEnded(at: offset)
+        case .completed(_, .connectionClosed) where plan.end == nil && !plan.digests.all.isEmpty:
+            plan.ended(at: offset)
             return .complete
         case .completed(_, .connectionClosed):
             return .failed(
@@ -171,6 +180,21 @@ struct FetchJob: Sendable {
             return .failed(.network, "the body ended after \(offset - before) bytes", retryAfter: nil)
         case .stopped, .cancelled: return .stopped
         case .failed(let error, _): return .failed(error.failureKind, error.description, retryAfter: nil)
+        }
+    }
+}
+
+extension ProtocolHistory.Event {
+    /// What the end of a transfer tells about the origin's HTTP/2; `nil` when there was none, or nothing follows from it.
+    init?(_ head: ResponseHead?, _ outcome: TransferOutcome) {
+        let wasHTTP2 = head?.version == .http2
+        switch outcome {
+        case .failed(.streamReset, _): self = .reset
+        case .completed where wasHTTP2 && head?.isEndUncertain == true: self = .endless
+        // The connection went away under the stream.
+        case .failed(.reset, _) where wasHTTP2, .failed(.truncated, _) where wasHTTP2: self = .reset
+        case .completed where wasHTTP2: self = .served
+        case .completed, .failed, .refused, .stopped, .cancelled: return nil
         }
     }
 }

@@ -5,9 +5,8 @@ import MusterCurl
 /// What a fetch lease asks for next, and what the answers so far have settled: the decisions of a fetch without its I/O.
 struct FetchPlan: Sendable {
     /// What is asked of the origin.
-    private let lease: LeaseDocument
+    let lease: LeaseDocument
     private let source: LeaseSource
-    private let version: String
     /// What every further response must agree with.
     private(set) var known: Representation
     /// Whether size and ranges are settled, by the coordinator or by a response within this lease.
@@ -18,18 +17,19 @@ struct FetchPlan: Sendable {
     private(set) var isWholeFile: Bool
     /// What the first response taught, for a task that was not planned.
     private(set) var learned: Report.Learned?
-    /// The digests that tell whether the right content came.
-    let digests: [ContentDigest]
+    /// What the last answer told, for the report of a failure.
+    var answer: OriginAnswer?
+    /// What stood at the task's path before anything was asked, as long as it may turn out to be the content.
+    var standing: StandingFile?
     /// Whether the next request carries no Range although the lease would allow one (`http.md` row 16).
     private var asksForEverything = false
     /// Whether the next request carries no If-Range (row 10).
     private var asksUnconditionally = false
 
     /// The plan of a lease that fetches from `source`, before anything was asked.
-    init(_ lease: LeaseDocument, source: LeaseSource, version: String) {
+    init(_ lease: LeaseDocument, source: LeaseSource) {
         self.lease = lease
         self.source = source
-        self.version = version
         known = lease.representation
         isSettled = lease.planned
         // What is known of a task that nobody planned yet is used to go on with it, not to believe it has no more.
@@ -46,16 +46,25 @@ struct FetchPlan: Sendable {
             end = isGoneOnWith ? size.map { min(lease.end ?? .max, $0) } : nil
             isWholeFile = isGoneOnWith && lease.start == 0 && size != nil && end == size
         }
-        digests = lease.expectedDigests.sorted { $0.key < $1.key }.compactMap { name, value in
-            DigestAlgorithm(rawValue: name).flatMap { ContentDigest(algorithm: $0, hexadecimal: value) }
-        }
+    }
+
+    /// The digests that tell whether the right content came: the caller's, and what was stated of it so far.
+    var digests: ExpectedDigests { ExpectedDigests(given: lease.expectedDigests, stated: known.digests) }
+
+    /// Whether it is of no importance which of an origin's nodes, or which mirror, states which validators, since a digest
+    /// decides (rows 11 and 30).
+    private var goesByDigest: Bool {
+        let isProvable = digests.tellsContentsApart || known.statesDigest
+        return isProvable && (lease.isOtherMirror == true || lease.policy?.validators == .sizeAndDigest)
     }
 
     /// Whether what a predecessor left may be gone on with: only if a response can be told to be of the same content.
     var mayResume: Bool {
         lease.resume.offset > lease.start && !lease.stream
-            && (lease.planned || known.hasValidator || (known.size != nil && !digests.isEmpty))
+            && (lease.planned || known.hasValidator || (known.size != nil && !digests.all.isEmpty))
     }
+
+    // MARK: - What is asked
 
     /// What to ask for when everything before `offset` is there.
     func question(from offset: Int64) -> FetchQuestion {
@@ -63,13 +72,26 @@ struct FetchPlan: Sendable {
         let resumes = offset > lease.start
         return FetchQuestion(
             range: range,
-            conditional: range != nil && !asksUnconditionally && (isSettled || resumes) && known.strongETag != nil,
+            conditional: range != nil && !asksUnconditionally && (isSettled || resumes) && condition != nil,
             // A resumed chunk must match what is known as strictly as a planned one.
             planned: isSettled || resumes,
             known: known,
             expectedSize: lease.expectedSize,
-            expectsDigest: !digests.isEmpty
+            expectsDigest: digests.tellsContentsApart,
+            rule: lease.policy?.validators ?? .strict,
+            mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
+            isOtherMirror: lease.isOtherMirror == true,
+            expectedContentType: lease.contentType
         )
+    }
+
+    /// The validator for If-Range: a strong tag, or else a date that was old enough when it was stated (rows 8, 9). None where the
+    /// answering server may rightly state another one: it would send everything instead of the range.
+    private var condition: String? {
+        guard !goesByDigest else { return nil }
+        if let etag = known.strongETag { return etag }
+        // The dates of two servers say nothing about each other.
+        return known.isDateStrong == true && lease.isOtherMirror != true ? known.lastModified : nil
     }
 
     private func range(from offset: Int64) -> ByteRange? {
@@ -80,35 +102,17 @@ struct FetchPlan: Sendable {
         return ByteRange(start: offset, end: last)
     }
 
-    /// Fields that are ours to set: a caller's would contradict what the answer is judged by.
-    private static let ownFields: Set<String> = [
-        "range", "if-range", "accept-encoding", "connection", "content-length", "transfer-encoding",
-    ]
-
-    /// The request for a question.
-    func request(_ question: FetchQuestion) -> TransferRequest {
-        var request = TransferRequest(url: source.url)
-        request.userAgent = "muster/\(version)"
-        for (name, value) in source.headers.sorted(by: { $0.key < $1.key }) {
-            let lowered = name.lowercased()
-            if Self.ownFields.contains(lowered) { continue }
-            if lowered == "user-agent" { request.userAgent = nil }
-            request.headers.append(name, value)
-        }
-        request.headers.append("Accept-Encoding", "identity")
-        // After a change or a wrong digest, caches on the way are no longer believed (row 29).
-        if lease.version > 1 { request.headers.append("Cache-Control", "no-cache") }
+    /// The request for a question, as the options want it sent.
+    func request(_ question: FetchQuestion, _ settings: RequestSettings, fellBack: Bool = false) -> TransferRequest {
+        var request = settings.request(isFirst: !isSettled, fellBack: fellBack)
         if let range = question.range, !range.isEmpty {
             request.range = RangeSpec(first: range.start, last: range.end - 1)
         }
-        if question.conditional, let etag = known.strongETag { request.headers.append("If-Range", etag) }
-        request.connectTimeout = .seconds(15)
-        request.firstByteTimeout = .seconds(60)
-        request.lowSpeed = LowSpeedLimit(bytesPerSecond: 1 << 10, over: .seconds(30))
-        request.maxRedirects = 10
-        request.allowedSchemes = ["http", "https"]
-        // One connection a transfer: large ranges share no window and no fate (row 23).
-        request.httpVersion = .http1
+        guard settings.isHTTP else { return request }
+        request.headers.append("Accept-Encoding", "identity")
+        // After a change or a wrong digest, caches on the way are no longer believed (row 29).
+        if lease.version > 1 { request.headers.append("Cache-Control", "no-cache") }
+        if question.conditional, let condition { request.headers.append("If-Range", condition) }
         return request
     }
 
@@ -122,21 +126,28 @@ struct FetchPlan: Sendable {
         asksUnconditionally = true
     }
 
+    // MARK: - What is settled
+
     /// Takes in a body that was accepted. Returns the most bytes of it to take; `nil` for all.
-    mutating func settle(_ body: AcceptedBody, status: Int, effectiveURL: String) -> Int64? {
+    ///
+    /// - Parameter suggestedName: the name that the origin gives the file, if the group asks for it (row 34).
+    mutating func settle(
+        _ body: AcceptedBody,
+        status: Int,
+        effectiveURL: String,
+        suggestedName: String? = nil
+    ) -> Int64? {
         if !isSettled {
-            learned = Report.Learned(
+            var taught = Report.Learned(
                 representation: body.representation,
                 splittable: body.isSplittable,
                 effectiveURL: effectiveURL,
                 source: source.ordinal
             )
+            taught.suggestedName = suggestedName
+            learned = taught
         }
-        known = Representation(
-            size: body.representation.size ?? known.size,
-            etag: body.representation.etag ?? known.etag,
-            lastModified: body.representation.lastModified ?? known.lastModified
-        )
+        known = lease.isOtherMirror == true ? known : known.updated(by: body.representation)
         // A body that comes in no range is the whole content, whatever the lease was for.
         let size = known.size ?? lease.expectedSize
         if status == 206 {
@@ -151,17 +162,50 @@ struct FetchPlan: Sendable {
         return min(count, (end ?? .max) - body.offset)
     }
 
-    /// Whether the coordinator has to hear at once what was learned: there is more than this lease covers, or nobody
-    /// knows how much.
+    /// Whether the name of the file is taken from the origin, and this lease is the one that learns it.
+    var wantsName: Bool { lease.policy?.names == .suggested && !isSettled }
+
+    /// Whether the coordinator has to hear at once what was learned: there is more than this lease covers, nobody knows how
+    /// much, or the file gets another name.
     var isWorthTellingAtOnce: Bool {
-        guard let size = learned?.representation.size, let bound = lease.end else { return learned != nil }
+        guard let learned else { return false }
+        guard learned.suggestedName == nil, let size = learned.representation.size, let bound = lease.end else {
+            return true
+        }
         return size > bound
     }
 
-    /// The end of a stream was its end.
-    mutating func streamEnded(at offset: Int64) {
+    /// Whether the file is put in place within this lease. One that gets its name from the origin is not: the coordinator makes
+    /// the name one of its own first.
+    var isPlacedHere: Bool { isWholeFile && learned?.suggestedName == nil }
+
+    /// The digests to compute of a body that begins at `offset`, as it comes: all that will be needed, if it is the whole file and
+    /// is put in place here. Small files are hashed when that is done, many at a time.
+    func digestsOnTheWay(from offset: Int64) -> Set<DigestAlgorithm> {
+        guard isPlacedHere, offset == 0, known.size ?? .max > SinkStation.batchedBytes else { return [] }
+        return Set(digests.all.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
+    }
+
+    /// The end of a stream was its end, or the origin has nothing beyond `offset` (row 16).
+    mutating func ended(at offset: Int64) {
         end = offset
         known.size = offset
         learned?.representation.size = offset
+        isWholeFile = lease.start == 0
+    }
+}
+
+extension Representation {
+    /// What is known once a response of the same content has been accepted.
+    func updated(by response: Representation) -> Representation {
+        // A date that was once old enough stays so.
+        let isSameDate = response.lastModified == nil || response.lastModified == lastModified
+        return Representation(
+            size: response.size ?? size,
+            etag: response.etag ?? etag,
+            lastModified: response.lastModified ?? lastModified,
+            isDateStrong: isSameDate && isDateStrong == true ? true : response.isDateStrong,
+            digests: (digests ?? [:]).isEmpty ? response.digests : digests?.merging(response.digests ?? [:]) { $1 }
+        )
     }
 }

@@ -1,4 +1,3 @@
-import MusterAPI
 import MusterCore
 import MusterCurl
 import Synchronization
@@ -7,16 +6,20 @@ import Synchronization
 final class FetchTransfer: TransferHandler {
     /// What the head was taken for.
     enum Judgement: Sendable {
-        /// None came. Exits: `judged`.
+        /// None came. Exits: `judged`, `standing`.
         case waiting
         /// The verdict on it.
         case judged(ResponseVerdict)
+        /// It was accepted, but no body is taken before the file that stands at the path was looked at.
+        case standing([ContentDigest], lastModified: Int64?)
     }
 
     /// How the transfer ended.
     struct Ending: Sendable {
         let judgement: Judgement
         let outcome: TransferOutcome
+        /// The head, if one came.
+        let head: ResponseHead?
         /// The plan as the response left it.
         let plan: FetchPlan
     }
@@ -24,31 +27,36 @@ final class FetchTransfer: TransferHandler {
     private struct State {
         var plan: FetchPlan
         var judgement = Judgement.waiting
+        var head: ResponseHead?
         var waiter: CheckedContinuation<Ending, Never>?
         var ending: Ending?
     }
 
     private let question: FetchQuestion
     private let writer: ChunkWriter
-    private let onLearned: @Sendable (Report.Learned) -> Void
+    private let refusal: @Sendable (_ effectiveURL: String) -> String?
+    private let accepted: @Sendable (FetchPlan) -> Void
     private let received: @Sendable (Int) -> Void
     private let state: Mutex<State>
 
     /// A transfer of what `plan` asks for.
     ///
     /// - Parameters:
-    ///   - onLearned: told on the loop's thread what the head taught, if the coordinator has to hear it at once.
+    ///   - refusal: why nothing may be taken from a URL that redirects led to; `nil` when it may.
+    ///   - accepted: told on the loop's thread that a body is about to come, with the plan as the head left it.
     ///   - received: told how many body bytes came.
     init(
         _ question: FetchQuestion,
         plan: FetchPlan,
         writer: ChunkWriter,
-        onLearned: @escaping @Sendable (Report.Learned) -> Void,
+        refusal: @escaping @Sendable (String) -> String? = { _ in nil },
+        accepted: @escaping @Sendable (FetchPlan) -> Void,
         received: @escaping @Sendable (Int) -> Void
     ) {
         self.question = question
         self.writer = writer
-        self.onLearned = onLearned
+        self.refusal = refusal
+        self.accepted = accepted
         self.received = received
         state = Mutex(State(plan: plan))
     }
@@ -76,16 +84,34 @@ final class FetchTransfer: TransferHandler {
             status: head.status,
             headers: head.headers.fields.map { (name: $0.name, value: $0.value) }
         )
-        let verdict = ResponseVerdict.judge(facts, to: question)
-        let (answer, news) = state.withLock { state -> (HeadVerdict, Report.Learned?) in
+        let verdict = judge(facts, effectiveURL: head.effectiveURL)
+        let (answer, plan) = state.withLock { state -> (HeadVerdict, FetchPlan?) in
+            state.head = head
             state.judgement = .judged(verdict)
             // The writer stands where the question began; a body for another place would be written to the wrong one.
             guard case .accept(let body) = verdict, body.offset == writer.offset else { return (.refuse, nil) }
-            let limit = state.plan.settle(body, status: head.status, effectiveURL: head.effectiveURL)
-            return (.accept(limit: limit), state.plan.isWorthTellingAtOnce ? state.plan.learned : nil)
+            let name = state.plan.wantsName ? SuggestedName(facts, effectiveURL: head.effectiveURL) : nil
+            let limit = state.plan.settle(
+                body,
+                status: head.status,
+                effectiveURL: head.effectiveURL,
+                suggestedName: name?.description
+            )
+            if let standing = state.plan.standing,
+                case .examine(let digests, let lastModified) = standing.judge(body.representation)
+            {
+                state.judgement = .standing(digests, lastModified: lastModified)
+                return (.refuse, nil)
+            }
+            return (.accept(limit: limit), state.plan)
         }
-        if let news { onLearned(news) }
+        if let plan { accepted(plan) }
         return answer
+    }
+
+    private func judge(_ facts: ResponseFacts, effectiveURL: String) -> ResponseVerdict {
+        if let reason = refusal(effectiveURL) { return .refuse(.refusedAddress, detail: reason, retryAfter: nil) }
+        return ResponseVerdict.judge(facts, to: question)
     }
 
     /// Writes a piece, or holds the transfer when the trust has ended.
@@ -104,7 +130,7 @@ final class FetchTransfer: TransferHandler {
     /// Hands the end to whoever waits.
     func finished(_ outcome: TransferOutcome) {
         let (ending, waiter) = state.withLock { state in
-            let ending = Ending(judgement: state.judgement, outcome: outcome, plan: state.plan)
+            let ending = Ending(judgement: state.judgement, outcome: outcome, head: state.head, plan: state.plan)
             state.ending = ending
             defer { state.waiter = nil }
             return (ending, state.waiter)

@@ -1,6 +1,5 @@
 import MusterAPI
 import MusterCore
-import Synchronization
 
 /// Puts a complete part in place, for a fetch of a whole file as well as for a finalize lease.
 struct Placing: Sendable {
@@ -21,11 +20,19 @@ struct Placing: Sendable {
     let context: JobContext
     let control: LeaseControl
 
-    /// How often a long verification says that it is alive.
-    private static let liveness: Int64 = 2_000_000_000
-
-    /// Verifies `size` bytes in `chunks` against `digests` and moves the file to the lease's path.
-    func place(size: Int64, chunks: [FinishedChunk], digests: [ContentDigest]) async -> Ending {
+    /// Verifies `size` bytes in `chunks` against `digests` and moves the file to the lease's path, as the lease's policy says.
+    ///
+    /// - Parameters:
+    ///   - digests: what is expected, by the caller or as the origin stated it; two of one algorithm must both hold.
+    ///   - known: what `ChunkWriter.digests()` found as the bytes arrived; need not be computed again.
+    ///   - lastModified: the content's Last-Modified, an HTTP-date; used if the policy keeps modification times.
+    func place(
+        size: Int64,
+        chunks: [FinishedChunk],
+        digests: [ContentDigest],
+        known: [ContentDigest] = [],
+        lastModified: String? = nil
+    ) async -> Ending {
         let path: DestinationPath
         do {
             path = try DestinationPath(validating: lease.path)
@@ -40,7 +47,11 @@ struct Placing: Sendable {
             size: size,
             chunks: chunks,
             expected: digests,
-            fenced: lease.fenced
+            recorded: Set(lease.policy?.computeDigests ?? []),
+            fenced: lease.fenced,
+            ifExists: lease.policy?.ifExists ?? .verify,
+            modificationTime: modificationTime(lastModified),
+            knownDigests: known
         )
         // When the trust ended in the middle, nothing was moved: it is done again once it is renewed.
         while await context.gate.opened(unless: { control.wish != .work }) {
@@ -49,7 +60,8 @@ struct Placing: Sendable {
                 case .inPlace(let finished): return .inPlace(finished)
                 case .corrupt(_, let reason): return .failed(Report.Failure(kind: .changed, detail: reason))
                 case .digestMismatch(let expected, let found):
-                    let detail = "\(expected.algorithm.rawValue) is \(found.hexadecimal), not \(expected.hexadecimal)"
+                    let known = ExpectedDigests(given: lease.expectedDigests, stated: lease.representation.digests)
+                    let detail = known.mismatch(expected: expected, found: found)
                     return .failed(Report.Failure(kind: .digestMismatch, detail: detail))
                 case .stopped: if context.gate.isOpen { return .stopped }
                 }
@@ -58,6 +70,11 @@ struct Placing: Sendable {
             }
         }
         return .stopped
+    }
+
+    private func modificationTime(_ lastModified: String?) -> Int64? {
+        guard lease.policy?.keepModificationTime == true, let lastModified else { return nil }
+        return HTTPDate(lastModified)?.secondsSince1970
     }
 
     private func carryOut(_ order: FinalizeOrder) async throws(StorageError) -> FinalizeOutcome {
@@ -73,17 +90,5 @@ struct Placing: Sendable {
             }
         )
         return try await equipment.finalizer.finalize(order, watch: watch)
-    }
-
-    /// Says now and then, to whichever thread asks first, that a word is due.
-    private final class Pulse: Sendable {
-        private let last = Atomic<Int64>(MonotonicClock.now())
-
-        func isDue() -> Bool {
-            let now = MonotonicClock.now()
-            let before = last.load(ordering: .relaxed)
-            guard now - before >= Placing.liveness else { return false }
-            return last.compareExchange(expected: before, desired: now, ordering: .relaxed).exchanged
-        }
     }
 }

@@ -1,9 +1,11 @@
 import MusterCore
 
-/// What a purge lease asks for: that nothing is left of a task.
+/// What a purge lease asks for: that nothing is left of a task, or of its content up to some version.
 struct PurgeOrder: Hashable, Sendable {
     /// The task whose parts go.
     var task: TaskID
+    /// The last content version whose parts and copies go; the parts of later ones are being written.
+    var version: Int32 = .max
     /// Its finished file, if that shall go too.
     var file: File?
 
@@ -30,7 +32,7 @@ extension SinkDirectory {
                 if error.parksSink { throw error }
             }
         }
-        _ = try purge(tasks: Set(orders.map(\.task)))
+        try purge(upTo: Dictionary(orders.map { ($0.task, $0.version) }, uniquingKeysWith: max))
     }
 
     private func remove(_ file: PurgeOrder.File, _ walk: inout SinkWalk) throws(StorageError) {

@@ -9,6 +9,7 @@ final class SinkStation: Sendable {
         let directory: SinkDirectory
         let sync: DurableSync
         let finalizer: Finalizer
+        let existing: ExistingFile
         let placements: Batcher<FinalizeOrder, Result<FinalizeOutcome, StorageError>>
         let purges: Batcher<PurgeOrder, Result<Void, StorageError>>
     }
@@ -20,6 +21,8 @@ final class SinkStation: Sendable {
     let name: String
     /// For opening, reading back and syncing.
     let pool: BlockingPool
+    /// For hashing what is in memory or was just written, beside those who read and write it.
+    let hashing: BlockingPool
     private let finalizing: BlockingPool
     private let path: String
     private let gate: TrustGate
@@ -33,6 +36,7 @@ final class SinkStation: Sendable {
         pool = try BlockingPool(threads: 4)
         // Long verifications must not hold up the syncs of running transfers.
         finalizing = try BlockingPool(threads: 2)
+        hashing = try BlockingPool(threads: CoreBudget.shared.helpers)
     }
 
     /// The equipment; throws as long as the directory could not be opened.
@@ -62,13 +66,15 @@ final class SinkStation: Sendable {
 
     private func open(_ directory: SinkDirectory) {
         let sync = DurableSync(sink: directory, pool: pool)
-        let finalizer = Finalizer(sink: directory, pool: finalizing, sync: sync)
+        let finalizer = Finalizer(sink: directory, pool: finalizing, helpers: hashing, sync: sync)
+        let existing = ExistingFile(sink: directory, pool: finalizing, helpers: hashing)
         let gate = gate
         let pool = pool
         let new = Equipment(
             directory: directory,
             sync: sync,
             finalizer: finalizer,
+            existing: existing,
             placements: Batcher(lanes: 2, limit: 256) { orders in
                 await finalizer.finalize(orders, watch: FinalizeWatch(mayContinue: { gate.isOpen }))
             },
@@ -88,6 +94,7 @@ final class SinkStation: Sendable {
     func shutdown() async {
         await pool.shutdown()
         await finalizing.shutdown()
+        await hashing.shutdown()
     }
 }
 

@@ -12,6 +12,8 @@ enum MachineEffect: Sendable, Hashable {
     case abandonSync(sequence: Int64)
     /// Every write has stopped: end the session; ends as `sessionClosed`.
     case closeSession(SessionID)
+    /// From now on only addresses that this allows are asked; `nil` allows all.
+    case guardAddresses(AddressGuard?)
     /// Writes are allowed until this moment of the monotonic clock.
     case trust(until: Int64)
     /// The trust has ended: nothing may be written until `resumeWriting`.

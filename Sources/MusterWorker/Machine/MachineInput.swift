@@ -49,6 +49,8 @@ enum JobNews: Sendable {
 enum JobEnding: Sendable {
     /// The chunk is durable, the file is in place, or the remains are purged. `bytes` is how much was fetched for it.
     case done(DurablePrefix?, Report.Learned?, Report.Finished?, bytes: Int64)
+    /// The resolver gave a fresh URL.
+    case resolved(ResolverAnswer)
     /// It can't go on.
     case failed(Report.Failure, DurablePrefix?, Report.Learned?)
     /// It was asked to give the lease back, and is durable up to there.

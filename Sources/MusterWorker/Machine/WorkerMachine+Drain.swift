@@ -12,8 +12,8 @@ extension WorkerMachine {
         }
     }
 
-    /// Takes nothing more. Fetches are asked to make their offsets durable and to end; what only has to be put in place, or
-    /// deleted, may go on for a moment.
+    /// Takes nothing more. Fetches are asked to make their offsets durable and to end; what only has to be put in place, deleted or
+    /// answered may go on for a moment.
     mutating func beginDrain(_ now: Int64) {
         guard case .working = course else { return }
         course = .draining(since: now)
@@ -21,7 +21,7 @@ extension WorkerMachine {
         for name in leases.names {
             guard let lease = leases[name] else { continue }
             switch (lease.kind, lease.phase) {
-            case (.finalize, .running), (.purge, .running), (_, .finishing): break
+            case (.finalize, .running), (.purge, .running), (.resolve, .running), (_, .finishing): break
             case (_, .queued), (.fetch, .running), (_, .releasing), (_, .aborting), (_, .ended): askToRelease(name, now)
             }
         }

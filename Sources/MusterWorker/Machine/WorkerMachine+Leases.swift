@@ -110,6 +110,8 @@ extension WorkerMachine {
                 Report(lease: name, kind: .done, durable: durable, learned: learned, finished: finished),
                 now: now
             )
+        case .resolved(let answer):
+            ledger.add(Report(lease: name, kind: .resolved, resolved: answer), now: now)
         case .failed(let failure, let durable, let learned):
             ledger.add(
                 Report(lease: name, kind: .failed, durable: durable, learned: learned, failure: failure),

@@ -31,11 +31,13 @@ extension WorkerMachine {
         )
     }
 
-    /// A session was opened; its trust counts from before it was asked for.
+    /// A session was opened; its trust counts from before it was asked for. Its rule about addresses replaces the one of the session
+    /// before, whose leases are gone.
     mutating func takeSession(_ document: SessionDocument, _ now: Int64) {
         guard case .opening(let requested, _) = session else { return }
         let trust = SessionTrust(requested: requested, timeToLive: .milliseconds(document.ttlMilliseconds))
         session = .open(OpenSession(id: document.id, trust: trust, lastSent: requested))
+        effects.append(.guardAddresses(document.addresses))
         effects.append(.trust(until: trust.end))
         effects.append(.log(.sessionOpened(document.id)))
         hasToldOutage = false

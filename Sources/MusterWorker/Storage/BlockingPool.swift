@@ -1,4 +1,3 @@
-import CLibisal
 import Glibc
 import Synchronization
 
@@ -196,29 +195,5 @@ final class BlockingPool: Sendable {
         }
         let created = thread
         state.withLock { $0.threads.append(created) }
-    }
-}
-
-/// Wakes one waiting thread for each ring; rings are counted, none is lost.
-private final class Bell: Sendable {
-    private let descriptor: Int32
-
-    init() throws(SystemError) {
-        descriptor = muster_eventfd(0, MUSTER_EFD_CLOEXEC | MUSTER_EFD_SEMAPHORE)
-        guard descriptor >= 0 else { throw .last }
-    }
-
-    deinit {
-        close(descriptor)
-    }
-
-    func ring() {
-        var one: UInt64 = 1
-        while write(descriptor, &one, 8) < 0, errno == EINTR {}
-    }
-
-    func wait() {
-        var one: UInt64 = 0
-        while read(descriptor, &one, 8) < 0, errno == EINTR {}
     }
 }

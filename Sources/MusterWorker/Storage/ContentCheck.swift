@@ -15,54 +15,75 @@ struct ContentCheck {
         case stopped
     }
 
+    /// Whose file it is.
+    enum Subject: Hashable, Sendable {
+        /// The part or its copy: digests that were computed as its bytes arrived hold if the checksums do (ADR 4).
+        case part
+        /// A file that stands where the task's is to stand: nothing about it is known, and one wrong chunk tells that it isn't ours.
+        case destination
+    }
+
     private let order: FinalizeOrder
     private let chunks: [FinishedChunk]
+    private let helpers: BlockingPool?
     private let watch: FinalizeWatch
 
     /// A check of files against `order`; `nil` when its chunks don't tile the file (I3).
-    init?(_ order: FinalizeOrder, watch: FinalizeWatch) {
+    ///
+    /// - Parameter helpers: whose threads hash large files along.
+    init?(_ order: FinalizeOrder, helpers: BlockingPool? = nil, watch: FinalizeWatch) {
         let chunks = order.chunks.filter { !$0.range.isEmpty }.sorted { $0.range.start < $1.range.start }
         guard order.size >= 0, ByteRange.tile(chunks.map(\.range), size: order.size) else { return nil }
         self.order = order
         self.chunks = chunks
+        self.helpers = helpers
         self.watch = watch
     }
 
     /// Reads the file and judges it.
     ///
     /// - Throws: `partLost` when it becomes shorter while it is read, or what reading failed with.
-    func examine(_ file: Descriptor, size: Int64, name: String) throws(StorageError) -> Verdict {
+    func examine(
+        _ file: Descriptor,
+        size: Int64,
+        name: String,
+        as subject: Subject = .part
+    ) throws(StorageError) -> Verdict {
         guard size == order.size else {
             return .corrupt(
                 [ByteRange(first: order.size)],
                 reason: "\(name) has \(size) bytes instead of \(order.size)"
             )
         }
-        var hasher = ContentHasher(Set(order.expected.map(\.algorithm)).union(order.recorded))
-        var wrong: [ByteRange] = []
-        var count: Int64 = 0
-        let reader = ContentReader(file)
-        for chunk in chunks {
-            var crc = CRC32C.empty
-            let isWhole = try reader.read(chunk.range, of: name, while: watch.mayContinue) { bytes in
-                crc = CRC32C.extend(crc, bytes)
-                hasher.update(bytes)
-                count += Int64(bytes.count)
-                watch.verified(count)
-            }
-            guard isWhole else { return .stopped }
-            if crc != chunk.crc { wrong.append(chunk.range) }
+        let known = subject == .part ? order.knownDigests : []
+        // What arrived was wrong already: no need to read it back.
+        if let mismatch = mismatch(known) { return mismatch }
+        let wanted = Set(order.expected.map(\.algorithm)).union(order.recorded)
+        let scan = ContentScan(
+            chunks: chunks,
+            algorithms: wanted.subtracting(known.map(\.algorithm)),
+            endsWithFirstWrong: subject == .destination,
+            helpers: helpers,
+            watch: watch
+        )
+        guard let findings = try scan.run(file, size: size, name: name) else { return .stopped }
+        guard findings.wrong.isEmpty else {
+            return .corrupt(
+                findings.wrong,
+                reason: "\(name) does not hold what was fetched, in \(findings.wrong.count) chunks"
+            )
         }
-        guard wrong.isEmpty else {
-            return .corrupt(wrong, reason: "\(name) does not hold what was fetched, in \(wrong.count) chunks")
-        }
-        let digests = hasher.finish()
+        return mismatch(findings.digests) ?? .good(known + findings.digests)
+    }
+
+    /// The first expectation that `digests` contradict.
+    private func mismatch(_ digests: [ContentDigest]) -> Verdict? {
         for expected in order.expected {
             guard let found = digests.first(where: { $0.algorithm == expected.algorithm }), found != expected else {
                 continue
             }
             return .digestMismatch(expected: expected, found: found)
         }
-        return .good(digests)
+        return nil
     }
 }

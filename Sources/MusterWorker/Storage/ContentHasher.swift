@@ -8,6 +8,7 @@ struct ContentHasher {
         case sha512(SHA512)
         case sha1(Insecure.SHA1)
         case md5(Insecure.MD5)
+        case crc32c(UInt32)
     }
 
     private var computations: [Computation]
@@ -20,6 +21,7 @@ struct ContentHasher {
             case .sha512: .sha512(SHA512())
             case .sha1: .sha1(Insecure.SHA1())
             case .md5: .md5(Insecure.MD5())
+            case .crc32c: .crc32c(CRC32C.empty)
             }
         }
     }
@@ -40,6 +42,7 @@ struct ContentHasher {
             case .md5(var hash):
                 hash.update(bufferPointer: bytes)
                 computations[index] = .md5(hash)
+            case .crc32c(let crc): computations[index] = .crc32c(CRC32C.extend(crc, bytes))
             }
         }
     }
@@ -52,6 +55,8 @@ struct ContentHasher {
             case .sha512(let hash): ContentDigest(algorithm: .sha512, bytes: hash.finalize())
             case .sha1(let hash): ContentDigest(algorithm: .sha1, bytes: hash.finalize())
             case .md5(let hash): ContentDigest(algorithm: .md5, bytes: hash.finalize())
+            case .crc32c(let crc):
+                ContentDigest(algorithm: .crc32c, bytes: withUnsafeBytes(of: crc.bigEndian) { Array($0) })
             }
         }
     }

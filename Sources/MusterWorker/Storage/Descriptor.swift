@@ -33,6 +33,9 @@ struct FileStatus: Hashable, Sendable {
     let allocated: Int64
     /// How many names it has; 0 once it was deleted.
     let links: UInt64
+    /// When its content was last changed, in whole seconds since 1970, and the nanoseconds beyond them.
+    let modified: Int64
+    let modifiedNanoseconds: Int64
 
     /// Translates what the system filled in.
     init(_ status: stat) {
@@ -47,6 +50,14 @@ struct FileStatus: Hashable, Sendable {
         size = Int64(status.st_size)
         allocated = Int64(status.st_blocks) * 512
         links = UInt64(status.st_nlink)
+        modified = Int64(status.st_mtim.tv_sec)
+        modifiedNanoseconds = Int64(status.st_mtim.tv_nsec)
+    }
+
+    /// Whether it is still the file that `earlier` tells of, with the content of then, as far as the system tells.
+    func isUnchanged(since earlier: FileStatus) -> Bool {
+        identity == earlier.identity && size == earlier.size && modified == earlier.modified
+            && modifiedNanoseconds == earlier.modifiedNanoseconds
     }
 }
 
@@ -118,6 +129,14 @@ final class Descriptor: Sendable {
             }
         }
         return count
+    }
+
+    /// Sets the modification time to a whole second since 1970; it is durable after `synchronize()`.
+    func setModificationTime(_ seconds: Int64) throws(SystemError) {
+        // UTIME_OMIT, a macro that Swift does not import: the time of the last access stays.
+        let unchanged = timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2)
+        let times = [unchanged, timespec(tv_sec: Int(seconds), tv_nsec: 0)]
+        guard futimens(number, times) == 0 else { throw .last }
     }
 
     /// Makes the content durable, with what is needed to read it back.

@@ -19,8 +19,16 @@ struct FinalizeOrder: Hashable, Sendable {
     var expected: [ContentDigest]
     /// Digests to compute besides, only to be recorded.
     var recorded: Set<DigestAlgorithm>
-    /// Whether a lease on this content version was ever lost: a fresh inode is needed (I8).
+    /// Whether a lease on this content version was ever lost: a fresh inode is needed (I8), and a file with this content that
+    /// stands at the path may be what a predecessor put there.
     var fenced: Bool
+    /// What becomes of a file that stands at the path already (`Placement+Destination.swift`).
+    var ifExists: ExistingFileRule
+    /// The modification time that the file gets, in seconds since 1970; `nil` leaves it as it is.
+    var modificationTime: Int64?
+    /// Digests that were computed from the bytes as they arrived, those whose checksums are in `chunks`. They are not computed
+    /// again: that the part still has the same checksums proves that it holds the bytes that were hashed (ADR 4).
+    var knownDigests: [ContentDigest]
 
     /// An order.
     init(
@@ -32,7 +40,10 @@ struct FinalizeOrder: Hashable, Sendable {
         chunks: [FinishedChunk],
         expected: [ContentDigest] = [],
         recorded: Set<DigestAlgorithm> = [],
-        fenced: Bool
+        fenced: Bool,
+        ifExists: ExistingFileRule = .verify,
+        modificationTime: Int64? = nil,
+        knownDigests: [ContentDigest] = []
     ) {
         self.task = task
         self.version = version
@@ -43,6 +54,9 @@ struct FinalizeOrder: Hashable, Sendable {
         self.expected = expected
         self.recorded = recorded
         self.fenced = fenced
+        self.ifExists = ifExists
+        self.modificationTime = modificationTime
+        self.knownDigests = knownDigests
     }
 
     /// The part's name.
@@ -53,7 +67,8 @@ struct FinalizeOrder: Hashable, Sendable {
 
 /// What became of an order.
 enum FinalizeOutcome: Hashable, Sendable {
-    /// The file stands at its path, durable, its bytes checked (I8). To be reported as `done` with `finished`.
+    /// The file stands, durable, its bytes checked (I8): at its path, or at `finished.path` where that was taken and the rule is
+    /// `rename`. To be reported as `done` with `finished`.
     case inPlace(Report.Finished)
     /// The part doesn't hold what was fetched: these ranges are wrong, all of it where the size or the tiling is. The
     /// task starts over, as after a changed content.

@@ -10,8 +10,15 @@ final class Finalizer: Sendable {
     private let pool: BlockingPool
     private let sync: DurableSync
 
+    private let helpers: BlockingPool?
+
     /// A finalizer of one sink.
-    init(sink: SinkDirectory, pool: BlockingPool, sync: DurableSync) {
+    ///
+    /// - Parameters:
+    ///   - pool: where files are read and moved.
+    ///   - helpers: whose threads hash large files along; without it each file has one thread.
+    init(sink: SinkDirectory, pool: BlockingPool, helpers: BlockingPool? = nil, sync: DurableSync) {
+        self.helpers = helpers
         self.sink = sink
         self.pool = pool
         self.sync = sync
@@ -39,9 +46,9 @@ final class Finalizer: Sendable {
         let isWhole = orders.count >= DurableSync.filesForWholeSync && DurableSync.wholeSyncReportsErrors
         let placed: [Placed]
         do {
-            if isWhole { try await sync.makeEverythingDurable() }
-            placed = try await pool.run { [sink] () -> [Placed] in
-                Self.place(orders, in: sink, isSynchronized: isWhole, watch: watch)
+            if isWhole { try await synchronize(orders) }
+            placed = try await pool.run { [self] () -> [Placed] in
+                place(orders, isSynchronized: isWhole, watch: watch)
             }
         } catch let error as StorageError {
             return orders.map { _ in .failure(error) }
@@ -51,6 +58,16 @@ final class Finalizer: Sendable {
         return await settle(placed)
     }
 
+    /// One sync for all parts, after their times were set.
+    private func synchronize(_ orders: [FinalizeOrder]) async throws(StorageError) {
+        if orders.contains(where: { $0.modificationTime != nil }) {
+            try await pool.run { [sink] () throws(StorageError) in
+                try Placement(sink: sink, watch: FinalizeWatch(), isSynchronized: false).setTimes(orders)
+            }
+        }
+        try await sync.makeEverythingDurable()
+    }
+
     /// What is left to do for an order once its file has been moved.
     private struct Placed: Sendable {
         let result: Result<FinalizeOutcome, StorageError>
@@ -58,15 +75,10 @@ final class Finalizer: Sendable {
         let directories: [Directory]
     }
 
-    private static func place(
-        _ orders: [FinalizeOrder],
-        in sink: SinkDirectory,
-        isSynchronized: Bool,
-        watch: FinalizeWatch
-    ) -> [Placed] {
+    private func place(_ orders: [FinalizeOrder], isSynchronized: Bool, watch: FinalizeWatch) -> [Placed] {
         var placement: Placement
         do {
-            placement = try Placement(sink: sink, watch: watch, isSynchronized: isSynchronized)
+            placement = try Placement(sink: sink, watch: watch, helpers: helpers, isSynchronized: isSynchronized)
         } catch {
             return orders.map { _ in Placed(result: .failure(error), directories: []) }
         }

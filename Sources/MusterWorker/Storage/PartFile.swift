@@ -138,11 +138,22 @@ final class PartFile: Sendable {
         of range: ByteRange,
         while mayContinue: () -> Bool = { true }
     ) throws(StorageError) -> UInt32? {
-        try refuseIfSpoiled()
         var crc = CRC32C.empty
-        let reading = ContentReader(descriptor)
-        let isWhole = try reading.read(range, of: name.string, while: mayContinue) { crc = CRC32C.extend(crc, $0) }
-        return isWhole ? crc : nil
+        return try read(range, while: mayContinue) { crc = CRC32C.extend(crc, $0) } ? crc : nil
+    }
+
+    /// Hands the bytes of `range` to `consume`, in order, read back in pieces.
+    ///
+    /// - Parameter mayContinue: asked before each piece; reading stops when it says no.
+    /// - Returns: whether all of it was read.
+    /// - Throws: `partLost` when the file ends before the range does.
+    func read(
+        _ range: ByteRange,
+        while mayContinue: () -> Bool,
+        _ consume: (UnsafeRawBufferPointer) -> Void
+    ) throws(StorageError) -> Bool {
+        try refuseIfSpoiled()
+        return try ContentReader(descriptor).read(range, of: name.string, while: mayContinue, consume)
     }
 
     /// Makes this instance useless for everybody; the first reason sticks. Returns it.

@@ -41,6 +41,12 @@ final class PartRegistry: Sendable {
         }
     }
 
+    /// Makes the open part of that name useless, if there is one.
+    func spoil(_ name: PartName, _ reason: StorageError) {
+        let part = entries.withLock { $0[name]?.part }
+        part?.spoil(reason)
+    }
+
     /// Makes every open part useless: what they hold is in doubt.
     func spoil(_ reason: StorageError) {
         let parts = entries.withLock { $0.values.compactMap(\.part) }

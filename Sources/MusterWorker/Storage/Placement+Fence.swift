@@ -35,23 +35,28 @@ extension Placement {
     /// The part is gone and its file seems to stand: but its inode may be the part's, so that a fresh one takes its
     /// place.
     mutating func renew(
-        at place: SinkPlace,
+        at spot: Spot,
         _ order: FinalizeOrder,
         _ check: ContentCheck
-    ) throws(StorageError) -> FinalizeOutcome {
-        guard let file = try openDestination(at: place, order), file.status.size == order.size else {
-            throw taken(order, "its size differs")
+    ) throws(StorageError) -> Settled {
+        let file: OpenPart
+        switch try openDestination(at: spot) {
+        case .file(let opened): file = opened
+        case .gone: return .gone
+        case .foreign(let reason): return .foreign(reason)
         }
+        guard file.status.size == order.size else { return .foreign("its size differs") }
         let outcome = try withCopy(of: file.descriptor, order, check) { (placement, copy) throws(StorageError) in
             guard placement.watch.mayContinue() else { return .stopped }
-            try placement.replace(file.status.identity, by: order.copy, at: place, order)
-            placement.touch(place)
-            return placement.finished(order, copy.digests)
+            try placement.replace(file.status.identity, by: order.copy, at: spot)
+            placement.touch(spot.place)
+            try placement.dropRemains(of: order, isPartMoved: true)
+            return placement.finished(order, copy.digests, at: spot)
         }
         switch outcome {
-        case .inPlace, .stopped: return outcome
-        case .corrupt(_, let reason): throw taken(order, reason)
-        case .digestMismatch: throw taken(order, "its digest differs")
+        case .inPlace, .stopped: return .outcome(outcome)
+        case .corrupt(_, let reason): return .foreign(reason)
+        case .digestMismatch: return .foreign("its digest differs")
         }
     }
 
@@ -85,19 +90,18 @@ extension Placement {
         _ check: ContentCheck,
         _ body: (inout Placement, FreshCopy) throws(StorageError) -> FinalizeOutcome
     ) throws(StorageError) -> FinalizeOutcome {
-        let copy: Descriptor
-        let identity: FileIdentity
+        let copy: OpenPart
         do {
             let (descriptor, status) = try parts.file(order.copy.string, creation: .always)
-            (copy, identity) = (descriptor, status.identity)
+            copy = OpenPart(descriptor: descriptor, status: status)
         } catch {
             throw error.inSink("making \(order.copy.string)")
         }
-        guard try copyContent(of: source, to: copy, order) else { return .stopped }
-        switch try check.examine(copy, size: order.size, name: order.copy.string) {
+        guard try copyContent(of: source, to: copy.descriptor, order) else { return .stopped }
+        switch try check.examine(copy.descriptor, size: order.size, name: order.copy.string) {
         case .good(let digests):
-            try synchronize(copy, order.copy)
-            return try body(&self, FreshCopy(identity: identity, digests: digests))
+            try settleData(copy, order, isSynchronized: false)
+            return try body(&self, FreshCopy(identity: copy.status.identity, digests: digests))
         case .corrupt(let ranges, let reason): return .corrupt(ranges, reason: reason)
         case .digestMismatch(let expected, let found): return .digestMismatch(expected: expected, found: found)
         case .stopped: return .stopped

@@ -3,21 +3,41 @@ import MusterAPI
 import MusterCore
 
 extension Placement {
-    /// Moves a candidate to its path without overwriting, and settles what stands there already.
+    /// Moves a candidate to its path without overwriting what isn't the task's, and settles what stands there already.
     mutating func move(
         _ candidate: Candidate,
         _ order: FinalizeOrder,
         _ check: ContentCheck
     ) throws(StorageError) -> FinalizeOutcome {
+        if let outcome = try findPlaced(candidate, order, check) { return outcome }
+        var reason = ""
+        for path in paths(of: order) {
+            switch try move(candidate, to: path, order, check) {
+            case .outcome(let outcome): return outcome
+            case .gone: throw .destinationUnusable(.init("\(path) keeps changing"))
+            case .foreign(let why): reason = why
+            }
+        }
+        throw taken(order.path, order.ifExists == .rename ? "and at every numbered name too" : reason)
+    }
+
+    private mutating func move(
+        _ candidate: Candidate,
+        to path: DestinationPath,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck
+    ) throws(StorageError) -> Settled {
         // Each turn answers what changed since the last: the directory vanished, or what had the name did.
         for _ in 0..<4 {
-            guard let place = try walk.place(of: order.path, making: true) else { break }
+            guard let place = try walk.place(of: path, making: true) else { break }
+            let spot = Spot(path: path, place: place)
             try sink.check()
-            guard watch.mayContinue() else { return .stopped }
+            guard watch.mayContinue() else { return .outcome(.stopped) }
             guard let now = try status(of: candidate.name) else {
                 // A part that is gone was moved or deleted by somebody. A copy can only have been removed by a later
                 // lease.
-                return candidate.identity == candidate.part ? try adoptWithoutPart(order, check) : .stopped
+                let isPart = candidate.identity == candidate.part
+                return .outcome(isPart ? try adoptWithoutPart(order, check) : .stopped)
             }
             guard now.identity == candidate.identity, now.size == order.size else {
                 throw .partLost(.init("\(candidate.name.string) was replaced or cut while it was put in place"))
@@ -27,142 +47,108 @@ extension Placement {
             } catch {
                 switch error.number {
                 case EEXIST:
-                    if let outcome = try settle(candidate, at: place, order, check) { return outcome }
+                    let settled = try settle(candidate, at: spot, order, check)
+                    if case .gone = settled { continue }
+                    return settled
                 case ENOENT:
                     walk.forget()
+                    continue
                 default:
-                    throw error.atDestination("moving the file to \(order.path)")
+                    throw error.atDestination("moving the file to \(path)")
                 }
-                continue
             }
-            touch(place)
-            try dropRemains(of: order, isPartMoved: candidate.name == order.part)
-            return finished(order, candidate.digests)
+            let isPartMoved = candidate.name == order.part
+            return .outcome(try conclude(candidate, at: spot, order, check, isPartMoved: isPartMoved))
         }
-        throw .destinationUnusable(.init("\(order.path) keeps changing"))
+        return .gone
     }
 
-    /// Decides about what stands at the path; `nil` when it is gone again.
-    private mutating func settle(
+    /// Decides about what stands in the candidate's way.
+    mutating func settle(
         _ candidate: Candidate,
-        at place: SinkPlace,
+        at spot: Spot,
         _ order: FinalizeOrder,
         _ check: ContentCheck
-    ) throws(StorageError) -> FinalizeOutcome? {
-        guard let found = try destination(at: place, order) else { return nil }
+    ) throws(StorageError) -> Settled {
+        guard let found = try destination(at: spot) else { return .gone }
         if found.identity == candidate.identity {
             // Both names lead to it: somebody died between giving it the second and taking the first away.
-            touch(place)
-            try dropRemains(of: order, isPartMoved: false)
-            return finished(order, candidate.digests)
+            return .outcome(try conclude(candidate, at: spot, order, check))
         }
         if found.identity == candidate.part {
             // A predecessor moved the part itself, which a zombie may still have open for writing (I8).
-            try replace(found.identity, by: candidate.name, at: place, order)
-            touch(place)
-            try dropRemains(of: order, isPartMoved: false)
-            return finished(order, candidate.digests)
+            try replace(found.identity, by: candidate.name, at: spot)
+            return .outcome(try conclude(candidate, at: spot, order, check))
         }
-        switch try examineDestination(at: place, order, check) {
-        case .ours(let digests):
-            touch(place)
-            try dropRemains(of: order, isPartMoved: false)
-            return finished(order, digests)
-        case .gone: return nil
-        case .stopped: return .stopped
-        }
-    }
-
-    /// The part is missing: either the file was put in place by someone who died before saying so, or it is lost.
-    mutating func adoptWithoutPart(
-        _ order: FinalizeOrder,
-        _ check: ContentCheck
-    ) throws(StorageError) -> FinalizeOutcome {
-        let lost = StorageError.partLost(.init("there is neither \(order.part.string) nor a file at \(order.path)"))
-        guard let place = try walk.place(of: order.path, making: false),
-            let found = try destination(at: place, order)
-        else { throw lost }
-        guard found.kind == .file else { throw taken(order, "it is no regular file") }
-        if order.fenced { return try renew(at: place, order, check) }
-        switch try examineDestination(at: place, order, check) {
-        case .ours(let digests):
-            touch(place)
-            try dropRemains(of: order, isPartMoved: true)
-            return finished(order, digests)
-        case .gone: throw lost
-        case .stopped: return .stopped
-        }
-    }
-
-    // MARK: - What stands at the path
-
-    /// What examining the file at the path came to; anything foreign is an error.
-    private enum Examined {
-        case ours([ContentDigest])
-        case gone
-        case stopped
-    }
-
-    private func examineDestination(
-        at place: SinkPlace,
-        _ order: FinalizeOrder,
-        _ check: ContentCheck
-    ) throws(StorageError) -> Examined {
-        guard let file = try openDestination(at: place, order) else { return .gone }
-        let verdict: ContentCheck.Verdict
-        do {
-            verdict = try check.examine(file.descriptor, size: file.status.size, name: order.path.string)
-        } catch {
-            // It became shorter while it was read: somebody is at work on it, and it isn't us.
-            guard case .partLost = error else { throw error }
-            throw taken(order, "it is being changed")
-        }
-        switch verdict {
-        case .good(let digests):
-            // It counts as this task's file now, so it has to be durable, whoever wrote it.
-            do {
-                try file.descriptor.synchronizeData()
-            } catch {
-                throw error.inSink("syncing \(order.path)")
+        switch order.ifExists {
+        case .replace: return try overwrite(found, by: candidate, at: spot, order, check)
+        case .fail where !order.fenced:
+            // No lease was ever lost, so no predecessor can have put it there.
+            return .foreign("it was there before")
+        case .verify, .rename, .fail:
+            switch try examineDestination(at: spot, order, check) {
+            case .ours(let digests): return .outcome(try conclude(candidate, at: spot, order, check, digests))
+            case .gone: return .gone
+            case .foreign(let reason): return .foreign(reason)
+            case .stopped: return .outcome(.stopped)
             }
-            return .ours(digests)
-        case .corrupt(_, let reason): throw taken(order, reason)
-        case .digestMismatch: throw taken(order, "its digest differs")
-        case .stopped: return .stopped
         }
     }
 
-    func openDestination(at place: SinkPlace, _ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
-        guard let found = try destination(at: place, order) else { return nil }
-        guard found.kind == .file else { throw taken(order, "it is no regular file") }
+    /// Puts the candidate in the place of a regular file, in one step: whoever opens the path finds the one or the other, whole.
+    ///
+    /// Between the look and the rename somebody may put a link there: then the link goes, and what it leads to stays.
+    private mutating func overwrite(
+        _ found: FileStatus,
+        by candidate: Candidate,
+        at spot: Spot,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck
+    ) throws(StorageError) -> Settled {
+        guard found.kind == .file else { return .foreign("it is no regular file") }
+        guard watch.mayContinue() else { return .outcome(.stopped) }
         do {
-            let (descriptor, status) = try place.directory.file(place.name, creation: .never)
-            return OpenPart(descriptor: descriptor, status: status)
+            try parts.move(candidate.name.string, to: spot.place.name, in: spot.place.directory, .replacing)
         } catch {
             switch error.number {
-            case ENOENT: return nil
-            case EACCES, EPERM, ELOOP, EINVAL, ENXIO:
-                throw .destinationTaken(.init("\(order.path) can't be read", errno: error.number))
-            default: throw error.atDestination("opening \(order.path)")
+            case ENOENT: return .gone
+            case EISDIR, ENOTEMPTY, EEXIST: return .foreign("it is no regular file")
+            default: throw error.atDestination("moving the file to \(spot.path)")
             }
         }
+        let isPartMoved = candidate.name == order.part
+        return .outcome(try conclude(candidate, at: spot, order, check, isPartMoved: isPartMoved))
     }
 
-    private func destination(at place: SinkPlace, _ order: FinalizeOrder) throws(StorageError) -> FileStatus? {
-        do {
-            return try place.directory.status(of: place.name)
-        } catch {
-            throw error.atDestination("looking at \(order.path)")
+    /// The file stands: nothing else of the task is needed any more.
+    mutating func conclude(
+        _ candidate: Candidate,
+        at spot: Spot,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck,
+        _ digests: [ContentDigest]? = nil,
+        isPartMoved: Bool = false
+    ) throws(StorageError) -> FinalizeOutcome {
+        touch(spot.place)
+        try dropRemains(of: order, isPartMoved: isPartMoved)
+        // Where files are replaced, a zombie that was stopped directly before its rename can have put the part over the copy. It
+        // can't any more, since the part has no name now; so one look is enough (I8).
+        if order.ifExists == .replace, candidate.identity != candidate.part,
+            try destination(at: spot)?.identity == candidate.part
+        {
+            switch try renew(at: spot, order, check) {
+            case .outcome(let outcome): return outcome
+            case .gone: throw taken(spot.path, "it keeps changing")
+            case .foreign(let reason): throw taken(spot.path, reason)
+            }
         }
-    }
-
-    func taken(_ order: FinalizeOrder, _ reason: String) -> StorageError {
-        .destinationTaken(.init("something else stands at \(order.path): \(reason)"))
+        return finished(order, digests ?? candidate.digests, at: spot)
     }
 
     // MARK: - Names
 
-    private func status(of name: PartName) throws(StorageError) -> FileStatus? {
+    /// What stands by one of Muster's own names.
+    func status(of name: PartName) throws(StorageError) -> FileStatus? {
         do {
             return try parts.status(of: name.string)
         } catch {
@@ -183,12 +169,8 @@ extension Placement {
     }
 
     /// Puts `name` in the place of the file `expected`, and of no other.
-    func replace(
-        _ expected: FileIdentity,
-        by name: PartName,
-        at place: SinkPlace,
-        _ order: FinalizeOrder
-    ) throws(StorageError) {
+    func replace(_ expected: FileIdentity, by name: PartName, at spot: Spot) throws(StorageError) {
+        let place = spot.place
         do throws(SystemError) {
             try parts.move(name.string, to: place.name, in: place.directory, .exchanging)
             guard let out = try parts.status(of: name.string), out.identity == expected else {
@@ -199,9 +181,9 @@ extension Placement {
             _ = try parts.remove(name.string)
         } catch {
             switch error.number {
-            case EEXIST, ENOENT: throw taken(order, "it keeps changing")
-            case EINVAL, ENOSYS, EOPNOTSUPP: try replaceWithoutExchange(expected, by: name, at: place, order)
-            default: throw error.atDestination("moving the file to \(order.path)")
+            case EEXIST, ENOENT: throw taken(spot.path, "it keeps changing")
+            case EINVAL, ENOSYS, EOPNOTSUPP: try replaceWithoutExchange(expected, by: name, at: spot)
+            default: throw error.atDestination("moving the file to \(spot.path)")
             }
         }
     }
@@ -209,32 +191,26 @@ extension Placement {
     private func replaceWithoutExchange(
         _ expected: FileIdentity,
         by name: PartName,
-        at place: SinkPlace,
-        _ order: FinalizeOrder
+        at spot: Spot
     ) throws(StorageError) {
         // The best there is on such a file system: a look directly before.
-        guard try destination(at: place, order)?.identity == expected else { throw taken(order, "it keeps changing") }
+        guard try destination(at: spot)?.identity == expected else { throw taken(spot.path, "it keeps changing") }
         do {
-            try parts.move(name.string, to: place.name, in: place.directory, .replacing)
+            try parts.move(name.string, to: spot.place.name, in: spot.place.directory, .replacing)
         } catch {
-            throw error.atDestination("moving the file to \(order.path)")
+            throw error.atDestination("moving the file to \(spot.path)")
         }
     }
 
     /// Deletes what the task no longer needs, now that its file stands.
-    private mutating func dropRemains(of order: FinalizeOrder, isPartMoved: Bool) throws(StorageError) {
+    mutating func dropRemains(of order: FinalizeOrder, isPartMoved: Bool) throws(StorageError) {
         do {
-            var count = 0
-            if order.fenced {
-                count = try sink.remove(in: parts) { name in
-                    guard name.task == order.task, name.version <= order.version else { return false }
-                    guard case .copy(_, _, let epoch) = name else { return true }
-                    return epoch <= order.epoch
-                }
+            // A late worker may have made an older version's part anew.
+            if order.fenced || order.version > 1 {
+                if try removeFiles(of: order) > 0 { touchParts() }
             } else if !isPartMoved, try parts.remove(order.part.string) {
-                count = 1
+                touchParts()
             }
-            if count > 0 { touchParts() }
         } catch {
             throw error.inSink("deleting what is left of task \(order.task)")
         }

@@ -7,6 +7,8 @@ struct Placement {
     let sink: SinkDirectory
     let parts: Directory
     let watch: FinalizeWatch
+    /// Whose threads hash large files along.
+    let helpers: BlockingPool?
     /// Whether the parts' data is durable already, but for what is copied here.
     let isSynchronized: Bool
     var walk: SinkWalk
@@ -25,8 +27,19 @@ struct Placement {
         let digests: [ContentDigest]
     }
 
+    /// A path that the file may get, and where that is.
+    struct Spot {
+        let path: DestinationPath
+        let place: SinkPlace
+    }
+
     /// Begins; fails if the sink can't be reached.
-    init(sink: SinkDirectory, watch: FinalizeWatch, isSynchronized: Bool) throws(StorageError) {
+    init(
+        sink: SinkDirectory,
+        watch: FinalizeWatch,
+        helpers: BlockingPool? = nil,
+        isSynchronized: Bool
+    ) throws(StorageError) {
         try sink.check()
         do {
             parts = try sink.partsDirectory()
@@ -35,6 +48,7 @@ struct Placement {
         }
         self.sink = sink
         self.watch = watch
+        self.helpers = helpers
         self.isSynchronized = isSynchronized
         walk = SinkWalk(sink)
     }
@@ -48,7 +62,8 @@ struct Placement {
     /// Carries out one order.
     mutating func carryOut(_ order: FinalizeOrder) throws(StorageError) -> FinalizeOutcome {
         touched = []
-        guard let check = ContentCheck(order, watch: watch) else {
+        guard let check = ContentCheck(order, helpers: helpers, watch: watch) else {
+            try discard(order, identity: nil)
             return .corrupt(
                 [ByteRange(first: order.size)],
                 reason: "the chunks do not tile the \(order.size) bytes of the file"
@@ -56,7 +71,12 @@ struct Placement {
         }
         guard watch.mayContinue() else { return .stopped }
         guard let part = try openPart(order) else { return try adoptWithoutPart(order, check) }
-        return order.fenced ? try putCopy(of: part, order, check) : try putPart(part, order, check)
+        let outcome = order.fenced ? try putCopy(of: part, order, check) : try putPart(part, order, check)
+        switch outcome {
+        case .inPlace, .stopped: break
+        case .corrupt, .digestMismatch: try discard(order, identity: part.status.identity)
+        }
+        return outcome
     }
 
     /// Notes that the entries of `place` have to become durable. All the way from the sink: whoever made one of these
@@ -101,7 +121,7 @@ struct Placement {
     ) throws(StorageError) -> FinalizeOutcome {
         switch try check.examine(part.descriptor, size: part.status.size, name: order.part.string) {
         case .good(let digests):
-            if !isSynchronized { try synchronize(part.descriptor, order.part) }
+            try settleData(part, order, isSynchronized: isSynchronized)
             let identity = part.status.identity
             return try move(
                 Candidate(name: order.part, identity: identity, part: identity, digests: digests),
@@ -114,18 +134,72 @@ struct Placement {
         }
     }
 
-    func synchronize(_ file: Descriptor, _ name: PartName) throws(StorageError) {
+    /// Gives the file its modification time and makes it durable, unless it is.
+    func settleData(_ file: OpenPart, _ order: FinalizeOrder, isSynchronized: Bool) throws(StorageError) {
+        var isDurable = isSynchronized
         do {
-            try file.synchronizeData()
+            if let time = order.modificationTime, file.status.modified != time {
+                try file.descriptor.setModificationTime(time)
+                isDurable = false
+            }
         } catch {
-            throw error.inSink("syncing \(name.string)")
+            // Whoever made the file may be another user on another host. The caller asked for the time, so it is said.
+            guard [EPERM, EACCES].contains(error.number) else { throw error.inSink("dating \(order.part.string)") }
+            throw .destinationUnusable(.init("dating \(order.part.string)", errno: error.number))
+        }
+        if isDurable { return }
+        do {
+            // A time is no data: `fdatasync` may leave it out.
+            if order.modificationTime == nil {
+                try file.descriptor.synchronizeData()
+            } else {
+                try file.descriptor.synchronize()
+            }
+        } catch {
+            throw error.inSink("syncing \(order.part.string)")
+        }
+    }
+
+    /// Sets the modification times of parts before everything is synced at once, so that none needs a sync of its own. What
+    /// can't be done now is done, or said, when the order's turn comes.
+    func setTimes(_ orders: [FinalizeOrder]) {
+        for order in orders where !order.fenced {
+            guard let time = order.modificationTime, let part = try? openPart(order) else { continue }
+            try? part.descriptor.setModificationTime(time)
+        }
+    }
+
+    /// Deletes the part, its copies and what older versions left, once their content was found to be wrong: nothing of it is of
+    /// use to anyone (`http.md` row 29).
+    ///
+    /// - Parameter identity: the file that was looked at; another one by that name by now is left alone.
+    private mutating func discard(_ order: FinalizeOrder, identity: FileIdentity?) throws(StorageError) {
+        // A lease that is over may not delete what its successor is writing.
+        guard watch.mayContinue() else { return }
+        do {
+            if let identity, let now = try parts.status(of: order.part.string), now.identity != identity { return }
+            sink.registry.spoil(order.part, .partLost(.init("\(order.part.string) held wrong content")))
+            if try removeFiles(of: order) > 0 { touchParts() }
+        } catch {
+            throw error.inSink("deleting what is left of task \(order.task)")
+        }
+    }
+
+    /// Removes the task's part and all that older versions and leases left; returns how many files there were.
+    func removeFiles(of order: FinalizeOrder) throws(SystemError) -> Int {
+        try sink.remove(in: parts) { name in
+            guard name.task == order.task, name.version <= order.version else { return false }
+            guard case .copy(_, _, let epoch) = name else { return true }
+            return epoch <= order.epoch
         }
     }
 
     /// The outcome for a file that stands in place.
-    func finished(_ order: FinalizeOrder, _ digests: [ContentDigest]) -> FinalizeOutcome {
+    func finished(_ order: FinalizeOrder, _ digests: [ContentDigest], at spot: Spot) -> FinalizeOutcome {
         var byName: [String: String] = [:]
         for digest in digests { byName[digest.algorithm.rawValue] = digest.hexadecimal }
-        return .inPlace(Report.Finished(size: order.size, digests: byName))
+        var finished = Report.Finished(size: order.size, digests: byName)
+        if spot.path != order.path { finished.path = spot.path.string }
+        return .inPlace(finished)
     }
 }

@@ -5,7 +5,8 @@ extension SinkDirectory {
     /// The part file of a task's content version: the one that is open already, or else opened, and made if missing.
     ///
     /// One instance is shared by everybody who works on the part in this process; it is closed when the last of them
-    /// drops it. Opening removes the parts and copies of older content versions of the task.
+    /// drops it. Opening removes the parts and copies of older content versions of the task (`http.md` row 29), also those that
+    /// are still open: what has no name can't be put in place of the newer content by whoever comes late.
     func part(task: TaskID, version: Int32) throws(StorageError) -> PartFile {
         let key = PartName.part(task, version: version)
         if let part = registry.open(key) { return part }
@@ -35,16 +36,17 @@ extension SinkDirectory {
     /// Deletes every part and copy of `task` (I13); returns how many files there were.
     @discardableResult
     func purge(task: TaskID) throws(StorageError) -> Int {
-        try purge(tasks: [task])
+        try purge(upTo: [task: .max])
     }
 
-    /// Deletes every part and copy of `tasks`, with one pass over the directory; returns how many files there were.
+    /// Deletes the parts and copies of tasks up to a content version each, with one pass over the directory; returns how many
+    /// files there were.
     @discardableResult
-    func purge(tasks: Set<TaskID>) throws(StorageError) -> Int {
+    func purge(upTo versions: [TaskID: Int32]) throws(StorageError) -> Int {
         try check()
         do {
             let directory = try partsDirectory()
-            let removed = try remove(in: directory) { tasks.contains($0.task) }
+            let removed = try remove(in: directory) { part in versions[part.task].map { part.version <= $0 } ?? false }
             if removed > 0 { try directory.descriptor.synchronize() }
             return removed
         } catch {

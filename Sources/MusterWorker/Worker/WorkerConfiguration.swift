@@ -32,8 +32,13 @@ public struct WorkerConfiguration: Sendable {
     public var labels: [String: String]
     /// A PEM file of certificate authorities to trust for origins instead of the system's.
     public var caFile: String?
-    /// Asked for each numeric address before a request goes out to it, redirects too; `false` refuses the source
-    /// (`http.md` row 39). `nil` allows every address. Called on the threads of the loops.
+    /// Environment variables that options may refer to when the coordinator takes orders from other machines; exact names.
+    public var secretVariables: [String]
+    /// The one directory whose files options may refer to then, secrets as well as certificates and their like; an absolute
+    /// path. No link leads out of it.
+    public var secretDirectory: String?
+    /// Asked besides the coordinator's own guard for each numeric address before a request goes out to it, redirects too;
+    /// `false` refuses the source (`http.md` row 39). `nil` leaves it to the guard. Called on the threads of the loops.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
 
     /// A configuration with 16 slots and as many loops as there are cores, at most 4.
@@ -45,7 +50,9 @@ public struct WorkerConfiguration: Sendable {
         slots: Int = 16,
         loops: Int = 0,
         version: String,
-        labels: [String: String] = [:]
+        labels: [String: String] = [:],
+        secretVariables: [String] = [],
+        secretDirectory: String? = nil
     ) {
         self.servers = servers
         self.token = token
@@ -55,6 +62,8 @@ public struct WorkerConfiguration: Sendable {
         self.loops = loops
         self.version = version
         self.labels = labels
+        self.secretVariables = secretVariables
+        self.secretDirectory = secretDirectory
     }
 }
 

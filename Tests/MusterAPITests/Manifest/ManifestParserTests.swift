@@ -47,7 +47,7 @@ struct ManifestParserTests {
     @Test(
         arguments: [
             ("nowhere", 1, "/urls/0"), ("\(a)\n\n\(a) \(a)\n", 3, "/urls/0"), ("\(a)\n\(a)\0\n", 2, "/urls/0"),
-            ("\(a)\r\r\n", 1, "/urls/0"), ("\u{FEFF}\(a)", 1, "/urls/0"), ("ftp://h/a", 1, "/urls/0"),
+            ("\(a)\r\r\n", 1, "/urls/0"), ("\u{FEFF}\(a)", 1, "/urls/0"), ("gopher://h/a", 1, "/urls/0"),
             ("\(a)\n{\"urls\":[]}", 2, "/urls"), ("{\"url\":\"x\"}", 1, "/url"), ("{", 1, ""), ("\(b)\(b)", 1, ""),
             ("{\"urls\":[\"\(a)\"],\n\"key\":\"k\"}", 1, ""), ("{\"urls\":[\"\(a)\"],\"path\":\"../x\"}", 1, "/path"),
             ("{\"urls\":[\"\(a)\"],\"metadata\":\"\\u0000\"}", 1, "/metadata"),

@@ -234,10 +234,13 @@ struct DocumentTests {
             + #""version":"1"}"#
         #expect(try jsonText(worker) == json)
         #expect(try document(WorkerDocument.self, json) == worker)
-        let origin = OriginDocument(key: "https://h:443", maxConnections: 8, leases: 1, pausedUntil: later)
+        let origin = OriginDocument(
+            key: "https://h:443", maxConnections: 8, allowedConnections: 4, leases: 1, pausedUntil: later,
+            limitedAt: nil, bytesPerSecond: 7)
         #expect(
             try jsonText(origin)
-                == #"{"key":"https://h:443","leases":1,"maxConnections":8,"pausedUntil":"2026-03-01T12:00:01.250Z"}"#
+                == #"{"allowedConnections":4,"bytesPerSecond":7,"key":"https://h:443","leases":1,"limitedAt":null,"#
+                + #""maxConnections":8,"pausedUntil":"2026-03-01T12:00:01.250Z"}"#
         )
         #expect(try document(OriginDocument.self, jsonText(origin)) == origin)
     }

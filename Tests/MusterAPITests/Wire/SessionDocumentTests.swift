@@ -118,6 +118,7 @@ struct SessionDocumentTests {
     }
 
     @Test func namesOfReportsStay() {
-        #expect(Report.Kind.allCases.map(\.rawValue) == ["progress", "done", "failed", "released", "restart"])
+        #expect(
+            Report.Kind.allCases.map(\.rawValue) == ["progress", "done", "failed", "released", "restart", "resolved"])
     }
 }

@@ -3,19 +3,6 @@ import MusterAPI
 import MusterCore
 import Testing
 
-/// Reads JSON and returns what is refused about it.
-private func refusal<Value: Decodable>(_ type: Value.Type, _ json: String) -> InputRefusal? {
-    do {
-        _ = try document(type, json)
-        return nil
-    } catch let error as DecodingError {
-        return InputRefusal(error)
-    } catch {
-        Issue.record(error)
-        return nil
-    }
-}
-
 struct StrictDecodingTests {
     @Test(
         arguments: [

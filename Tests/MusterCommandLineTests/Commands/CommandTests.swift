@@ -96,6 +96,7 @@ struct CommandTests {
         let result = GetSession.Result(
             group: Samples.group(state: .succeeded),
             failures: [],
+            explanations: [],
             isVerified: true,
             changed: [],
             directory: "/d"
@@ -112,6 +113,7 @@ struct CommandTests {
         let result = GetSession.Result(
             group: Samples.group(state: .succeeded),
             failures: [],
+            explanations: [],
             isVerified: false,
             changed: ["a"],
             directory: "/d"

@@ -31,6 +31,16 @@ struct HelpOfWorkersTests {
                                           (MUSTER_SINK, separated by commas)
                   --slots <n>             Transfers at once, 1 to 1024. (MUSTER_SLOTS; default:
                                           16)
+                  --secret-variable <name>
+                                          An environment variable that groups may name in
+                                          secrets; may be repeated. Only needed where the
+                                          coordinator listens beyond its machine.
+                                          (MUSTER_SECRET_VARIABLE, separated by commas)
+                  --secret-directory <dir>
+                                          The directory below which groups may name files of
+                                          secrets, keys and certificates. Only needed where the
+                                          coordinator listens beyond its machine.
+                                          (MUSTER_SECRET_DIRECTORY)
                   --server <url>          Base URL of the coordinator, or several, separated by
                                           commas. (MUSTER_SERVER; default:
                                           http://127.0.0.1:7300)

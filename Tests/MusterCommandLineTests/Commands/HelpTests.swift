@@ -18,7 +18,8 @@ struct HelpTests {
     @Test func theCommandsAreThoseOfTheContract() {
         #expect(
             MusterCommand.names == [
-                "get", "up", "serve", "work", "migrate", "add", "seal", "status", "tasks", "wait", "pause", "resume",
+                "get", "up", "serve", "work", "migrate", "add", "seal", "status", "tasks", "explain", "wait", "pause",
+                "resume",
                 "cancel",
                 "retry", "remove", "events", "workers", "origins", "drain",
             ]
@@ -71,6 +72,8 @@ struct HelpTests {
                                           group can complete.
                   status                  Shows all groups, or one of them in detail.
                   tasks                   Lists the tasks of a group.
+                  explain                 Tells why a task is not done: what it waits for,
+                                          since when, and what happens next.
                   wait                    Waits until a group is done, and ends with the exit
                                           code that says how.
                   pause                   Stops fetching a group, or some of its tasks, and
@@ -88,8 +91,8 @@ struct HelpTests {
                   workers                 Lists the workers that are alive.
                   drain                   Tells a worker to finish or give back what it has,
                                           and to leave.
-                  origins                 Lists the origins that files come from, and what the
-                                          fleet may do to them.
+                  origins                 Lists the origins that files come from, and sets what
+                                          the fleet may do to them.
 
                   See 'muster help <subcommand>' for detailed help.
                 """
@@ -111,6 +114,7 @@ struct HelpTests {
                   muster get https://example.org/a.iso
                   muster get -d mirror -i urls.txt
                   muster get --digest sha256:9f86d081… https://example.org/a.iso
+                  muster get --user me:env:PASSWORD https://example.org/private.tar
                   generate-list | muster get -d mirror -i - --json
 
                 USAGE: muster get [-d <dir>] [-i <manifest>] [--digest <sha256:hex>] [--workers <n>] [<url> ...]
@@ -130,13 +134,54 @@ struct HelpTests {
                                           default: 1)
                   --slots <n>             Transfers at once of each worker, 1 to 1024.
                                           (MUSTER_SLOTS; default: 16)
+                  --header <name: value>  A header field of every request; may be repeated. The
+                                          value may be env:NAME or file:PATH. (MUSTER_HEADER,
+                                          one a line)
+                  --proxy <url>           A proxy's URL, direct, or environment; env:NAME or
+                                          file:PATH if it is secret. (MUSTER_PROXY)
+                  --cookie <name=value>   A cookie; may be repeated. The value may be env:NAME
+                                          or file:PATH. (MUSTER_COOKIE, one a line)
+                  --cookie-file <file>    A file of cookies in Netscape's form.
+                                          (MUSTER_COOKIE_FILE)
+                  --user <name[:secret]>  User and password, which may be env:NAME or
+                                          file:PATH. (MUSTER_USER)
+                  --netrc <file>          A netrc file with users and passwords. (MUSTER_NETRC)
+                  --ca-file <file>        Authorities to trust instead of the usual ones, as
+                                          PEM. (MUSTER_CA_FILE)
+                  --certificate <file>    A client certificate as PEM; needs --key.
+                                          (MUSTER_CERTIFICATE)
+                  --key <file>            The private key of --certificate. (MUSTER_KEY)
+                  --known-hosts <file>    Known hosts for sftp. (MUSTER_KNOWN_HOSTS)
+                  --private-key <file>    A private key for sftp. (MUSTER_PRIVATE_KEY)
+                  --http-version <version>
+                                          What is offered: 1.1, 2, 2-prior-knowledge.
+                                          (MUSTER_HTTP_VERSION)
+                  --if-exists <rule>      If a file is there already: verify, fail, replace,
+                                          rename. (MUSTER_IF_EXISTS; default: verify)
+                  --keep-time             Give files the time at which the origin says they
+                                          changed. (MUSTER_KEEP_TIME)
+                  --suggested-names       Name files as their origins suggest.
+                                          (MUSTER_SUGGESTED_NAMES)
+                  --validators <rule>     Which differences mean that the content changed:
+                                          strict, or sizeAndDigest, which needs a digest of
+                                          every file. (MUSTER_VALIDATORS; default: strict)
+                  --resolver <url>        Is asked for a fresh URL when one has expired.
+                                          (MUSTER_RESOLVER)
                   --session-ttl <duration>
                                           How long a worker may be silent before its work goes
                                           to others. (MUSTER_SESSION_TTL; default: 30s)
                   --max-connections-per-origin <n>
                                           The most connections of the whole fleet to one
                                           origin. (MUSTER_MAX_CONNECTIONS_PER_ORIGIN; default:
-                                          64)
+                                          8; get: its slots)
+                  --allow-address <cidr>  A network that may be fetched from although it is
+                                          private, such as 10.0.0.0/8; may be repeated.
+                                          (MUSTER_ALLOW_ADDRESS, separated by commas)
+                  --retry-base <duration> The first wait after a failure; it doubles with each
+                                          further one. (MUSTER_RETRY_BASE; default: 1s)
+                  --retry-maximum <duration>
+                                          The longest wait after a failure.
+                                          (MUSTER_RETRY_MAXIMUM; default: 5m)
                   --database-connections <n>
                                           Connections to the database.
                                           (MUSTER_DATABASE_CONNECTIONS; default: 8)
@@ -192,7 +237,15 @@ struct HelpTests {
                   --max-connections-per-origin <n>
                                           The most connections of the whole fleet to one
                                           origin. (MUSTER_MAX_CONNECTIONS_PER_ORIGIN; default:
-                                          64)
+                                          8; get: its slots)
+                  --allow-address <cidr>  A network that may be fetched from although it is
+                                          private, such as 10.0.0.0/8; may be repeated.
+                                          (MUSTER_ALLOW_ADDRESS, separated by commas)
+                  --retry-base <duration> The first wait after a failure; it doubles with each
+                                          further one. (MUSTER_RETRY_BASE; default: 1s)
+                  --retry-maximum <duration>
+                                          The longest wait after a failure.
+                                          (MUSTER_RETRY_MAXIMUM; default: 5m)
                   --database-connections <n>
                                           Connections to the database.
                                           (MUSTER_DATABASE_CONNECTIONS; default: 8)
@@ -200,57 +253,6 @@ struct HelpTests {
                                           default: 8MiB)
                   --maximum-chunk <size>  The largest chunk of a file. (MUSTER_MAXIMUM_CHUNK;
                                           default: 256MiB)
-                  --json                  Print the result as JSON on standard output, and
-                                          nothing else there. (MUSTER_JSON)
-                  --config <file>         A JSON file with values for options. (MUSTER_CONFIG)
-                  --log-level <level>     What is logged on standard error: trace, debug, info,
-                                          notice, warning, error, critical. (MUSTER_LOG_LEVEL)
-                  --version               Show the version.
-                  -h, --help              Show help information.
-                """
-        )
-    }
-
-    @Test func theHelpOfAdd() {
-        #expect(
-            MusterProgram.help("add", columns: 80) == """
-                OVERVIEW: Adds tasks to a group, which is created if it is missing.
-
-                The group is sealed afterwards, so that it completes once every task is done;
-                with --open more can be added later. Tasks whose key is there already change
-                nothing. A list with a mistake is refused as a whole.
-
-                A manifest has a URL per line, or a task as JSON per line:
-                  https://example.org/a.tar
-                  {"urls": ["https://example.org/b.tar"], "path": "b/b.tar", "size": 123}
-
-                Examples:
-                  muster add nightly https://example.org/a.tar https://example.org/b.tar
-                  muster add nightly -i manifest.ndjson --wait
-                  generate-list | muster add nightly -i - --open
-
-                USAGE: muster add <group> [-i <manifest>] [--sink <name>] [--open] [--priority <n>] [--wait] [<url> ...]
-
-                ARGUMENTS:
-                  <group>                 The group's name.
-                  <url>                   URLs to fetch.
-
-                OPTIONS:
-                  -i, --manifest <manifest>
-                                          The list of tasks; - is standard input.
-                                          (MUSTER_MANIFEST)
-                  --sink <name>           The sink of a new group. (MUSTER_SINK, if that is a
-                                          single name; default: default)
-                  --open                  Leave the group open for more tasks. (MUSTER_OPEN)
-                  --priority <n>          The priority of a new group, -1000 to 1000; higher is
-                                          served first. (MUSTER_PRIORITY; default: 0)
-                  --wait                  Wait until the group is done, and show how it goes.
-                                          (MUSTER_WAIT)
-                  --server <url>          Base URL of the coordinator, or several, separated by
-                                          commas. (MUSTER_SERVER; default:
-                                          http://127.0.0.1:7300)
-                  --token <token>         The token, if the coordinator asks for one. Better
-                                          set MUSTER_TOKEN: arguments can be seen by everybody.
                   --json                  Print the result as JSON on standard output, and
                                           nothing else there. (MUSTER_JSON)
                   --config <file>         A JSON file with values for options. (MUSTER_CONFIG)

@@ -37,7 +37,7 @@ struct TaskListTests {
 
     @Test func aBadLineIsRefusedAsTheCoordinatorWouldRefuseIt() throws {
         do {
-            _ = try list("https://e.org/a\nftp://e.org/b\n").survey()
+            _ = try list("https://e.org/a\ngopher://e.org/b\n").survey()
             Issue.record("accepted")
         } catch let failure as CommandFailure {
             guard case .refused(let problem) = failure else {

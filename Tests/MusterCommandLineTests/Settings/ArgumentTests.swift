@@ -57,6 +57,8 @@ struct ArgumentTests {
             ArgumentOrder.normalized(["--server", "http://a", "--token=t", "wait", "g"])
                 == ["wait", "--server", "http://a", "--token=t", "g"]
         )
+        #expect(ArgumentOrder.normalized(["--json", "origins", "set", "o"]) == ["origins", "set", "--json", "o"])
+        #expect(ArgumentOrder.normalized(["--json", "origins"]) == ["origins", "--json"])
         #expect(ArgumentOrder.normalized(["status", "--json"]) == ["status", "--json"])
         #expect(ArgumentOrder.normalized(["--version"]) == ["--version"])
         #expect(ArgumentOrder.normalized(["--json", "--help"]) == ["--json", "--help"])

@@ -57,6 +57,51 @@ struct FailureKindTests {
     }
 }
 
+/// What a failure says beyond its kind (rows 21 and 24 of the origins' table).
+struct FailureSignalTests {
+    @Test(
+        arguments: [
+            (.httpStatus(429), 429, .certain), (.httpStatus(503), 503, .certain), (.httpStatus(503), nil, .certain),
+            (.httpStatus(403), 403, .possible), (.notFound, 404, .possible), (.network, nil, .possible),
+            // The body of a good answer was cut.
+            (.network, 206, .possible),
+            (.notFound, 410, .none), (.notFound, 451, .none), (.notFound, nil, .none), (.authentication, 401, .none),
+            (.httpStatus(500), 500, .none), (.httpStatus(418), 418, .none), (.timeout, nil, .none),
+            (.tooSlow, 206, .none), (.tls, nil, .none), (.changed, 206, .none), (.badRange, 200, .none),
+        ] as [(FailureKind, Int?, FailureKind.LimitSignal)]
+    )
+    func limitsAreSignalledByRow24(kind: FailureKind, status: Int?, signal: FailureKind.LimitSignal) {
+        #expect(kind.limitSignal(status: status) == signal)
+    }
+
+    @Test(
+        arguments: [
+            (.authentication, 401, true), (.httpStatus(403), 403, true), (.httpStatus(403), nil, true),
+            (.notFound, 410, true),
+            // A proxy's wish, a secret that could not be read, and what has never been there.
+            (.authentication, 407, false), (.authentication, nil, false), (.notFound, 404, false),
+            (.notFound, 451, false), (.notFound, nil, false), (.httpStatus(400), 400, false), (.network, nil, false),
+            (.changed, 200, false), (.refusedAddress, nil, false),
+        ] as [(FailureKind, Int?, Bool)]
+    )
+    func expiryIsToldByRow21(kind: FailureKind, status: Int?, isExpiry: Bool) {
+        #expect(kind.isExpiry(status: status) == isExpiry)
+    }
+
+    /// These names go to the database.
+    @Test func namesOfSignalsStay() {
+        #expect(FailureKind.LimitSignal.allCases.map(\.rawValue) == ["none", "possible", "certain"])
+    }
+
+    @Test func everyKindOfTheTableHasOneAnswerEach() {
+        for (kind, name, rule) in FailureKindTests.table {
+            // What may come from limits or from an old URL is never a reason to give up the task.
+            guard kind.limitSignal(status: nil) != .none || kind.isExpiry(status: nil) else { continue }
+            #expect(rule == .retry || rule == .nextSource, "\(name)")
+        }
+    }
+}
+
 struct StateTests {
     @Test func terminalStatesAreThoseThatNothingFollows() {
         #expect(Set(TaskState.allCases.filter(\.isTerminal)) == [.succeeded, .failed, .cancelled])
@@ -71,6 +116,6 @@ struct StateTests {
             ]
         )
         #expect(GroupState.allCases.map(\.rawValue) == ["open", "sealed", "succeeded", "failed", "cancelled"])
-        #expect(LeaseKind.allCases.map(\.rawValue) == ["fetch", "finalize", "purge"])
+        #expect(LeaseKind.allCases.map(\.rawValue) == ["fetch", "finalize", "purge", "resolve"])
     }
 }

@@ -23,6 +23,11 @@ struct SourceURLTests {
             ("https://example.org/a%20b?X=%2F", "https://example.org:443", "/a%20b"),
             ("https://example.org:65535/", "https://example.org:65535", "/"),
             ("https://example.org:/a", "https://example.org:443", "/a"),
+            // Row 37.
+            ("ftp://example.org/pub/a", "ftp://example.org:21", "/pub/a"),
+            ("ftps://example.org/a", "ftps://example.org:990", "/a"),
+            ("SFTP://Example.org/~/a", "sftp://example.org:22", "/~/a"),
+            ("sftp://[::1]:2222/a", "sftp://[::1]:2222", "/a"),
         ])
     func originIsSchemeHostAndPort(text: String, origin: String, path: String) throws {
         let url = try SourceURL(validating: text)
@@ -44,7 +49,8 @@ struct SourceURLTests {
     }
 
     @Test(arguments: [
-        ("ftp://h/a", "ftp"), ("file:///etc/passwd", "file"), ("S3://b/k", "s3"), ("javascript:x", "javascript"),
+        ("gopher://h/a", "gopher"), ("file:///etc/passwd", "file"), ("S3://b/k", "s3"), ("javascript:x", "javascript"),
+        ("scp://h/a", "scp"), ("ftpes://h/a", "ftpes"), ("smb://h/a", "smb"), ("httpx://h/a", "httpx"),
     ])
     func otherSchemesAreRefused(text: String, scheme: String) {
         #expect(Self.refusal(text) == .unsupportedScheme(scheme))
@@ -52,6 +58,7 @@ struct SourceURLTests {
 
     @Test(arguments: [
         "https://u:p@example.org/", "https://u@example.org/", "https://:p@example.org/", "https://@example.org/",
+        "ftp://anonymous:x@example.org/a", "sftp://u@example.org/a",
     ])
     func credentialsAreRefused(text: String) {
         #expect(Self.refusal(text) == .credentials)
@@ -65,7 +72,10 @@ struct SourceURLTests {
     }
 
     @Test func everyRefusalSaysWhyWithoutTheURL() {
-        let all: [SourceURL.Refusal] = [.tooLong, .malformed, .unsupportedScheme("ftp"), .credentials]
+        let all: [SourceURL.Refusal] = [.tooLong, .malformed, .unsupportedScheme("gopher"), .credentials]
         #expect(Set(all.map(\.description)).count == all.count)
+        #expect(SourceURL.Refusal.credentials.description.contains("\"credentials\""))
+        let schemes = SourceURL.Refusal.unsupportedScheme("gopher").description
+        #expect(["gopher", "http", "https", "ftp", "ftps", "sftp"].allSatisfy(schemes.contains))
     }
 }

@@ -13,10 +13,13 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     var digests: [String: String] = [:]
     var headers: [String: String] = [:]
     var priority: Int32 = 0
+    var contentType: String?
+    var deadline: String?
     let pointer: String
 
     var testDescription: String {
         "\(pointer) \(key ?? "") \(path ?? "") \(digests.keys.sorted()) \(headers.keys.sorted().first ?? "")"
+            + " \(contentType ?? "") \(deadline ?? "")"
     }
 
     func submit() throws(InputRefusal) -> TaskSpecification {
@@ -27,7 +30,9 @@ struct Mistake: Sendable, CustomTestStringConvertible {
             size: size,
             digests: digests,
             headers: headers,
-            priority: priority
+            priority: priority,
+            contentType: contentType,
+            deadline: deadline
         )
     }
 
@@ -35,7 +40,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         Mistake(urls: [], pointer: "/urls"),
         Mistake(urls: Array(repeating: url, count: 21), pointer: "/urls"),
         Mistake(urls: ["nowhere"], pointer: "/urls/0"),
-        Mistake(urls: [url, url, "ftp://example.org/"], pointer: "/urls/2"),
+        Mistake(urls: [url, url, "gopher://example.org/"], pointer: "/urls/2"),
         Mistake(path: "", pointer: "/path"),
         Mistake(path: "../a", pointer: "/path"),
         Mistake(path: ".muster/a", pointer: "/path"),
@@ -73,6 +78,19 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         ),
         Mistake(priority: 1_001, pointer: "/priority"),
         Mistake(priority: .min, pointer: "/priority"),
+        Mistake(contentType: "", pointer: "/contentType"),
+        Mistake(contentType: "zip", pointer: "/contentType"),
+        Mistake(contentType: "application/", pointer: "/contentType"),
+        Mistake(contentType: "/zip", pointer: "/contentType"),
+        Mistake(contentType: "a/b/c", pointer: "/contentType"),
+        Mistake(contentType: "text/html; charset=utf-8", pointer: "/contentType"),
+        Mistake(contentType: "*/*\r\n", pointer: "/contentType"),
+        Mistake(deadline: "", pointer: "/deadline"),
+        Mistake(deadline: "0s", pointer: "/deadline"),
+        Mistake(deadline: "-1h", pointer: "/deadline"),
+        Mistake(deadline: "2", pointer: "/deadline"),
+        Mistake(deadline: "366d", pointer: "/deadline"),
+        Mistake(deadline: "2026-03-01T00:00:00Z", pointer: "/deadline"),
     ]
 }
 
@@ -131,6 +149,15 @@ struct TaskSpecificationTests {
         #expect(try TaskSpecification(urls: [url], size: Limits.fileSize.bytes).size == Limits.fileSize.bytes)
     }
 
+    @Test func contentTypeAndDeadlineAreKept() throws {
+        let task = try TaskSpecification(urls: [url], contentType: "Application/X-Tar", deadline: "365d")
+        #expect(task.contentType == "application/x-tar")
+        #expect(task.deadline == Limits.deadline)
+        #expect(try TaskSpecification(urls: [url], deadline: "1ms").deadline == .milliseconds(1))
+        #expect(try TaskSpecification(urls: [url]).deadline == nil)
+        #expect(try TaskSpecification(urls: [url]).contentType == nil)
+    }
+
     @Test func refusalSaysWhereInALargerDocument() {
         let refusal = InputRefusal(pointer: "/urls/0", reason: "not a URL with a host")
         #expect(refusal.within("/tasks/3").pointer == "/tasks/3/urls/0")
@@ -146,6 +173,10 @@ struct TaskSpecificationTests {
 }
 
 struct ContentDigestTests {
+    @Test func onlyAChecksumIsTooShortToTellContentsApart() {
+        #expect(DigestAlgorithm.allCases.filter { !$0.tellsContentsApart } == [.crc32c])
+    }
+
     @Test(arguments: DigestAlgorithm.allCases)
     func digestHasAsManyDigitsAsItsAlgorithm(algorithm: DigestAlgorithm) throws {
         let count = algorithm.hexadecimalDigits

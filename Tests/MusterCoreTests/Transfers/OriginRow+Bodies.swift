@@ -111,18 +111,6 @@ extension OriginRow {
             .accept(offset: 100, count: 100, splittable: true)
         ),
 
-        OriginRow(16, "answers 416 at offset 0", 416, ["Content-Range: bytes */0"], to: .first, .askForEverything),
-        OriginRow(16, "answers 416 at offset 0 without a size", 416, [], to: .first, .askForEverything),
-        OriginRow(16, "answers 416 elsewhere", 416, ["Content-Range: bytes */50"], to: .middle, .refuse(.changed)),
-        OriginRow(
-            16,
-            "answers 416 at offset 0 of a planned task",
-            416,
-            ["Content-Range: bytes */0"],
-            to: .again,
-            .refuse(.changed)
-        ),
-        OriginRow(16, "answers 416 to a plain GET", 416, [], to: .stream, .refuse(.httpStatus(416))),
         OriginRow(
             17,
             "serves an empty file",

@@ -6,6 +6,7 @@ enum Outcome: Hashable, Sendable {
     case accept(offset: Int64, count: Int64?, splittable: Bool)
     case askForEverything
     case askUnconditionally
+    case complete
     case restartAsStream
     case refuse(FailureKind)
 
@@ -14,6 +15,7 @@ enum Outcome: Hashable, Sendable {
         case .accept(let body): self = .accept(offset: body.offset, count: body.count, splittable: body.isSplittable)
         case .askForEverything: self = .askForEverything
         case .askUnconditionally: self = .askUnconditionally
+        case .complete: self = .complete
         case .restartAsStream: self = .restartAsStream
         case .refuse(let kind, _, _): self = .refuse(kind)
         }

@@ -88,13 +88,58 @@ struct ResponseFactsTests {
         #expect(Self.facts().contentCoding == nil)
     }
 
+    /// Row 25. The date of the answer is the only clock there is.
     @Test(
         arguments: [
-            ("120", 120), ("0", 0), ("-5", nil), ("1.5", nil), ("Fri, 31 Dec 1999 23:59:59 GMT", nil), ("", nil),
-        ] as [(String, Int64?)]
+            ("120", nil, 120), ("0", nil, 0), ("3600", nil, 3_600), ("3601", nil, 3_600),
+            ("99999999999999999999999999", nil, 3_600),
+            ("-5", nil, nil), ("+5", nil, nil), ("1.5", nil, nil), ("", nil, nil), ("soon", nil, nil),
+            ("5 s", nil, nil),
+            ("Fri, 31 Dec 1999 23:59:59 GMT", nil, nil),
+            ("Fri, 31 Dec 1999 23:59:59 GMT", "Fri, 31 Dec 1999 23:59:00 GMT", 59),
+            ("Friday, 31-Dec-99 23:59:59 GMT", "Fri Dec 31 23:59:00 1999", 59),
+            ("Fri, 31 Dec 1999 23:59:59 GMT", "Sat, 01 Jan 2000 00:00:00 GMT", 0),
+            ("Fri, 31 Dec 2999 23:59:59 GMT", "Fri, 31 Dec 1999 23:59:00 GMT", 3_600),
+            ("Fri, 31 Dec 1999 23:59:59 GMT", "yesterday", nil),
+            ("Fri, 31 Dec 1999", "Fri, 31 Dec 1999 23:59:00 GMT", nil),
+        ] as [(String, String?, Int64?)]
     )
-    func retryAfterIsReadInSeconds(field: String, seconds: Int64?) {
-        #expect(Self.facts(("Retry-After", field)).retryAfterSeconds == seconds)
+    func retryAfterIsReadInSecondsOrAgainstTheAnswersOwnDate(field: String, date: String?, seconds: Int64?) {
+        var headers = [(name: "Retry-After", value: field)]
+        if let date { headers.append((name: "Date", value: date)) }
+        #expect(ResponseFacts(status: 429, headers: headers).retryAfterSeconds == seconds)
+    }
+
+    /// Row 9.
+    @Test(
+        arguments: [
+            ("Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 12:01:00 GMT", true),
+            ("Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 12:00:59 GMT", false),
+            ("Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 11:00:00 GMT", false),
+            ("Sun, 01 Mar 2026 12:00:00 GMT", "Sunday, 01-Mar-26 13:00:00 GMT", true),
+            ("Sun, 01 Mar 2026 12:00:00 GMT", nil, nil), (nil, "Sun, 01 Mar 2026 12:00:00 GMT", nil),
+            ("before", "Sun, 01 Mar 2026 12:00:00 GMT", nil), ("Sun, 01 Mar 2026 12:00:00 GMT", "now", nil),
+        ] as [(String?, String?, Bool?)]
+    )
+    func dateIsStrongIfItIsAMinuteOlderThanTheAnswer(modified: String?, date: String?, isStrong: Bool?) {
+        let headers = [("Last-Modified", modified), ("Date", date)].compactMap { name, value in
+            value.map { (name: name, value: $0) }
+        }
+        let representation = ResponseFacts(status: 206, headers: headers).representation(size: 5)
+        #expect(representation.isDateStrong == isStrong)
+        #expect(representation.lastModified == modified)
+    }
+
+    @Test(
+        arguments: [
+            ([], nil), (["application/zip"], "application/zip"), (["Text/HTML; charset=utf-8"], "text/html"),
+            (["text/html ;x"], "text/html"), ([""], ""), ([";"], ""), (["a/b", "A/B;q"], "a/b"),
+            (["text/html", "application/zip"], "application/zip, text/html"),
+        ] as [([String], String?)]
+    )
+    func mediaTypeIsReadWithoutParameters(fields: [String], type: String?) {
+        let headers = fields.map { (name: "Content-Type", value: $0) }
+        #expect(ResponseFacts(status: 200, headers: headers).mediaType == type)
     }
 
     @Test func factsAreEqualWhenStatusAndFieldsAre() {
@@ -127,7 +172,29 @@ struct RepresentationTests {
                 Representation(lastModified: "x"), Representation(lastModified: "y"),
                 .different("Last-Modified x became y")
             ),
-            // The tag decides where both have one.
+            // Under a weak tag the bytes may differ, so that the dates count too.
+            (
+                Representation(etag: "W/\"a\"", lastModified: "x"), Representation(etag: "W/\"a\"", lastModified: "y"),
+                .different("Last-Modified x became y")
+            ),
+            (
+                Representation(etag: "W/\"a\"", lastModified: "x"), Representation(etag: "W/\"a\"", lastModified: "x"),
+                .same
+            ),
+            // A digest that both state is a validator, if it is a good one.
+            (Representation(digests: ["md5": "00"]), Representation(digests: ["md5": "00"]), .same),
+            (
+                Representation(digests: ["md5": "00"]), Representation(digests: ["md5": "01"]),
+                .different("md5 00 became 01")
+            ),
+            (
+                Representation(etag: "\"a\"", digests: ["crc32c": "00"]),
+                Representation(etag: "\"a\"", digests: ["crc32c": "01"]), .different("crc32c 00 became 01")
+            ),
+            (Representation(digests: ["crc32c": "00"]), Representation(digests: ["crc32c": "00"]), .unknown),
+            (Representation(digests: ["md5": "00"]), Representation(digests: ["sha256": "01"]), .unknown),
+            (Representation(digests: ["x": "00"]), Representation(digests: ["x": "00"]), .unknown),
+            // A strong tag decides where both have one.
             (Representation(etag: "\"a\"", lastModified: "x"), Representation(etag: "\"a\"", lastModified: "y"), .same),
             (
                 Representation(size: 5, etag: "\"a\""), Representation(size: 6, etag: "\"a\""),
@@ -137,6 +204,37 @@ struct RepresentationTests {
     )
     func whatBothStateIsCompared(known: Representation, found: Representation, agreement: Representation.Agreement) {
         #expect(known.agreement(with: found) == agreement)
+    }
+
+    /// Row 11: validators mean nothing there, sizes and digests do.
+    @Test(
+        arguments: [
+            (Representation(size: 5, etag: "\"a\""), Representation(size: 5, etag: "\"b\""), .unknown),
+            (Representation(size: 5, etag: "\"a\""), Representation(size: 5, etag: "\"a\""), .unknown),
+            (Representation(lastModified: "x"), Representation(lastModified: "y"), .unknown),
+            (Representation(size: 5), Representation(size: 6), .different("size 5 became 6")),
+            (Representation(digests: ["md5": "00"]), Representation(digests: ["md5": "00"]), .same),
+            (
+                Representation(etag: "\"a\"", digests: ["md5": "00"]),
+                Representation(etag: "\"a\"", digests: ["md5": "01"]),
+                .different("md5 00 became 01")
+            ),
+        ] as [(Representation, Representation, Representation.Agreement)]
+    )
+    func sizesAndDigestsAloneAreComparedByThatRule(
+        known: Representation, found: Representation, agreement: Representation.Agreement
+    ) {
+        #expect(known.agreement(with: found, under: .sizeAndDigest) == agreement)
+    }
+
+    @Test(
+        arguments: [
+            (nil, false), ([:], false), (["crc32c": "00"], false), (["x": "00"], false), (["md5": "00"], true),
+            (["crc32c": "00", "sha256": "00"], true),
+        ] as [([String: String]?, Bool)]
+    )
+    func aChecksumIsNoDigestThatProvesAnything(digests: [String: String]?, states: Bool) {
+        #expect(Representation(digests: digests).statesDigest == states)
     }
 
     @Test(arguments: [("\"a\"", true), ("\"\"", true), ("W/\"a\"", false), ("a", false), ("\"", false), ("\"a", false)])

@@ -2,7 +2,7 @@ import MusterCore
 import Testing
 
 struct ResponseVerdictTests {
-    @Test(arguments: OriginRow.ranges + OriginRow.bodies)
+    @Test(arguments: OriginRow.ranges + OriginRow.bodies + OriginRow.contents + OriginRow.mirrors + OriginRow.ends)
     func originIsAnsweredByItsRow(row: OriginRow) {
         let verdict = ResponseVerdict.judge(row.facts, to: row.question)
         #expect(Outcome(verdict) == row.outcome, "\(verdict)")
@@ -26,12 +26,40 @@ struct ResponseVerdictTests {
         )
     }
 
-    @Test func refusedStatusCarriesTheOriginsWish() {
-        let facts = ResponseFacts(status: 503, headers: [(name: "Retry-After", value: "120")])
+    @Test(
+        arguments: [
+            (["Retry-After: 120"], 120), (["Retry-After: 7200"], 3_600), ([], nil),
+            (["Date: Sun, 01 Mar 2026 12:00:00 GMT", "Retry-After: Sun, 01 Mar 2026 12:05:00 GMT"], 300),
+        ] as [([String], Int64?)]
+    )
+    func refusedStatusCarriesTheOriginsWishByRow25(headers: [String], seconds: Int64?) {
+        let row = OriginRow(25, "asks to wait", 503, headers, to: .first, .refuse(.httpStatus(503)))
         #expect(
-            ResponseVerdict.judge(facts, to: .first)
-                == .refuse(.httpStatus(503), detail: "the origin answered 503", retryAfter: 120)
+            ResponseVerdict.judge(row.facts, to: row.question)
+                == .refuse(.httpStatus(503), detail: "the origin answered 503", retryAfter: seconds)
         )
+    }
+
+    /// What is wrong with the length of a refused answer's body changes nothing: it is not read.
+    @Test func refusedStatusIsToldWhateverItsLengthIs() {
+        let headers = ["Content-Length: 5", "Transfer-Encoding: chunked", "Retry-After: 9"]
+        let row = OriginRow(25, "asks to wait", 429, headers, to: .first, .refuse(.httpStatus(429)))
+        guard case .refuse(.httpStatus(429), _, retryAfter: 9) = ResponseVerdict.judge(row.facts, to: row.question)
+        else {
+            Issue.record("the wish was lost")
+            return
+        }
+    }
+
+    @Test func detailsShowNoControlCharactersAndEndSomewhere() throws {
+        let field = "bytes \u{1b}[2J" + String(repeating: "x", count: 100_000)
+        let facts = ResponseFacts(status: 206, headers: [(name: "Content-Range", value: field)])
+        guard case .refuse(.badRange, let detail, nil) = ResponseVerdict.judge(facts, to: .first) else {
+            Issue.record("was not refused")
+            return
+        }
+        #expect(detail.utf8.count < 1_000)
+        #expect(detail.utf8.allSatisfy { $0 >= 32 })
     }
 
     /// Whatever an origin sends, what is accepted lies within what was asked, at the offset that was asked.
@@ -47,7 +75,11 @@ struct ResponseVerdictTests {
             planned: Bool.random(using: &random),
             known: try #require(known.randomElement(using: &random)),
             expectedSize: Bool.random(using: &random) ? nil : 5,
-            expectsDigest: Bool.random(using: &random)
+            expectsDigest: Bool.random(using: &random),
+            rule: Bool.random(using: &random) ? .strict : .sizeAndDigest,
+            mayChunkUnvalidated: Bool.random(using: &random),
+            isOtherMirror: Bool.random(using: &random),
+            expectedContentType: Bool.random(using: &random) ? nil : "application/zip"
         )
         let (first, last) = (Int64.random(in: 0...6, using: &random), Int64.random(in: 0...6, using: &random))
         let candidates: [(name: String, value: String)] = [
@@ -56,6 +88,8 @@ struct ResponseVerdictTests {
             (name: "Content-Length", value: "\(Int64.random(in: -1...6, using: &random))"),
             (name: "Transfer-Encoding", value: "chunked"), (name: "Content-Encoding", value: "gzip"),
             (name: "ETag", value: "\"a\""), (name: "ETag", value: "\"b\""),
+            (name: "Content-Type", value: "application/zip"), (name: "Content-Type", value: "text/html"),
+            (name: "Digest", value: "md5=AAAAAAAAAAAAAAAAAAAAAA=="),
         ]
         let headers = candidates.filter { _ in Bool.random(using: &random) }
         let status = try #require([200, 206, 206, 416, 204].randomElement(using: &random))
@@ -74,6 +108,12 @@ struct ResponseVerdictTests {
             #expect(!body.isSplittable)
         }
         if let expected = question.expectedSize, let size = body.representation.size { #expect(size == expected) }
-        if case .different = question.known.agreement(with: body.representation) { Issue.record("content was mixed") }
+        let agreement = question.known.agreement(with: body.representation)
+        if case .different = agreement, !question.expectsDigest { Issue.record("content was mixed") }
+        if question.isOtherMirror {
+            #expect(question.known.size == body.representation.size)
+            #expect(question.expectsDigest || agreement == .same)
+        }
+        if question.expectedContentType != nil { #expect(facts.mediaType ?? "application/zip" == "application/zip") }
     }
 }

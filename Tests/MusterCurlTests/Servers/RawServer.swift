@@ -89,6 +89,24 @@ struct RawConnection: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Reads what is there, at least a byte; empty when the peer is gone.
+    func readSome() -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        let got = recv(descriptor, &buffer, buffer.count, 0)
+        return got > 0 ? Array(buffer[..<got]) : []
+    }
+
+    /// Reads a line, without its line break; nil when the peer is gone.
+    func readLine() -> String? {
+        var bytes: [UInt8] = []
+        while bytes.last != 10 {
+            let byte = read(1)
+            guard !byte.isEmpty else { return nil }
+            bytes += byte
+        }
+        return String(decoding: bytes.dropLast(2), as: UTF8.self)
+    }
+
     /// Reads exactly so many bytes, fewer if the peer is gone.
     func read(_ count: Int) -> [UInt8] {
         var bytes: [UInt8] = []
@@ -142,6 +160,43 @@ struct RawConnection: Sendable {
     /// Blocks until the peer closes the connection, or the server is stopped.
     func waitForPeerToClose() {
         while !read(65536).isEmpty {}
+    }
+
+    /// Passes on everything between this connection and a new one to a port of 127.0.0.1, until both ends are done.
+    func relay(toPort port: UInt16) {
+        guard let other = RawConnection.connected(toPort: port) else { return finish() }
+        let back = try? LoopThread { other.pass(to: self) }
+        pass(to: other)
+        back?.join()
+        close(other.descriptor)
+    }
+
+    private func pass(to other: RawConnection) {
+        var piece = readSome()
+        while !piece.isEmpty, other.send(piece) { piece = readSome() }
+        other.finish()
+    }
+
+    private static func connected(toPort port: UInt16) -> RawConnection? {
+        #if os(Linux)
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        #else
+        let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let code = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard code == 0 else {
+            close(descriptor)
+            return nil
+        }
+        return RawConnection(descriptor)
     }
 
     /// Says that no more will be sent.

@@ -5,10 +5,10 @@ import MusterStore
 extension History {
     /// A report about a lease that is held, or was once; now and then by somebody who never had it.
     mutating func report() async throws {
-        let held = granted.filter { model.find($0, by: $0.session) != nil || model.purges[$0.task]?.lease != nil }
+        let held = granted.filter { model.isHeld($0, by: $0.session) }
         let holders = Set(held.map(\.name.chunk))
         // Late reports matter most when somebody else is at the chunk by now.
-        let late = granted.filter { holders.contains($0.name.chunk) && model.find($0, by: $0.session) == nil }
+        let late = granted.filter { holders.contains($0.name.chunk) && !model.isHeld($0, by: $0.session) }
         let choice = chance(15) ? granted : chance(20) ? late : held
         guard let lease = choice.randomElement(using: &random) else { return }
         let session = chance(95) ? lease.session : sessions.randomElement(using: &random) ?? lease.session
@@ -20,7 +20,7 @@ extension History {
         let offset = Int64.random(in: first...(chunk?.last ?? first + 150), using: &random)
         let what = "\(lease.path) \(lease.name.chunk).\(lease.name.epoch) by \(session)"
 
-        switch Int.random(in: 0..<20, using: &random) {
+        switch reportChoice(lease, task) {
         case 0..<4:
             let offset = chance(90) ? offset : offset + 50
             log("progress \(what) to \(offset)")
@@ -29,14 +29,22 @@ extension History {
                 try await worker.progress(lease, to: offset) == isHeld, "the progress was \(isHeld ? "lost" : "taken")")
         case 4..<8 where lease.kind == .fetch:
             let durable = chunk?.durable ?? 0
-            let isSplittable = chunk?.last != nil && task?.isStream == false && chance(85)
+            let isSplittable = chunk?.last != nil && task?.isStream == false && chance(theme == .sources ? 95 : 85)
             let size: Int64? =
-                isSplittable || chance(50) ? max(durable, Int64.random(in: 0...350, using: &random)) : nil
+                isSplittable || chance(50) ? max(durable, self.size()) : nil
             log("learned of \(what): \(size.map { "\($0)" } ?? "?"), \(isSplittable ? "ranges" : "a stream")")
-            let isHeld = model.learn(lease, by: session, size: size, isSplittable: isSplittable)
+            let isStrong = chance(theme == .sources ? 90 : 70)
+            let isHeld = model.learn(
+                lease, by: session, size: size, isSplittable: isSplittable, isStrong: isStrong)
             expect(
-                try await worker.learn(lease, size: size, isSplittable: isSplittable) == isHeld,
+                try await worker.learn(
+                    lease, size: size, isSplittable: isSplittable, etag: isStrong ? "\"1\"" : "W/\"1\"") == isHeld,
                 "learning was not as expected")
+        case 8..<16 where lease.kind == .resolve:
+            let origin = chance(70) ? "fresh" : "a"
+            log("resolved \(what) to \(origin)")
+            model.resolve(lease, by: session, to: origin)
+            try await worker.resolve(lease, to: origin)
         case 8..<13:
             log("done \(what)")
             model.done(lease, by: session)
@@ -51,17 +59,87 @@ extension History {
             model.release(lease, by: session, at: offset)
             try await worker.release(lease, at: offset)
         case 17..<19:
-            let all: [FailureKind] = [.network, .timeout, .notFound, .storage, .changed, .storageFull, .digestMismatch]
-            let kinds = isSmall ? [.notFound, .storage] + all : all
-            let kind = kinds.randomElement(using: &random) ?? .network
-            let retryAfter: Int64? = chance(25) ? 100 : nil
-            log("failed \(what) at \(offset): \(kind.rawValue), again after \(retryAfter.map { "\($0)" } ?? "-")")
-            model.fail(lease, by: session, kind, at: offset, parksOrigin: retryAfter != nil)
-            try await worker.fail(lease, kind, at: offset, retryAfter: retryAfter)
+            var failure = failure(of: lease)
+            failure.offset = offset
+            let after = failure.parksOrigin ? " and again after 100 s" : ""
+            log("failed \(what) at \(offset): \(failure.kind.rawValue) \(failure.status.map { "\($0)" } ?? "")\(after)")
+            model.fail(lease, by: session, failure)
+            try await worker.fail(
+                lease, failure.kind, at: offset, retryAfter: failure.parksOrigin ? 100 : nil,
+                status: failure.status.map(Int32.init))
         default:
             log("restart \(what)")
             model.restart(lease, by: session)
             try await worker.restart(lease)
         }
+    }
+
+    /// What is reported. Where it is about sources, tasks are planned soon, and mirrors fail often.
+    private mutating func reportChoice(_ lease: GrantedLease, _ task: StoreModel.Task?) -> Int {
+        let choice = Int.random(in: 0..<20, using: &random)
+        guard theme == .sources else { return choice }
+        guard lease.kind == .fetch, let task else { return choice }
+        if !task.isPlanned, chance(70) { return 4 }
+        return lease.isOtherMirror && chance(30) ? 17 : choice
+    }
+
+    /// Refusals come in bursts: an origin has too much at once, or all URLs of a task expire. Some of them come late.
+    mutating func refuseBurst() async throws {
+        let fetches = granted.filter { $0.kind == .fetch && model.find($0, by: $0.session) != nil }
+        guard let first = fetches.randomElement(using: &random) else { return }
+        let isLimit = chance(50)
+        let origin = model.origin(of: first)
+        let (kind, status): (FailureKind, Int) =
+            isLimit ? (.httpStatus(429), 429) : chance(50) ? (.authentication, 401) : (.notFound, 410)
+        for lease in fetches where isLimit ? model.origin(of: lease) == origin : lease.task == first.task {
+            guard model.find(lease, by: lease.session) != nil, chance(70) else { continue }
+            log("refused \(lease.path) \(lease.name.chunk).\(lease.name.epoch) by \(lease.session) with \(status)")
+            let offset = lease.resume.offset
+            model.fail(
+                lease, by: lease.session,
+                StoreModel.Failure(kind: kind, status: status, offset: offset, parksOrigin: false))
+            try await TestWorker(fixture: fixture, session: lease.session).fail(
+                lease, kind, at: offset, status: Int32(status))
+        }
+    }
+
+    /// A task fails in one way until it has failed, or until nothing of it is leased any more: a resolver that does not answer,
+    /// content whose digest is always wrong, mirrors that all differ.
+    mutating func failAgainAndAgain() async throws {
+        let held = granted.filter { $0.kind != .purge && model.isHeld($0, by: $0.session) }
+        let questions = held.filter { $0.kind == .resolve }
+        guard var lease = (questions.isEmpty ? held : questions).randomElement(using: &random) else { return }
+        let kind: FailureKind = lease.kind == .resolve ? .timeout : chance(50) ? .digestMismatch : .changed
+        for _ in 0..<6 {
+            let offset = lease.resume.offset
+            log("failed \(lease.path) \(lease.name.chunk).\(lease.name.epoch) at \(offset): \(kind.rawValue)")
+            model.fail(
+                lease, by: lease.session,
+                StoreModel.Failure(kind: kind, status: nil, offset: offset, parksOrigin: false))
+            try await TestWorker(fixture: fixture, session: lease.session).fail(lease, kind, at: offset)
+            try await passTime()
+            try await claim()
+            let task = lease.task
+            let next = granted.filter { $0.task == task && $0.kind != .purge && model.isHeld($0, by: $0.session) }
+            let alike = next.filter { ($0.kind == .resolve) == (kind == .timeout) }
+            guard let found = alike.first(where: \.isOtherMirror) ?? alike.first else { return }
+            lease = found
+        }
+    }
+
+    /// What may go wrong with a lease.
+    private mutating func failure(of lease: GrantedLease) -> StoreModel.Failure {
+        let all: [(FailureKind, Int?)] = [
+            (.network, nil), (.timeout, nil), (.notFound, 404), (.storage, nil), (.changed, nil), (.storageFull, nil),
+            (.digestMismatch, nil), (.httpStatus(429), 429), (.httpStatus(503), 503), (.httpStatus(403), 403),
+            (.authentication, 401), (.notFound, 410), (.tls, nil),
+        ]
+        let small: [(FailureKind, Int?)] = [(.notFound, 404), (.storage, nil)]
+        let questions: [(FailureKind, Int?)] = [(.timeout, nil), (.authentication, 401), (.storageFull, nil)]
+        let kinds = lease.kind == .resolve ? questions : theme == .few ? small + all : all
+        let mirrors: [(FailureKind, Int?)] = [(.changed, nil), (.timeout, nil)]
+        let isMirror = lease.isOtherMirror && chance(40)
+        let (kind, status) = (isMirror ? mirrors : kinds).randomElement(using: &random) ?? (.network, nil)
+        return StoreModel.Failure(kind: kind, status: status, offset: 0, parksOrigin: chance(25))
     }
 }

@@ -5,11 +5,18 @@ import MusterStore
 extension History {
     /// One step, chosen by chance; what a worker does comes most often.
     mutating func step() async throws {
-        switch Int.random(in: 0..<100, using: &random) {
-        case 0..<6 where !isSmall || chance(40): try await addTasks()
+        let choice = Int.random(in: 0..<100, using: &random)
+        // Claims, reports and refusals in place of most verbs and losses.
+        let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68]
+        let isAboutSources = theme == .sources && choice >= 70 && chance(80)
+        switch isAboutSources ? refusals.randomElement(using: &random) ?? choice : choice {
+        case 0..<6 where theme == .many || chance(40): try await addTasks()
         case 0..<9: try await openSession()
         case 9..<28: try await claim()
-        case 28..<70: try await report()
+        case 28..<64: try await report()
+        case 64..<67: try await refuseBurst()
+        case 67: try await failAgainAndAgain()
+        case 68..<70: try await passMinute()
         case 70..<76: try await syncAgain()
         case 76..<81: try await loseSession()
         case 81..<85: try await passTime()
@@ -24,16 +31,23 @@ extension History {
         let name = someGroup()
         if model.groups[name] == nil {
             let cap: Int32? = chance(30) ? 3 : nil
-            log("create \(name), at most \(cap.map { "\($0)" } ?? "any") leases")
-            try await fixture.makeGroup(name, maxConnections: cap)
-            model.groups[name] = StoreModel.Group(maxConnections: cap.map { Int($0) })
+            let hasResolver = chance(50)
+            log(
+                "create \(name), at most \(cap.map { "\($0)" } ?? "any") leases\(hasResolver ? ", with a resolver" : "")"
+            )
+            try await fixture.makeGroup(
+                name, maxConnections: cap, resolver: hasResolver ? #"{"url": "http://resolver.test/"}"# : nil)
+            model.groups[name] = StoreModel.Group(
+                maxConnections: cap.map { Int($0) }, hasResolver: hasResolver)
         }
         var tasks: [Wanted] = []
         for _ in 0..<Int.random(in: 1...3, using: &random) {
-            let key = "k\(Int.random(in: 0..<(isSmall ? 2 : 7), using: &random))"
+            let key = "k\(Int.random(in: 0..<(theme == .many ? 7 : 2), using: &random))"
             guard !tasks.contains(where: { $0.key == key }) else { continue }
-            let origins = [["a"], ["b"], ["a", "b"], ["b", "c", "a"]][Int.random(in: 0..<4, using: &random)]
-            let size: Int64? = chance(50) ? Int64.random(in: 0...350, using: &random) : nil
+            let several = [["a", "b"], ["b", "c", "a"], ["c", "a", "b"]]
+            let sets = theme == .sources ? several + [["a"]] : several + [["a"], ["b"]]
+            let origins = sets.randomElement(using: &random) ?? ["a"]
+            let size: Int64? = chance(50) ? self.size() : nil
             tasks.append(Wanted(key, size: size, origins: origins, path: "\(name)/\(key)"))
         }
         log("add \(tasks.map { "\($0.key) of \($0.size.map { "\($0)" } ?? "?") from \($0.origins)" }) to \(name)")
@@ -51,6 +65,11 @@ extension History {
         }
     }
 
+    /// How large a file is; a chunk has 100 bytes.
+    mutating func size() -> Int64 {
+        Int64.random(in: (theme == .sources ? 300 : 0)...550, using: &random)
+    }
+
     mutating func openSession() async throws {
         let worker = try await fixture.makeWorker("w\(sessions.count % 3)")
         log("open session \(worker.session)")
@@ -58,7 +77,7 @@ extension History {
         model.sessions[worker.session] = StoreModel.Session()
     }
 
-    private mutating func claim() async throws {
+    mutating func claim() async throws {
         var requests: [ClaimRequest] = []
         for session in sessions.suffix(4) where requests.isEmpty || chance(40) {
             try await sync(session)
@@ -90,15 +109,13 @@ extension History {
         model.sessions[session]?.isExpired = false
         model.sessions[session]?.isParked = isParked
         var repaired: Int64 = 0
-        model.putBack(isLost: false) { lease, _ in
+        model.putBack(isLost: false) { lease in
             let isRepaired =
                 lease.session == session && lease.sync <= settled && !held.contains { $0.name.epoch == lease.epoch }
             if isRepaired { repaired += 1 }
             return isRepaired
         }
-        let lost = held.filter { lease in
-            model.purges[lease.task]?.lease?.epoch != lease.name.epoch && model.find(lease, by: session) == nil
-        }
+        let lost = held.filter { !model.isHeld($0, by: session) }
         expect(renewed?.repaired == repaired, "\(renewed?.repaired ?? -1) leases repaired instead of \(repaired)")
         expect(Set(renewed?.lost ?? []) == Set(lost.map(\.name)), "the wrong leases are lost")
         expect(renewed?.isDraining == model.sessions[session]?.isDraining, "draining is wrong")
@@ -139,7 +156,7 @@ extension History {
             try await fixture.run(
                 "UPDATE leases SET progress_at = '-infinity' WHERE epoch = \(lease.name.epoch.rawValue)")
             _ = try await store.sweepStalled(stall: .seconds(3600))
-            model.putBack(isLost: true) { held, _ in held.epoch == lease.name.epoch }
+            model.putBack(isLost: true) { $0.epoch == lease.name.epoch }
         default:
             log("session \(session) expires")
             try await fixture.expire(session)
@@ -149,12 +166,21 @@ extension History {
         }
     }
 
-    private mutating func passTime() async throws {
+    mutating func passTime() async throws {
         log("time passes")
         try await fixture.passBackoffs()
         try await fixture.run("UPDATE origins SET not_before = '-infinity' WHERE not_before IS NOT NULL")
         model.promote()
-        model.parkedOrigins = []
+        for name in model.origins.keys { model.origins[name]?.isParked = false }
+    }
+
+    /// An origin that refused may have one lease more.
+    private mutating func passMinute() async throws {
+        log("a minute passes without refusals")
+        try await fixture.passMinute()
+        for name in model.origins.keys { model.origins[name]?.minutes += 1 }
+        try await passTime()
+        try await claim()
     }
 
     private mutating func verb() async throws {

@@ -5,6 +5,16 @@ import MusterTestSupport
 
 /// A random history that the store and its model go through together.
 struct History {
+    /// What a history is about: chance alone would bring too little of each about.
+    enum Theme: CaseIterable {
+        /// Many tasks in two groups.
+        case many
+        /// Very few tasks, so that groups complete and are reopened.
+        case few
+        /// A few tasks of several sources and chunks, that are refused more than they are told what to do.
+        case sources
+    }
+
     /// Where they parted.
     struct Failure: Error, CustomStringConvertible {
         let seed: UInt64
@@ -21,8 +31,7 @@ struct History {
     let seed: UInt64
     var random: SeededGenerator
     var model: StoreModel
-    /// Some histories are about very few tasks, so that groups complete in them and are reopened.
-    let isSmall: Bool
+    let theme: Theme
     var steps: [String] = []
     var problems: [String] = []
     /// Every lease ever granted: reports about old ones come late.
@@ -36,7 +45,7 @@ struct History {
         self.fixture = fixture
         self.seed = seed
         random = SeededGenerator(seed: seed)
-        isSmall = Bool.random(using: &random)
+        theme = Theme.allCases.randomElement(using: &random) ?? .many
         model = StoreModel(policy: fixture.policy)
     }
 
@@ -49,12 +58,12 @@ struct History {
         return policy
     }
 
-    /// Runs so many steps and compares after each of them.
-    mutating func run(steps count: Int) async throws {
+    /// Makes its steps and compares after each of them.
+    mutating func run() async throws {
         try await openSession()
         try await addTasks()
         try await compare()
-        for _ in 0..<count {
+        for _ in 0..<(theme == .sources ? 60 : 40) {
             do {
                 try await step()
             } catch let error as PostgresError {
@@ -87,7 +96,10 @@ struct History {
                 f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks)
             DELETE FROM groups
             """)
-        try await fixture.run("UPDATE origins SET not_before = NULL WHERE not_before IS NOT NULL")
+        try await fixture.run(
+            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, rate_bytes = 0"
+        )
+        try await fixture.run("DELETE FROM origin_flow")
     }
 
     mutating func log(_ step: String) { steps.append(step) }
@@ -99,7 +111,7 @@ struct History {
     }
 
     /// One of the groups.
-    mutating func someGroup() -> String { isSmall || chance(60) ? "g1" : "g2" }
+    mutating func someGroup() -> String { theme != .many || chance(60) ? "g1" : "g2" }
 
     /// The keys of some tasks of a group, or none for all of it.
     mutating func someKeys(_ group: String) -> [String]? {

@@ -26,13 +26,13 @@ import Testing
             name: "the durable offset goes back (I4)", function: "report_progress",
             original: "greatest(l.durable, s.durable)", replacement: "greatest(l.resume, s.durable)"),
         Mutant(
-            name: "the last chunk of a plan is forgotten (I3)", function: "report_learned",
+            name: "the last chunk of a plan is forgotten (I3)", function: "report_answer",
             original: "generate_series(l.last, p_size - 1,", replacement: "generate_series(l.last, p_size - 101,"),
         Mutant(
-            name: "the cap of an origin is not counted (I5)", function: "claim_chunks",
+            name: "the cap of an origin is not counted (I5)", function: "grant_leases",
             original: "SELECT v_origin.cap - count(*)", replacement: "SELECT v_origin.cap"),
         Mutant(
-            name: "an old sync is granted leases", function: "claim_chunks",
+            name: "an old sync is granted leases", function: "grant_leases",
             original: "s.sequence = r.sequence AND", replacement: ""),
         Mutant(
             name: "a lease that comes back is not taken out of its task's count (I6)", function: "return_leases",
@@ -48,13 +48,56 @@ import Testing
             original: "t.fenced OR p_lost", replacement: "t.fenced"),
         Mutant(
             name: "a cancelled task keeps its leases (I13)", function: "drop_chunks",
-            original: "DELETE FROM leases WHERE task_id = ANY (p_tasks);", replacement: ""),
+            original: "(l.kind <> 'purge' OR t.state <> 'succeeded')",
+            replacement: "l.kind = 'purge' AND t.state <> 'succeeded'"),
         Mutant(
             name: "deaths are not counted (I12)", function: "return_leases", original: "l.deaths + 1",
             replacement: "l.deaths"),
     ]
 
-    @Test(arguments: mutants)
+    /// Breakages of what concerns several sources, budgets and resolvers (`http.md` rows 21, 24 and 30).
+    static let sourceMutants = [
+        Mutant(
+            name: "every refusal of a burst halves (row 24)", function: "heed_limit",
+            original: "v_is_echo := coalesce(l.granted_at <= o.limited_at, false)", replacement: "v_is_echo := false"),
+        Mutant(
+            name: "what an origin refused is forgotten (row 24)", function: "allowed_connections",
+            original: "coalesce(o.learned", replacement: "coalesce(NULL::integer"),
+        Mutant(
+            name: "an origin never gets more again (row 24)", function: "allowed_connections", original: "+ floor(",
+            replacement: "+ 0 * floor("),
+        Mutant(
+            name: "the cap of a mirror is not counted (I5)", function: "mirror_turns",
+            original: "allowed_connections(o, p_origin_cap) - b.held",
+            replacement: "allowed_connections(o, p_origin_cap)"),
+        Mutant(
+            name: "sources are mixed that nothing tells apart (row 30)", function: "report_answer",
+            original: "coalesce(p_etag LIKE '\"%\"', false)", replacement: "true"),
+        Mutant(
+            name: "a mirror gets chunks of a version that its content is not (row 30)", function: "pull_sources",
+            original: "AND s.differs_in IS DISTINCT FROM t.version", replacement: ""),
+        Mutant(
+            name: "a mirror gets back what it failed at (I12)", function: "pull_chunks",
+            original: "AND c.attempts = 0 AND c.moves = 0", replacement: ""),
+        Mutant(
+            name: "no mirror takes anything over (row 30)", function: "pull_sources", original: "NOT s.dead",
+            replacement: "s.dead"),
+        Mutant(
+            name: "a resolver is asked twice at once (row 21)", function: "renew_source",
+            original: "IF NOT v_is_asked THEN", replacement: "IF true THEN"),
+        Mutant(
+            name: "a late refusal of the old URL asks again (row 21)", function: "renew_source",
+            original: "v_is_echo := coalesce(l.granted_at < greatest(s.resolved_at, s.asked_at), false)",
+            replacement: "v_is_echo := false"),
+        Mutant(
+            name: "nobody goes on after the resolver's answer (row 21)", function: "report_resolved",
+            original: "CASE WHEN status = 'waiting' THEN 'ready' ELSE status END", replacement: "status"),
+        Mutant(
+            name: "an old content version stays on disk (row 6)", function: "start_over",
+            original: "IF t.started_at IS NOT NULL THEN", replacement: "IF false THEN"),
+    ]
+
+    @Test(arguments: mutants + sourceMutants)
     func mutantIsCaught(mutant: Mutant) async throws {
         var random = SeededGenerator.forTest(mutant.name)
         let seeds = (0..<400).map { _ in random.next() }
@@ -67,7 +110,7 @@ import Testing
             for seed in seeds {
                 var history = History(fixture: fixture, seed: seed)
                 do {
-                    try await history.run(steps: 40)
+                    try await history.run()
                 } catch is History.Failure {
                     return
                 }

@@ -10,20 +10,28 @@ extension StoreModel {
 
     /// Takes over what the store granted, and says what of it was not allowed, or what is missing.
     mutating func grant(_ requests: [ClaimRequest], _ leases: [GrantedLease]) -> [String] {
+        step += 1
         var wrong: [String] = []
         for lease in leases {
             guard let request = requests.first(where: { $0.session == lease.session }), isEligible(request) else {
                 wrong.append("session \(lease.session) may not be granted anything")
                 continue
             }
-            let held = Lease(session: lease.session, sync: request.sequence, epoch: lease.name.epoch)
+            let held = Lease(
+                session: lease.session, sync: request.sequence, epoch: lease.name.epoch, grantedAt: step)
             if lease.name.epoch <= newestEpoch { wrong.append("I1: epoch \(lease.name.epoch) is not new") }
-            if lease.kind == .purge {
-                if purges[lease.task]?.status != .ready { wrong.append("purge of \(lease.task) is not ready") }
-                purges[lease.task]?.status = .leased(held)
-            } else {
-                wrong += grantChunk(lease, held)
+            switch lease.kind {
+            case .purge:
+                let leftover = Leftover(task: lease.task, version: Int(lease.version))
+                if purges[leftover]?.status != .ready { wrong.append("purge of \(lease.task) is not ready") }
+                purges[leftover]?.status = .leased(held)
+            case .resolve: wrong += grantQuestion(lease, held)
+            case .fetch, .finalize: wrong += grantChunk(lease, held)
             }
+        }
+        for lease in leases {
+            guard let origin = origin(of: lease), let learned = origins[origin]?.learned else { continue }
+            if fetches(from: origin) > learned { seen.insert(.grown) }
         }
         newestEpoch = leases.map(\.name.epoch).max().map { max($0, newestEpoch) } ?? newestEpoch
         for request in requests where isEligible(request) {
@@ -34,6 +42,27 @@ extension StoreModel {
                 wrong.append("session \(request.session) got \(granted) although \(idle) is free")
             }
         }
+        return wrong + overfull(leases)
+    }
+
+    /// What was granted beyond what its origin is allowed now. A halving takes nothing back, so that only origins count on which
+    /// something was granted just now (I5).
+    private func overfull(_ leases: [GrantedLease]) -> [String] {
+        let touched = leases.filter { $0.kind == .fetch }.compactMap { origin(of: $0) }
+        return Set(touched).filter { fetches(from: $0) > allowed($0) }.map { "I5: \($0) has more than it is allowed" }
+    }
+
+    private mutating func grantQuestion(_ lease: GrantedLease, _ held: Lease) -> [String] {
+        guard let place = places[lease.task], let question = self[place]?.question else { return ["nobody asks that"] }
+        var wrong: [String] = []
+        if question.status != .ready || groups[place.group]?.desired != "run" {
+            wrong.append("the question of \(place) may not be leased")
+        }
+        if lease.source != Int32(question.source) || lease.freshURL != nil || lease.resolver == nil || lease.url == nil
+        {
+            wrong.append("the question of \(place) is another one: \(lease)")
+        }
+        self[place]?.question?.status = .leased(held)
         return wrong
     }
 
@@ -44,11 +73,21 @@ extension StoreModel {
             })
         else { return ["there is no such chunk of task \(lease.task)"] }
         var wrong: [String] = []
+        let source = Int(lease.source)
+        if source != task.chunks[index].source {
+            if !mayPull(task.chunks[index], of: task, to: source) {
+                wrong.append("\(place) may not go to source \(source)")
+            }
+            seen.insert(task.chunks[index].durable > task.chunks[index].first ? .taken : .pulled)
+            task.chunks[index].source = source
+            task.chunks[index].origin = task.sources[source].origin
+        }
         let chunk = task.chunks[index]
-        if !isFree(chunk, of: task, in: place.group) { wrong.append("\(place) may not be leased") }
-        if lease.resume.offset != chunk.durable || lease.version != task.version
-            || lease.isFenced != task.isFenced || lease.isPlanned != task.isPlanned || lease.isStream != task.isStream
-            || lease.source != Int32(chunk.source)
+        if !isFree(chunk, in: place.group) { wrong.append("\(place) may not be leased") }
+        let isOther = chunk.kind == .fetch && task.teacher.map { $0 != chunk.source } ?? false
+        if lease.resume.offset != chunk.durable || lease.version != task.version || lease.isFenced != task.isFenced
+            || lease.isPlanned != task.isPlanned || lease.isStream != task.isStream || lease.isOtherMirror != isOther
+            || (lease.freshURL != nil) != (chunk.kind == .fetch && task.sources[chunk.source].resolvedAt > 0)
         {
             wrong.append("the lease of \(place) says something else: \(lease) instead of \(chunk)")
         }
@@ -62,10 +101,18 @@ extension StoreModel {
         return wrong
     }
 
-    private func isFree(_ chunk: Chunk, of task: Task, in group: String) -> Bool {
+    private func isFree(_ chunk: Chunk, in group: String) -> Bool {
         guard chunk.status == .ready, let owner = groups[group], !owner.state.isTerminal else { return false }
         // What is being put in place goes on in a paused group too.
-        return chunk.kind == .finalize || owner.desired == "run" && !parkedOrigins.contains(task.sources[chunk.source])
+        return chunk.kind == .finalize || owner.desired == "run" && origins[chunk.origin]?.isParked != true
+    }
+
+    /// Whether an origin may take a chunk from another one: nothing of it was tried in vain, and the bytes can be told to be the
+    /// same content (`http.md` row 30).
+    private func mayPull(_ chunk: Chunk, of task: Task, to source: Int) -> Bool {
+        chunk.kind == .fetch && chunk.status == .ready && chunk.attempts == 0 && task.mixes
+            && !task.sources[source].isDead && task.sources[source].differsIn != task.version
+            && task.question?.source != source
     }
 
     /// Something that could be leased still, with all caps kept.
@@ -73,12 +120,20 @@ extension StoreModel {
         if purges.values.contains(where: { $0.status == .ready }) { return "a purge" }
         for (name, group) in groups {
             for (key, task) in group.tasks {
-                for chunk in task.chunks where isFree(chunk, of: task, in: name) {
-                    if chunk.kind == .finalize { return "the finalizing of \(key)" }
+                if let question = task.question, isFree(question, in: name) { return "the question of \(key)" }
+                for chunk in task.chunks where chunk.status == .ready {
+                    if chunk.kind == .finalize, isFree(chunk, in: name) { return "the finalizing of \(key)" }
                     let isGroupFull = group.maxConnections.map { fetches(in: name) >= $0 } ?? false
-                    let origin = task.sources[chunk.source]
-                    if !isGroupFull && fetches(from: origin) < Int(policy.leasesPerOrigin) {
-                        return "\(name)/\(key) from \(chunk.first)"
+                    guard chunk.kind == .fetch, !isGroupFull else { continue }
+                    let others = task.sources.indices.filter { mayPull(chunk, of: task, to: $0) }.map {
+                        task.sources[$0].origin
+                    }
+                    for origin in [chunk.origin] + others {
+                        var moved = chunk
+                        moved.origin = origin
+                        if isFree(moved, in: name), fetches(from: origin) < allowed(origin) {
+                            return "\(name)/\(key) from \(chunk.first) at \(origin)"
+                        }
                     }
                 }
             }
@@ -87,7 +142,8 @@ extension StoreModel {
     }
 
     private func leaseCount(_ isMeant: (Lease) -> Bool) -> Int {
-        let chunks = groups.values.flatMap { $0.tasks.values.flatMap(\.chunks) } + purges.values
+        let tasks = groups.values.flatMap(\.tasks.values)
+        let chunks = tasks.flatMap(\.chunks) + tasks.compactMap(\.question) + purges.values
         return chunks.count { $0.lease.map(isMeant) ?? false }
     }
 
@@ -95,9 +151,10 @@ extension StoreModel {
         groups[group]?.tasks.values.reduce(0) { $0 + $1.leases } ?? 0
     }
 
-    private func fetches(from origin: String) -> Int {
+    /// Leases that count against an origin.
+    func fetches(from origin: String) -> Int {
         groups.values.flatMap(\.tasks.values).reduce(0) { sum, task in
-            sum + task.chunks.count { $0.kind == .fetch && $0.lease != nil && task.sources[$0.source] == origin }
+            sum + task.chunks.count { $0.kind == .fetch && $0.lease != nil && $0.origin == origin }
         }
     }
 }

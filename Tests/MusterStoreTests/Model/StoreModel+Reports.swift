@@ -6,7 +6,8 @@ extension StoreModel {
     @discardableResult
     mutating func progress(_ lease: GrantedLease, by session: SessionID, to offset: Int64) -> Bool {
         guard let (place, index) = find(lease, by: session), var task = self[place] else {
-            return purges[lease.task]?.lease.map { $0.epoch == lease.name.epoch && $0.session == session } ?? false
+            // Who deletes or asks has nothing to get on with, and nothing that could be exceeded but the question's end.
+            return findPurge(lease, by: session) != nil || findQuestion(lease, by: session) != nil && offset <= 0
         }
         guard offset <= task.chunks[index].last ?? .max else { return false }
         task.chunks[index].durable = max(task.chunks[index].durable, offset)
@@ -16,7 +17,9 @@ extension StoreModel {
 
     /// The first response to a task.
     @discardableResult
-    mutating func learn(_ lease: GrantedLease, by session: SessionID, size: Int64?, isSplittable: Bool) -> Bool {
+    mutating func learn(
+        _ lease: GrantedLease, by session: SessionID, size: Int64?, isSplittable: Bool, isStrong: Bool
+    ) -> Bool {
         guard let (place, index) = find(lease, by: session), var task = self[place] else { return false }
         guard !task.isPlanned else { return true }
         let chunk = task.chunks[index]
@@ -24,12 +27,15 @@ extension StoreModel {
             for start in stride(from: last, to: size, by: 100) {
                 task.chunks.append(
                     Chunk(
-                        first: start, last: min(start + 100, size), resume: start, durable: start, source: chunk.source)
-                )
+                        first: start, last: min(start + 100, size), resume: start, durable: start, source: chunk.source,
+                        origin: chunk.origin))
             }
         } else {
             task.chunks[index].last = size
         }
+        task.teacher = chunk.source
+        task.mixes =
+            task.sources.count > 1 && !task.isClean && !task.isStream && isSplittable && size != nil && isStrong
         task.isPlanned = true
         task.isStream = task.isStream || !isSplittable
         task.size = size
@@ -39,20 +45,21 @@ extension StoreModel {
 
     /// A chunk that is durable to its end, or a purge.
     mutating func done(_ lease: GrantedLease, by session: SessionID) {
-        if let purge = purges[lease.task]?.lease, purge.epoch == lease.name.epoch, purge.session == session {
-            purges[lease.task] = nil
+        if let leftover = findPurge(lease, by: session) {
+            purges[leftover] = nil
             return
         }
         guard let (place, index) = find(lease, by: session), var task = self[place], task.isPlanned,
-            let size = task.size,
-            task.chunks[index].kind == .fetch, let last = task.chunks[index].last
+            let size = task.size, task.chunks[index].kind == .fetch, let last = task.chunks[index].last
         else { return }
         let chunk = task.chunks.remove(at: index)
         task.done.append((chunk.first, last))
         task.bytesDone += last - chunk.first
+        Self.credit(&task, chunk.source, last - chunk.resume)
         if task.chunks.isEmpty {
             task.state = .finalizing
             task.chunks = [Chunk(kind: .finalize, last: size)]
+            task.question = nil
         } else if task.leases == 0 {
             task.state = .queued
         }
@@ -64,11 +71,16 @@ extension StoreModel {
         guard let (place, index) = find(lease, by: session), var task = self[place] else { return }
         let chunk = task.chunks[index]
         guard chunk.kind == .finalize || !task.isPlanned || chunk.first == 0 && chunk.last == task.size else { return }
+        if chunk.kind == .fetch {
+            Self.credit(&task, chunk.source, size - chunk.resume)
+            task.teacher = task.teacher ?? chunk.source
+        }
         task.state = .succeeded
         task.isPlanned = true
         task.size = size
         task.bytesDone = size
         task.chunks = []
+        task.question = nil
         task.done = []
         self[place] = task
         say("task.succeeded", place, version: task.version)
@@ -78,71 +90,38 @@ extension StoreModel {
     /// A lease that is given back.
     mutating func release(_ lease: GrantedLease, by session: SessionID, at offset: Int64) {
         progress(lease, by: session, to: offset)
-        putBack(isLost: false) { held, _ in held.epoch == lease.name.epoch && held.session == session }
+        putBack(isLost: false) { $0.epoch == lease.name.epoch && $0.session == session }
     }
 
-    /// A lease that could not be fulfilled, with a jitter that always makes a backoff wait.
-    mutating func fail(
-        _ lease: GrantedLease, by session: SessionID, _ kind: FailureKind, at offset: Int64, parksOrigin: Bool
-    ) {
-        progress(lease, by: session, to: offset)
-        if let purge = purges[lease.task]?.lease, purge.epoch == lease.name.epoch, purge.session == session {
-            purges[lease.task]?.status = .waiting
+    /// The resolver gave a fresh URL, of an origin.
+    mutating func resolve(_ lease: GrantedLease, by session: SessionID, to origin: String) {
+        guard let place = findQuestion(lease, by: session), var task = self[place], let question = task.question else {
             return
         }
-        guard let (place, index) = find(lease, by: session), var task = self[place] else { return }
-        let chunk = task.chunks[index]
-        func isMeant(_ held: Lease, _ chunk: Chunk) -> Bool { held.epoch == lease.name.epoch }
-        guard kind.rule != .returnChunk else { return putBack(isLost: false, where: isMeant) }
-        task.attempts += 1
+        step += 1
+        seen.insert(.answered)
+        task.question = nil
+        task.sources[question.source].origin = origin
+        task.sources[question.source].resolvedAt = step
+        for index in task.chunks.indices where task.chunks[index].kind == .fetch && task.chunks[index].lease == nil {
+            if task.chunks[index].source == question.source { task.chunks[index].origin = origin }
+            if task.chunks[index].status == .waiting { task.chunks[index].status = .ready }
+        }
         self[place] = task
-        if parksOrigin && chunk.kind == .fetch { parkedOrigins.insert(task.sources[chunk.source]) }
-        let attempts = chunk.durable > chunk.resume && !task.isStream ? 1 : chunk.attempts + 1
-        switch kind.rule {
-        case .giveUp: return fail(place)
-        case .startOver:
-            task.restarts += 1
-            self[place] = task
-            startOver(place, isStream: task.isStream, source: chunk.source, attempts: 0, deaths: chunk.deaths)
-            say("task.changed", place, version: task.version + 1)
-            if task.restarts >= Int(policy.contentVersions) { fail(place) }
-            return
-        case .nextSource:
-            task.dead.insert(chunk.source)
-            self[place] = task
-            if task.dead.count == task.sources.count { return fail(place) }
-        case .retry, .returnChunk: break
-        }
-        if kind.rule == .retry || chunk.kind != .fetch, attempts >= Int(policy.attempts) { return fail(place) }
-        putBack(isLost: false, where: isMeant)
-        guard var after = self[place] else { return }
-        let position = task.isStream && chunk.kind == .fetch ? 0 : index
-        after.chunks[position].attempts = attempts
-        if chunk.kind == .fetch {
-            let living = task.sources.indices.filter { !task.dead.contains($0) }
-            // Chunks of a planned task stay with their source for some tries.
-            let stays = task.isPlanned && !task.isStream && attempts < 3 && living.contains(chunk.source)
-            let next = stays ? chunk.source : living.first { $0 > chunk.source } ?? living.first ?? 0
-            after.chunks[position].source = next
-            after.chunks[position].status = kind.rule == .retry && next <= chunk.source ? .waiting : .ready
-        } else {
-            after.chunks[position].status = .waiting
-        }
-        self[place] = after
     }
 
     /// Ranges don't work after all.
     mutating func restart(_ lease: GrantedLease, by session: SessionID) {
-        guard let (place, index) = find(lease, by: session), var task = self[place], task.chunks[index].kind == .fetch
+        guard let (place, index) = find(lease, by: session), let task = self[place], task.chunks[index].kind == .fetch
         else { return }
         let chunk = task.chunks[index]
-        task.attempts += 1
-        self[place] = task
+        self[place]?.sources[chunk.source].failures += 1
+        if let teacher = task.teacher, teacher != chunk.source, leaveMirror(place, chunk, chunk.source) { return }
+        self[place]?.attempts += 1
         if chunk.attempts + 1 >= Int(policy.attempts) {
             fail(place)
         } else {
-            startOver(
-                place, isStream: true, source: chunk.source, attempts: chunk.attempts + 1, deaths: chunk.deaths)
+            startOver(place, isStream: true, source: chunk.source, attempts: chunk.attempts + 1, deaths: chunk.deaths)
         }
     }
 }

@@ -3,62 +3,90 @@ import MusterStore
 
 extension StoreModel {
     /// Puts the leases that `isMeant` chooses back.
-    mutating func putBack(isLost: Bool, where isMeant: (Lease, Chunk) -> Bool) {
-        for (id, purge) in purges {
-            guard let lease = purge.lease, isMeant(lease, purge) else { continue }
-            purges[id]?.status = .ready
+    mutating func putBack(isLost: Bool, where isMeant: (Lease) -> Bool) {
+        for (leftover, purge) in purges {
+            guard let lease = purge.lease, isMeant(lease) else { continue }
+            purges[leftover]?.status = .ready
         }
-        // What is poison is known before anything starts over.
         for (name, group) in groups {
-            for (key, before) in group.tasks {
-                var task = before
-                var touched: [Int] = []
-                for (index, chunk) in task.chunks.enumerated() {
-                    guard let lease = chunk.lease, isMeant(lease, chunk) else { continue }
-                    let progressed = chunk.durable > chunk.resume && !task.isStream
-                    touched.append(index)
-                    task.chunks[index].status = .ready
-                    task.chunks[index].resume = chunk.durable
-                    if progressed { task.chunks[index].attempts = 0 }
-                    if isLost {
-                        task.isFenced = true
-                        task.chunks[index].deaths = progressed ? 1 : chunk.deaths + 1
-                    }
-                }
-                guard !touched.isEmpty else { continue }
-                if task.state == .active && task.leases == 0 { task.state = .queued }
-                let place = Place(group: name, key: key)
-                self[place] = task
-                let chunks = touched.map { task.chunks[$0] }
-                if chunks.contains(where: { $0.deaths >= Int(policy.deaths) }) {
-                    fail(place)
-                } else if let chunk = chunks.first, task.isStream, chunk.kind == .fetch, chunk.durable > chunk.first {
-                    startOver(
-                        place, isStream: true, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
-                }
-            }
+            for key in group.tasks.keys { putBack(Place(group: name, key: key), isLost: isLost, where: isMeant) }
         }
+    }
+
+    private mutating func putBack(_ place: Place, isLost: Bool, where isMeant: (Lease) -> Bool) {
+        guard var task = self[place] else { return }
+        var deaths: [Int] = []
+        if let lease = task.question?.lease, isMeant(lease) {
+            task.question?.status = .ready
+            if isLost { task.question?.deaths += 1 }
+            deaths.append(task.question?.deaths ?? 0)
+        }
+        var touched: [Int] = []
+        for (index, chunk) in task.chunks.enumerated() {
+            guard let lease = chunk.lease, isMeant(lease) else { continue }
+            touched.append(index)
+            task.chunks[index].status = .ready
+            task.chunks[index].resume = chunk.durable
+            if chunk.hasProgress(in: task) { task.chunks[index].attempts = 0 }
+            if isLost {
+                // Whoever asks a resolver writes nothing; everybody else may write still.
+                task.isFenced = true
+                task.chunks[index].deaths = chunk.hasProgress(in: task) ? 1 : chunk.deaths + 1
+            }
+            if chunk.kind == .fetch {
+                Self.credit(&task, chunk.source, chunk.durable - chunk.resume)
+                task.chunks[index].origin = task.sources[chunk.source].origin
+            }
+            deaths.append(task.chunks[index].deaths)
+        }
+        guard !deaths.isEmpty else { return }
+        if task.state == .active && task.leases == 0 { task.state = .queued }
+        self[place] = task
+        // What is poison does not start over.
+        if let chunk = touched.first.map({ task.chunks[$0] }), task.isStream, chunk.kind == .fetch,
+            chunk.durable > chunk.first, chunk.deaths < Int(policy.deaths)
+        {
+            startOver(place, isStream: true, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
+        } else if deaths.contains(where: { $0 >= Int(policy.deaths) }) {
+            fail(place)
+        }
+    }
+
+    /// Puts one lease back that its holder has given up.
+    mutating func putBack(_ epoch: LeaseEpoch) {
+        putBack(isLost: false) { $0.epoch == epoch }
+    }
+
+    /// Notes what a source carried, where there are several.
+    static func credit(_ task: inout Task, _ source: Int, _ bytes: Int64) {
+        if task.sources.count > 1 { task.sources[source].bytes += bytes }
     }
 
     /// Drops the content version and begins the next one.
     mutating func startOver(_ place: Place, isStream: Bool, source: Int, attempts: Int, deaths: Int) {
         guard var task = self[place] else { return }
+        if task.wasStarted, let id = places.first(where: { $0.value == place })?.key {
+            purges[Leftover(task: id, version: task.version)] = Chunk(kind: .purge)
+        }
         task.version += 1
         task.isPlanned = false
         task.isStream = isStream
         task.isFenced = false
+        task.teacher = nil
+        task.mixes = false
         task.size = task.expected
         task.bytesDone = 0
         task.done = []
+        task.question = nil
         task.state = .queued
         let first = policy.firstChunk
-        let living = task.sources.indices.filter { !task.dead.contains($0) }
+        let living = task.sources.indices.filter { !task.sources[$0].isDead }
         let candidates = living.isEmpty ? Array(task.sources.indices) : living
         let next = candidates.contains(source) ? source : candidates.first ?? source
         task.chunks = [
             Chunk(
-                last: isStream ? task.expected : min(task.expected ?? first, first), source: next, attempts: attempts,
-                deaths: deaths)
+                last: isStream ? task.expected : min(task.expected ?? first, first), source: next,
+                origin: task.sources[next].origin, attempts: attempts, deaths: deaths)
         ]
         self[place] = task
     }
@@ -74,36 +102,33 @@ extension StoreModel {
     }
 
     static func park(_ task: inout Task) {
+        task.question = nil
         for (index, chunk) in task.chunks.enumerated() {
             if chunk.lease != nil { task.isFenced = true }
             task.chunks[index].status = .parked
             task.chunks[index].resume = chunk.durable
+            if chunk.kind == .fetch { task.chunks[index].origin = task.sources[chunk.source].origin }
         }
     }
 
     /// Lets every backoff end.
     mutating func promote() {
-        change { chunk in if chunk.status == .waiting { chunk.status = .ready } }
+        for leftover in purges.keys where purges[leftover]?.status == .waiting { purges[leftover]?.status = .ready }
+        for (name, group) in groups {
+            for (key, before) in group.tasks {
+                var task = before
+                if task.question?.status == .waiting { task.question?.status = .ready }
+                for index in task.chunks.indices where task.chunks[index].status == .waiting {
+                    task.chunks[index].status = .ready
+                }
+                groups[name]?.tasks[key] = task
+            }
+        }
     }
 
     /// A session that is over, and what it held.
     mutating func end(_ session: SessionID, isLost: Bool) {
         sessions[session] = nil
-        putBack(isLost: isLost) { lease, _ in lease.session == session }
-    }
-
-    private mutating func change(_ body: (inout Chunk) -> Void) {
-        for id in purges.keys {
-            guard var purge = purges[id] else { continue }
-            body(&purge)
-            purges[id] = purge
-        }
-        for (name, group) in groups {
-            for (key, before) in group.tasks {
-                var task = before
-                for index in task.chunks.indices { body(&task.chunks[index]) }
-                groups[name]?.tasks[key] = task
-            }
-        }
+        putBack(isLost: isLost) { $0.session == session }
     }
 }

@@ -11,10 +11,12 @@ extension StoreModel {
         guard group.state == .open else { return nil }
         let isPaused = group.desired == "pause"
         for wanted in new {
-            var chunk = Chunk(last: min(wanted.size ?? policy.firstChunk, policy.firstChunk))
+            var chunk = Chunk(
+                last: min(wanted.size ?? policy.firstChunk, policy.firstChunk), origin: wanted.origins[0])
             if isPaused { chunk.status = .parked }
             groups[name]?.tasks[wanted.key] = Task(
-                state: isPaused ? .paused : .queued, sources: wanted.origins, expected: wanted.size, size: wanted.size,
+                state: isPaused ? .paused : .queued, sources: wanted.origins.map(Source.init), expected: wanted.size,
+                size: wanted.size,
                 chunks: [chunk])
         }
         return addition
@@ -51,6 +53,7 @@ extension StoreModel {
                 task.state = .cancelled
                 task.bytesDone = 0
                 task.chunks = []
+                task.question = nil
                 task.done = []
             }
             for place in places { say("task.cancelled", place) }
@@ -66,7 +69,11 @@ extension StoreModel {
                 task.state = task.chunks.contains { $0.kind == .finalize } ? .finalizing : .queued
                 task.run += 1
                 task.restarts = 0
-                task.dead = []
+                task.isClean = false
+                for index in task.sources.indices {
+                    task.sources[index].isDead = false
+                    task.sources[index].refreshes = 0
+                }
                 for index in task.chunks.indices {
                     task.chunks[index].status = .ready
                     task.chunks[index].attempts = 0
@@ -97,7 +104,7 @@ extension StoreModel {
             drop(place)
             if deletingFiles, self[place]?.state == .succeeded, let id = places.first(where: { $0.value == place })?.key
             {
-                purges[id] = Chunk(kind: .purge)
+                purges[Leftover(task: id, version: self[place]?.version ?? 0)] = Chunk(kind: .purge)
             }
             groups[name]?.tasks[place.key] = nil
             places = places.filter { $0.value != place }
@@ -113,7 +120,10 @@ extension StoreModel {
     /// What is left of a task on disk shall go.
     private mutating func drop(_ place: Place) {
         guard let task = self[place], let id = places.first(where: { $0.value == place })?.key else { return }
-        purges[id] = task.wasStarted && task.state != .succeeded ? Chunk(kind: .purge) : nil
+        // What is left of a task that succeeded is older versions alone.
+        guard task.state != .succeeded else { return }
+        purges = purges.filter { $0.key.task != id }
+        if task.wasStarted { purges[Leftover(task: id, version: task.version)] = Chunk(kind: .purge) }
     }
 
     private func chosen(_ name: String, _ keys: [String]?, _ states: Set<TaskState>) -> [Place] {

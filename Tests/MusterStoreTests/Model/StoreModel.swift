@@ -10,13 +10,13 @@ struct StoreModel {
         var desired = "run"
         var generation = 1
         var maxConnections: Int?
+        var hasResolver = false
         var tasks: [String: Task] = [:]
     }
 
     struct Task {
         var state = TaskState.queued
-        var sources: [String]
-        var dead: Set<Int> = []
+        var sources: [Source]
         var expected: Int64?
         var size: Int64?
         var version = 1
@@ -27,11 +27,36 @@ struct StoreModel {
         var isStream = false
         var isFenced = false
         var wasStarted = false
+        /// Which source taught the content version.
+        var teacher: Int?
+        /// Whether other sources may serve chunks of it.
+        var mixes = false
+        /// Whether its content had a wrong digest.
+        var isClean = false
         var bytesDone: Int64 = 0
         var chunks: [Chunk]
+        /// The open question to the group's resolver.
+        var question: Chunk?
         var done: [(first: Int64, last: Int64)] = []
 
         var leases: Int { chunks.count { $0.kind == .fetch && $0.lease != nil } }
+    }
+
+    struct Source {
+        /// Where it is fetched from now.
+        var origin: String
+        var isDead = false
+        /// The content version that its own content is not.
+        var differsIn: Int?
+        var failures = 0
+        var bytes: Int64 = 0
+        var refreshes = 0
+        var refreshedBytes: Int64?
+        /// The steps in which its URL was taken for expired, and a fresh one came.
+        var askedAt = 0
+        var resolvedAt = 0
+
+        init(_ origin: String) { self.origin = origin }
     }
 
     struct Chunk {
@@ -45,6 +70,8 @@ struct StoreModel {
         var resume: Int64 = 0
         var durable: Int64 = 0
         var source = 0
+        /// Whose budget it counts against; nothing for what fetches nothing.
+        var origin = ""
         var attempts = 0
         var deaths = 0
         var status = Status.ready
@@ -52,12 +79,17 @@ struct StoreModel {
         var lease: Lease? {
             if case .leased(let lease) = status { lease } else { nil }
         }
+
+        /// Whether the lease on it brought bytes that its next one can go on from.
+        func hasProgress(in task: Task) -> Bool { durable > resume && !task.isStream }
     }
 
     struct Lease: Equatable {
         var session: SessionID
         var sync: Int64
         var epoch: LeaseEpoch
+        /// The step in which it was granted.
+        var grantedAt: Int
     }
 
     struct Session {
@@ -67,22 +99,54 @@ struct StoreModel {
         var isParked = false
     }
 
+    /// What is known of an origin.
+    struct Origin {
+        var isParked = false
+        /// What it was halved to, how many minutes ago, and in which step.
+        var learned: Int?
+        var minutes = 0
+        var limitedAt = 0
+    }
+
     /// A task by its name.
     struct Place: Hashable {
         var group: String
         var key: String
     }
 
+    /// What is to be deleted of a task.
+    struct Leftover: Hashable {
+        var task: TaskID
+        var version: Int
+    }
+
+    /// What chance must bring about, or else the comparison says nothing of it.
+    enum Rare: String, CaseIterable {
+        /// An origin took a chunk from another one, or went on with what another one had begun.
+        case pulled, taken
+        /// An origin was halved, refused once more in the same burst, or was granted more than what it was halved to.
+        case halved, echoed, grown
+        /// A fresh URL was asked for, asked for once only, refused late, given, or given up.
+        case asked, askedOnce, late, answered, unanswered
+        /// A mirror was left for a version.
+        case left
+        /// A wrong digest was followed by the same source, or by the next.
+        case again, elsewhere
+    }
+
     let policy: Store.Policy
+    var seen: Set<Rare> = []
     var groups: [String: Group] = [:]
     var sessions: [SessionID: Session] = [:]
-    var parkedOrigins: Set<String> = []
-    /// What waits to be deleted, by the store's id of the task.
-    var purges: [TaskID: Chunk] = [:]
+    var origins: [String: Origin] = [:]
+    /// What waits to be deleted.
+    var purges: [Leftover: Chunk] = [:]
     var events: [String] = []
     var newestEpoch = LeaseEpoch(0)
     /// The tasks' names by the store's ids.
     var places: [TaskID: Place] = [:]
+    /// Counts what happened, for what came before what.
+    var step = 1
 
     init(policy: Store.Policy) { self.policy = policy }
 
@@ -91,11 +155,42 @@ struct StoreModel {
         set { groups[place.group]?.tasks[place.key] = newValue }
     }
 
-    /// The task that has a lease, and the chunk's place in it.
+    /// How many leases an origin may have now.
+    func allowed(_ origin: String) -> Int {
+        let cap = Int(policy.leasesPerOrigin)
+        guard let known = origins[origin], let learned = known.learned else { return cap }
+        return min(cap, learned + known.minutes)
+    }
+
+    /// The task that has a lease on one of its chunks, and the chunk's place in it.
     func find(_ lease: GrantedLease, by session: SessionID) -> (place: Place, index: Int)? {
         guard let place = places[lease.task], let task = self[place] else { return nil }
         let index = task.chunks.firstIndex { $0.lease?.epoch == lease.name.epoch && $0.lease?.session == session }
         return index.map { (place, $0) }
+    }
+
+    /// Whose budget a lease on a chunk counts against.
+    func origin(of lease: GrantedLease) -> String? {
+        find(lease, by: lease.session).flatMap { self[$0.place]?.chunks[$0.index].origin }
+    }
+
+    /// The task that has a lease as its question.
+    func findQuestion(_ lease: GrantedLease, by session: SessionID) -> Place? {
+        guard let place = places[lease.task], let held = self[place]?.question?.lease else { return nil }
+        return held.epoch == lease.name.epoch && held.session == session ? place : nil
+    }
+
+    /// What a lease deletes.
+    func findPurge(_ lease: GrantedLease, by session: SessionID) -> Leftover? {
+        let leftover = Leftover(task: lease.task, version: Int(lease.version))
+        guard let held = purges[leftover]?.lease else { return nil }
+        return held.epoch == lease.name.epoch && held.session == session ? leftover : nil
+    }
+
+    /// Whether a lease is a session's.
+    func isHeld(_ lease: GrantedLease, by session: SessionID) -> Bool {
+        find(lease, by: session) != nil || findQuestion(lease, by: session) != nil
+            || findPurge(lease, by: session) != nil
     }
 
     mutating func say(_ type: String, _ place: Place, generation: Int? = nil, version: Int? = nil) {
@@ -118,62 +213,5 @@ struct StoreModel {
         }
         groups[name] = group
         say("group.\(group.state.rawValue)", Place(group: name, key: ""), generation: group.generation)
-    }
-
-    /// What `StoreText` shows of the store.
-    var lines: [String] {
-        var lines = events
-        for (name, group) in groups {
-            lines.append(line(name, group))
-            for (key, task) in group.tasks { lines += self.lines("\(name) \(key)", task) }
-        }
-        for (status, count) in Dictionary(purges.values.map { (Self.name($0.status), 1) }, uniquingKeysWith: +) {
-            lines.append("purges \(status) \(count)")
-        }
-        return lines.sorted()
-    }
-
-    private func line(_ name: String, _ group: Group) -> String {
-        func count(_ state: TaskState) -> Int { group.tasks.values.count { $0.state == state } }
-        let counted = group.tasks.values.filter { $0.state != .cancelled }
-        let done = group.tasks.values.reduce(0) { sum, task in
-            sum + task.bytesDone + task.chunks.filter { $0.kind == .fetch }.reduce(0) { $0 + $1.durable - $1.first }
-        }
-        let counts = [TaskState.queued, .active, .paused, .finalizing, .succeeded, .failed, .cancelled].map {
-            "\(count($0))"
-        }
-        return [
-            "group \(name) \(group.state.rawValue) \(group.desired) generation \(group.generation) counts",
-            counts.joined(separator: " "), "bytes \(done) \(counted.reduce(0) { $0 + ($1.size ?? 0) })",
-            "\(counted.count { $0.size == nil })",
-        ].joined(separator: " ")
-    }
-
-    private func lines(_ name: String, _ task: Task) -> [String] {
-        var words = [
-            "task \(name) \(task.state.rawValue) v \(task.version) run \(task.run) attempts \(task.attempts)",
-            "restarts \(task.restarts) size \(task.size.map { "\($0)" } ?? "?") done \(task.bytesDone)",
-        ]
-        if task.isPlanned { words.append("planned") }
-        if task.isStream { words.append("stream") }
-        if task.isFenced { words.append("fenced") }
-        var lines = [words.joined(separator: " ")]
-        for chunk in task.chunks {
-            lines.append(
-                "chunk \(name) \(chunk.kind.rawValue) \(chunk.first) \(chunk.last.map { "\($0)" } ?? "?") at \(chunk.durable) "
-                    + "\(Self.name(chunk.status)) source \(chunk.source) attempts \(chunk.attempts) deaths \(chunk.deaths)"
-            )
-        }
-        lines += task.done.map { "done \(name) \($0.first) \($0.last)" }
-        return lines
-    }
-
-    private static func name(_ status: Chunk.Status) -> String {
-        switch status {
-        case .ready: "ready"
-        case .waiting: "waiting"
-        case .parked: "parked"
-        case .leased: "leased"
-        }
     }
 }

@@ -108,7 +108,7 @@ import Testing
             try await fixture.expire(first.session)
             try await fixture.check()
             var second = try await fixture.makeWorker("second")
-            for lease in try await second.claim(2) {
+            for lease in try await second.claimWork(2) {
                 #expect(lease.version == 2 && lease.resume.offset == 0 && lease.isStream && !lease.isPlanned)
                 #expect(!lease.isFenced)
             }

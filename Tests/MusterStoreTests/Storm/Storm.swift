@@ -55,7 +55,10 @@ struct StormRider {
         case 95:
             try await store.closeSession(worker.session)
             worker = try await fixture.makeWorker()
-        case 96: _ = try await store.sweepStalled(stall: .seconds(3600))
+        case 96:
+            _ = try await store.sweepStalled(stall: .seconds(3600))
+            _ = try await store.sweepSlow(olderThan: .milliseconds(1))
+            _ = try await store.foldOriginRates()
         case 97:
             if try await worker.sync(settled: worker.sequence, held: leases.map(\.name)) == nil {
                 worker = try await fixture.makeWorker()
@@ -79,7 +82,7 @@ struct StormRider {
         do {
             _ = try await fixture.add(tasks, to: group)
         } catch Store.Refusal.noSuchGroup {
-            try await fixture.makeGroup(group, tasks, maxConnections: 8)
+            try await fixture.makeGroup(group, tasks, maxConnections: 8, resolver: #"{"url": "http://resolver.test/"}"#)
         }
     }
 
@@ -90,14 +93,18 @@ struct StormRider {
         case 0..<4: try await worker.progress(lease, to: offset)
         case 4..<8 where lease.kind == .fetch:
             try await worker.learn(lease, size: 250, isSplittable: !lease.isStream && lease.end != nil)
+        case 4..<14 where lease.kind == .resolve: try await worker.resolve(lease)
         case 8..<12: try await worker.done(lease)
         case 12 where lease.kind != .purge: try await worker.finish(lease, size: 250)
         case 13: try await worker.release(lease, at: offset)
         case 14:
-            let kinds: [FailureKind] = [.network, .notFound, .changed, .storageFull, .storage]
+            let kinds: [(FailureKind, Int32?)] = [
+                (.network, nil), (.notFound, 404), (.changed, nil), (.storageFull, nil), (.storage, nil),
+                (.httpStatus(429), 429), (.httpStatus(403), 403), (.authentication, 401), (.digestMismatch, nil),
+            ]
+            let (kind, status) = kinds[Int.random(in: 0..<9, using: &random)]
             let isParking = Int.random(in: 0..<8, using: &random) == 0
-            try await worker.fail(
-                lease, kinds[Int.random(in: 0..<5, using: &random)], at: offset, retryAfter: isParking ? 0 : nil)
+            try await worker.fail(lease, kind, at: offset, retryAfter: isParking ? 0 : nil, status: status)
         case 15: try await worker.restart(lease)
         default: try await worker.progress(lease, to: offset)
         }

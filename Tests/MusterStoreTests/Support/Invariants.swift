@@ -11,6 +11,13 @@ enum Invariants {
                 UNION ALL SELECT 'I5: origin ' || l.origin_id || ' has ' || count(*) || ' leases'
                 FROM leases l JOIN origins o ON o.id = l.origin_id GROUP BY l.origin_id, o.max_connections
                 HAVING count(*) > coalesce(o.max_connections, \(policy.leasesPerOrigin))
+                UNION ALL SELECT 'I5: origin ' || o.key || ' was granted lease ' || l.n || ' after it refused at ' || o.learned
+                FROM (
+                    SELECT origin_id, granted_at, count(*) OVER (PARTITION BY origin_id ORDER BY granted_at) AS n FROM leases
+                ) AS l JOIN origins o ON o.id = l.origin_id
+                -- A halving takes nothing back: what counts is how many there were at the grant, and what was allowed then.
+                WHERE l.granted_at > o.learned_at
+                    AND l.n > o.learned + floor(extract(epoch FROM l.granted_at - o.learned_at) / 60)
                 UNION ALL SELECT 'I5: session ' || session_id || ' has ' || count(*) || ' leases'
                 FROM leases GROUP BY session_id HAVING count(*) > \(policy.leasesPerSession)
                 """)
@@ -18,12 +25,12 @@ enum Invariants {
 
     private static let sql: SQL = """
         WITH part AS MATERIALIZED (
-            SELECT task_id, version, kind, first, last, resume AS durable, false AS is_done, false AS is_leased, status
+            SELECT task_id, version, kind, first, last, resume AS durable, false AS is_done, false AS is_leased, status, source
             FROM ready_chunks WHERE kind <> 'purge'
             UNION ALL
-            SELECT task_id, version, kind, first, last, durable, false, true, 'leased' FROM leases WHERE kind <> 'purge'
+            SELECT task_id, version, kind, first, last, durable, false, true, 'leased', source FROM leases WHERE kind <> 'purge'
             UNION ALL
-            SELECT task_id, version, 'fetch', first, last, last, true, false, 'done' FROM done_chunks
+            SELECT task_id, version, 'fetch', first, last, last, true, false, 'done', NULL FROM done_chunks
         ), laid AS MATERIALIZED (
             SELECT p.*, lag(last) OVER w AS previous, row_number() OVER w AS place
             FROM part p WHERE kind = 'fetch' WINDOW w AS (PARTITION BY task_id, version ORDER BY first, last)
@@ -90,6 +97,17 @@ enum Invariants {
             OR t.state IN ('queued', 'active', 'finalizing') AND p.status = 'parked'
             OR p.kind = 'finalize' AND t.state NOT IN ('finalizing', 'failed')
             OR p.kind = 'fetch' AND NOT p.is_done AND t.state = 'finalizing'
+            OR p.kind = 'resolve' AND t.state NOT IN ('queued', 'active')
+        UNION ALL
+        SELECT 'row 21: task ' || task_id || ' has ' || count(*) || ' questions' FROM part WHERE kind = 'resolve'
+        GROUP BY task_id HAVING count(*) > 1
+        UNION ALL
+        SELECT 'row 30: task ' || t.id || ' mixes sources that nothing tells apart' FROM tasks t
+        WHERE t.mixes AND (t.clean OR t.stream OR t.size IS NULL OR t.mirrors = 1
+            OR t.expected_digests IS NULL AND t.stated_digests IS NULL AND t.etag NOT LIKE '"%')
+        UNION ALL
+        SELECT 'row 30: task ' || t.id || ' of source ' || t.source || ' is fetched from source ' || p.source
+        FROM tasks t JOIN part p ON p.task_id = t.id AND p.kind = 'fetch' AND p.source <> t.source WHERE NOT t.mixes
         UNION ALL
         SELECT 'I14: task ' || t.id || ' is finalizing and has no chunk for it' FROM tasks t
         WHERE t.state = 'finalizing' AND (SELECT count(*) FROM part p WHERE p.task_id = t.id AND p.kind = 'finalize') <> 1

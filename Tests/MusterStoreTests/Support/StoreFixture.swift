@@ -86,14 +86,13 @@ struct StoreFixture: Sendable {
     @discardableResult
     func makeGroup(
         _ name: String, _ tasks: [Wanted] = [], sink: String = "sink", priority: Int32 = 0, weight: Int32 = 1,
-        maxConnections: Int32? = nil, isSealed: Bool = false
+        maxConnections: Int32? = nil, isSealed: Bool = false, resolver: String? = nil
     ) async throws -> GroupRecord {
         let upload = try await stage(tasks)
         return try await store.createGroup(
             GroupCreation(
                 name: name, sink: sink, priority: priority, weight: weight, maxConnections: maxConnections,
-                metadata: nil,
-                isSealed: isSealed, creationKey: nil), upload: upload)
+                metadata: nil, isSealed: isSealed, creationKey: nil, resolver: resolver), upload: upload)
     }
 
     /// Adds tasks to a group.
@@ -131,6 +130,15 @@ struct StoreFixture: Sendable {
         try await run(
             "UPDATE sessions SET expires_at = statement_timestamp() - interval '1 s' WHERE id = \(session.rawValue)")
         return try await store.sweepSessions()
+    }
+
+    /// Lets a minute pass for everything that is compared with the clock, but for waits.
+    func passMinute() async throws {
+        try await run("UPDATE leases SET granted_at = granted_at - interval '1 min'")
+        try await run(
+            "UPDATE origins SET learned_at = learned_at - interval '1 min', limited_at = limited_at - interval '1 min'")
+        try await run(
+            "UPDATE sources SET asked_at = asked_at - interval '1 min', resolved_at = resolved_at - interval '1 min'")
     }
 
     /// Lets all backoffs end.

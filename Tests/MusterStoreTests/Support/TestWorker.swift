@@ -49,9 +49,9 @@ struct TestWorker: Sendable {
         _ lease: GrantedLease, size: Int64?, isSplittable: Bool = true, etag: String? = "\"1\""
     ) async throws -> Bool {
         try await store.report(
-            learned: Representation(size: size, etag: etag), isSplittable: isSplittable, effectiveURL: nil,
-            chunkSize: 100,
-            session: session, lease: lease.name)
+            learned: .init(
+                session: session, lease: lease.name, representation: Representation(size: size, etag: etag),
+                isSplittable: isSplittable, effectiveURL: nil, suggestedName: nil, chunkSize: 100))
     }
 
     func done(_ lease: GrantedLease) async throws {
@@ -71,14 +71,12 @@ struct TestWorker: Sendable {
 
     func fail(
         _ lease: GrantedLease, _ kind: FailureKind, at offset: Int64? = nil, source: Int32? = nil,
-        retryAfter: Int64? = nil,
-        random: Double = 0.5
+        retryAfter: Int64? = nil, status: Int32? = nil, random: Double = 0.5
     ) async throws {
         try await store.report(
             failed: .init(
                 progress: progressReport(lease, offset ?? lease.start, 7), kind: kind, detail: "because",
-                source: source,
-                retryAfter: retryAfter), random: random)
+                source: source, retryAfter: retryAfter, status: status), random: random)
     }
 
     func restart(_ lease: GrantedLease) async throws {
@@ -109,6 +107,7 @@ struct TestWorker: Sendable {
                     try await done(lease)
                 case .finalize: try await finish(lease, size: lease.end ?? 0)
                 case .purge: try await done(lease)
+                case .resolve: try await resolve(lease)
                 }
             }
         }

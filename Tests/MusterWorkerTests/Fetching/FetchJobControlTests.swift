@@ -140,25 +140,55 @@ import Testing
         }
     }
 
+    private func fetchChunks(
+        _ bench: JobBench,
+        _ origin: ScriptedOrigin,
+        _ known: Representation
+    ) async throws -> [FinishedChunk] {
+        var chunks: [FinishedChunk] = []
+        for start in stride(from: 0, to: size, by: Int(mebibyte)) {
+            let ending = await bench.run(.chunk(origin.url("/f"), start, start + mebibyte, of: known))
+            let range = try #require(ByteRange(start: start, end: start + mebibyte))
+            chunks.append(FinishedChunk(range: range, crc: try #require(ending.durable).crc))
+        }
+        return chunks
+    }
+
+    @Test func purgeOfAnOldVersionLeavesTheNewOneAlone() async throws {
+        try await withBench { bench, origin in
+            _ = serve(origin)
+            origin.release("/f")
+            let known = Representation(size: size, etag: "\"one\"")
+            var chunk = LeaseDocument.chunk(origin.url("/f"), 0, mebibyte, of: known)
+            chunk.version = 2
+            #expect(await bench.run(chunk).durable?.offset == mebibyte)
+            var purge = chunk
+            purge.kind = .purge
+            purge.path = ""
+            purge.version = 1
+            _ = await bench.run(purge)
+            #expect(bench.exists(".muster/parts/1.2.part"))
+            purge.version = 2
+            _ = await bench.run(purge)
+            #expect(!bench.exists(".muster/parts/1.2.part"))
+        }
+    }
+
     @Test func finalizeLeaseVerifiesEveryChunkAndPurgeLeavesNothing() async throws {
         try await withBench { bench, origin in
             let file = serve(origin)
             origin.release("/f")
             let known = Representation(size: size, etag: "\"one\"")
-            var chunks: [FinishedChunk] = []
-            for start in stride(from: 0, to: size, by: Int(mebibyte)) {
-                let ending = await bench.run(.chunk(origin.url("/f"), start, start + mebibyte, of: known))
-                let range = try #require(ByteRange(start: start, end: start + mebibyte))
-                chunks.append(FinishedChunk(range: range, crc: try #require(ending.durable).crc))
-            }
             var lease = LeaseDocument.chunk("", 0, size, of: known)
             lease.kind = .finalize
             lease.source = nil
-            lease.chunks = chunks
+            lease.chunks = try await fetchChunks(bench, origin, known)
             var wrong = lease
-            wrong.chunks[2] = FinishedChunk(range: chunks[2].range, crc: 1)
+            wrong.chunks[2] = FinishedChunk(range: wrong.chunks[2].range, crc: 1)
             #expect(await bench.run(wrong).failure?.kind == .changed)
             #expect(!bench.exists("out/file.bin"))
+            // Nothing is kept of a part that is wrong.
+            lease.chunks = try await fetchChunks(bench, origin, known)
             #expect(await bench.run(lease).finished?.size == size)
             try #expect(bench.file("out/file.bin") == file.content.allBytes)
 

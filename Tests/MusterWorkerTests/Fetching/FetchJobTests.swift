@@ -21,7 +21,12 @@ import Testing
             #expect(ending.durable == DurablePrefix(offset: 100_000, crc: crc(file.content.allBytes)))
             #expect(
                 ending.learned?.representation
-                    == Representation(size: 100_000, etag: "\"one\"", lastModified: file.lastModified)
+                    == Representation(
+                        size: 100_000,
+                        etag: "\"one\"",
+                        lastModified: file.lastModified,
+                        isDateStrong: true
+                    )
             )
             try #expect(bench.file("out/file.bin") == file.content.allBytes)
             #expect(origin.requests.count == 1)

@@ -7,17 +7,22 @@ import Testing
 
 @Suite struct FetchPlanTests {
     private func plan(_ lease: LeaseDocument) throws -> FetchPlan {
-        FetchPlan(lease, source: try #require(lease.source), version: "0")
+        FetchPlan(lease, source: try #require(lease.source))
+    }
+
+    private func request(_ plan: FetchPlan, from offset: Int64 = 0) throws -> TransferRequest {
+        let settings = try RequestSettings(url: "http://127.0.0.1/f", version: "0")
+        return plan.request(plan.question(from: offset), settings)
     }
 
     @Test func prefixWithoutAnyValidatorIsNotGoneOnWith() throws {
         var lease = LeaseDocument.first("http://127.0.0.1/f")
         lease.resume = DurablePrefix(offset: 100, crc: 1)
-        #expect(try !plan(lease).mayResume)
+        try #expect(!plan(lease).mayResume)
         lease.representation = Representation(etag: "\"a\"")
-        #expect(try plan(lease).mayResume)
+        try #expect(plan(lease).mayResume)
         lease.stream = true
-        #expect(try !plan(lease).mayResume)
+        try #expect(!plan(lease).mayResume)
     }
 
     @Test func resumedRequestIsAsStrictAsAPlannedOne() throws {
@@ -34,25 +39,118 @@ import Testing
         var lease = LeaseDocument.chunk("http://127.0.0.1/f", 10, 20, of: Representation(size: 30, etag: "W/\"a\""))
         let question = try plan(lease).question(from: 10)
         #expect(!question.conditional)
-        #expect(try plan(lease).request(question).headers["If-Range"] == nil)
+        try #expect(request(plan(lease), from: 10).headers["If-Range"] == nil)
         lease.representation.etag = "\"a\""
-        #expect(try plan(lease).question(from: 10).conditional)
+        try #expect(plan(lease).question(from: 10).conditional)
     }
 
     @Test func fileThatFitsIsAskedForPlainly() throws {
         var lease = LeaseDocument.first("http://127.0.0.1/f")
         lease.expectedSize = 100
-        #expect(try plan(lease).question(from: 0).range == nil)
+        try #expect(plan(lease).question(from: 0).range == nil)
         lease.expectedSize = 9 * mebibyte
-        #expect(try plan(lease).question(from: 0).range == ByteRange(first: 8 * mebibyte))
+        try #expect(plan(lease).question(from: 0).range == ByteRange(first: 8 * mebibyte))
     }
 
     @Test func laterContentVersionGoesPastCaches() throws {
         var lease = LeaseDocument.first("http://127.0.0.1/f")
-        let first = try plan(lease)
-        #expect(first.request(first.question(from: 0)).headers["Cache-Control"] == nil)
+        try #expect(request(plan(lease)).headers["Cache-Control"] == nil)
         lease.version = 2
-        let second = try plan(lease)
-        #expect(second.request(second.question(from: 0)).headers["Cache-Control"] == "no-cache")
+        try #expect(request(plan(lease)).headers["Cache-Control"] == "no-cache")
+    }
+
+    @Test func dateStandsInIfRangeOnlyIfItWasOldEnough() throws {
+        var lease = LeaseDocument.chunk("http://127.0.0.1/f", 10, 20, of: Representation(size: 30, etag: "W/\"a\""))
+        let date = "Wed, 01 Jan 2020 00:00:00 GMT"
+        lease.representation.lastModified = date
+        try #expect(!plan(lease).question(from: 10).conditional)
+        lease.representation.isDateStrong = true
+        try #expect(plan(lease).question(from: 10).conditional)
+        try #expect(request(plan(lease), from: 10).headers["If-Range"] == date)
+        lease.isOtherMirror = true
+        try #expect(request(plan(lease), from: 10).headers["If-Range"] == nil)
+    }
+
+    @Test func validatorsOfOtherNodesAreNotAskedForWhereADigestDecides() throws {
+        var lease = LeaseDocument.chunk("http://127.0.0.1/f", 10, 20, of: Representation(size: 30, etag: "\"a\""))
+        lease.policy = TransferPolicy()
+        lease.policy?.validators = .sizeAndDigest
+        try #expect(request(plan(lease), from: 10).headers["If-Range"] == "\"a\"")
+        lease.expectedDigests = ["crc32c": "00000000"]
+        try #expect(request(plan(lease), from: 10).headers["If-Range"] == "\"a\"", "a checksum proves nothing")
+        lease.expectedDigests = ["sha256": String(repeating: "0", count: 64)]
+        try #expect(request(plan(lease), from: 10).headers["If-Range"] == nil)
+        lease.policy = nil
+        lease.isOtherMirror = true
+        try #expect(request(plan(lease), from: 10).headers["If-Range"] == nil)
+        lease.expectedDigests = [:]
+        try #expect(request(plan(lease), from: 10).headers["If-Range"] == "\"a\"")
+    }
+
+    @Test func questionBringsWhatTheGroupWants() throws {
+        var lease = LeaseDocument.first("http://127.0.0.1/f")
+        lease.policy = TransferPolicy()
+        lease.policy?.validators = .sizeAndDigest
+        lease.policy?.chunksWithoutValidator = true
+        lease.isOtherMirror = true
+        lease.contentType = "application/zip"
+        let question = try plan(lease).question(from: 0)
+        #expect(question.rule == .sizeAndDigest)
+        #expect(question.mayChunkUnvalidated)
+        #expect(question.isOtherMirror)
+        #expect(question.expectedContentType == "application/zip")
+        #expect(!question.expectsDigest)
+    }
+
+    @Test func otherProtocolsAreAskedWithoutFieldsOfHTTP() throws {
+        var lease = LeaseDocument.chunk("ftp://127.0.0.1/f", 10, 20, of: Representation(size: 30, etag: "\"a\""))
+        lease.version = 2
+        let settings = try RequestSettings(url: "ftp://127.0.0.1/f", headers: ["X-Key": "v"], version: "0")
+        let plan = try plan(lease)
+        let request = plan.request(plan.question(from: 10), settings)
+        #expect(request.headers.fields.isEmpty)
+        #expect(request.range == RangeSpec(first: 10, last: 19))
+        #expect(request.allowedSchemes == ["ftp"])
+    }
+
+    @Test func firstRequestMaySpeakHTTP2AndChunksDoNot() throws {
+        var lease = LeaseDocument.first("https://127.0.0.1/f")
+        try #expect(request(plan(lease)).httpVersion == .http2OverTLS)
+        lease.planned = true
+        try #expect(request(plan(lease)).httpVersion == .http1)
+    }
+
+    @Test func whatIsKnownGrowsWithEveryResponse() {
+        let first = Representation(size: 5, etag: "\"a\"", lastModified: "d", isDateStrong: true, digests: ["md5": "1"])
+        let same = first.updated(by: Representation(lastModified: "d", isDateStrong: false, digests: ["sha1": "2"]))
+        #expect(same.isDateStrong == true)
+        #expect(same.digests == ["md5": "1", "sha1": "2"])
+        #expect(same.etag == "\"a\"")
+        #expect(first.updated(by: Representation(lastModified: "e", isDateStrong: false)).isDateStrong == false)
+    }
+
+    @Test func largeFileThatComesInOneStreamIsHashedOnTheWay() throws {
+        let stated = ["md5": String(repeating: "a", count: 32)]
+        func algorithms(_ size: Int64?, from offset: Int64 = 0, name: String? = nil) throws -> Set<DigestAlgorithm> {
+            var lease = LeaseDocument.first("http://127.0.0.1/f")
+            lease.expectedDigests = ["sha1": String(repeating: "a", count: 40)]
+            lease.policy = TransferPolicy()
+            lease.policy?.computeDigests = [.sha512]
+            var plan = try plan(lease)
+            let content = Representation(size: size, etag: "\"a\"", digests: stated)
+            let headers = [("ETag", "\"a\""), ("Content-MD5", "qqqqqqqqqqqqqqqqqqqqqg==")]
+            let length = size.map { [("Content-Length", "\($0)")] } ?? []
+            let facts = ResponseFacts(status: 200, headers: (headers + length).map { (name: $0.0, value: $0.1) })
+            let question = FetchQuestion(range: nil, planned: false, known: Representation())
+            guard case .accept(let body) = ResponseVerdict.judge(facts, to: question) else { return [] }
+            #expect(body.representation.digests == content.digests)
+            _ = plan.settle(body, status: 200, effectiveURL: "", suggestedName: name)
+            return plan.digestsOnTheWay(from: offset)
+        }
+        try #expect(algorithms(9 * mebibyte) == [.sha1, .sha512, .md5])
+        try #expect(algorithms(nil) == [.sha1, .sha512, .md5])
+        try #expect(algorithms(5) == [])
+        try #expect(algorithms(9 * mebibyte, from: 1) == [])
+        try #expect(algorithms(9 * mebibyte, name: "n") == [], "a file that waits for its name is read again anyway")
     }
 }

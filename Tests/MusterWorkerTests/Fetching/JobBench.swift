@@ -23,19 +23,20 @@ final class JobBench: Sendable {
         let now = Atomic<Int64>(0)
     }
 
-    init() async throws {
+    init(_ configure: (inout WorkerConfiguration) throws -> Void = { _ in }) async throws {
         directory = try TemporaryDirectory()
         let clock = Clock()
         self.clock = clock
         gate = TrustGate { clock.now.load(ordering: .sequentiallyConsistent) }
         station = try SinkStation(SinkConfiguration(name: "default", path: directory.path.string), gate: gate)
         loops = try LoopSet(count: 1, slots: 16)
-        let configuration = WorkerConfiguration(
+        var configuration = WorkerConfiguration(
             servers: [],
             name: "w",
             sinks: [SinkConfiguration(name: "default", path: directory.path.string)],
             version: "0"
         )
+        try configure(&configuration)
         context = JobContext(
             configuration: configuration,
             gate: gate,
@@ -62,9 +63,30 @@ final class JobBench: Sendable {
         news.value.compactMap { if case .progress(_, let learned) = $0.news { learned } else { nil } }
     }
 
+    /// Puts a file below the sink that Muster did not make; `modified` is in seconds since 1970.
+    func put(_ path: String, _ bytes: [UInt8], modified: Int64? = nil) throws {
+        let place = directory.path.appending(path).string
+        try FileManager.default.createDirectory(
+            at: URL(filePath: place).deletingLastPathComponent(),
+            withIntermediateDirectories: true
+        )
+        try Data(bytes).write(to: URL(filePath: place))
+        guard let modified else { return }
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: Double(modified))],
+            ofItemAtPath: place
+        )
+    }
+
     /// The bytes of a finished file.
     func file(_ path: String) throws -> [UInt8] {
         Array(try Data(contentsOf: URL(filePath: directory.path.appending(path).string)))
+    }
+
+    /// When a file was changed last, in seconds since 1970.
+    func modificationTime(_ path: String) throws -> Int64? {
+        let attributes = try FileManager.default.attributesOfItem(atPath: directory.path.appending(path).string)
+        return (attributes[.modificationDate] as? Date).map { Int64($0.timeIntervalSince1970) }
     }
 
     func exists(_ path: String) -> Bool {
@@ -78,9 +100,16 @@ final class JobBench: Sendable {
 }
 
 /// Runs a test on a bench and ends its threads.
-func withBench(_ body: (JobBench, ScriptedOrigin) async throws -> Void) async throws {
-    let bench = try await JobBench()
-    let origin = try await ScriptedOrigin.start()
+func withBench(
+    _ transport: ScriptedOrigin.Transport = .plain,
+    configure: (inout WorkerConfiguration) throws -> Void = { _ in },
+    _ body: (JobBench, ScriptedOrigin) async throws -> Void
+) async throws {
+    let origin = try await ScriptedOrigin.start(transport: transport)
+    let bench = try await JobBench { configuration in
+        configuration.caFile = origin.caFile?.string
+        try configure(&configuration)
+    }
     do {
         try await body(bench, origin)
     } catch {
@@ -139,7 +168,7 @@ extension JobEnding {
         case .done(let durable, _, _, _), .failed(_, let durable, _), .released(let durable, _),
             .sinkTrouble(_, let durable, _):
             durable
-        case .restart, .aborted: nil
+        case .restart, .aborted, .resolved: nil
         }
     }
     var finished: Report.Finished? {
@@ -147,6 +176,9 @@ extension JobEnding {
     }
     var learned: Report.Learned? {
         if case .done(_, let learned, _, _) = self { learned } else { nil }
+    }
+    var resolved: ResolverAnswer? {
+        if case .resolved(let answer) = self { answer } else { nil }
     }
     var isRestart: Bool { if case .restart = self { true } else { false } }
     var isAborted: Bool { if case .aborted = self { true } else { false } }

@@ -88,4 +88,20 @@ struct WorkerMachineDrainTests {
         #expect(harness.fail(poll, .sessionGone).aborted == [lease(1).name])
         #expect(harness.end(lease(1), .aborted).last == .stop)
     }
+
+    @Test func drainLetsARunningQuestionBeAnswered() {
+        var harness = MachineHarness(slots: 2)
+        let first = harness.open()
+        harness.answer(first, [lease(1, kind: .resolve), lease(2, kind: .resolve), lease(3, kind: .resolve)])
+        let effects = harness.feed(.drain)
+        #expect(effects.released.isEmpty)
+        let news = effects.syncs.last
+        #expect(news?.reports.map(\.lease) == [lease(3).name], "what waited for a slot goes back")
+        let answer = ResolverAnswer(url: "https://a/")
+        harness.end(lease(1), .resolved(answer))
+        let next = harness.answer(news).syncs.last
+        #expect(next?.reports.first?.kind == .resolved)
+        #expect(next?.reports.first?.resolved == answer)
+        #expect(harness.pass(.seconds(5)).released == [lease(2).name], "a silent resolver holds up no drain")
+    }
 }

@@ -44,7 +44,7 @@ struct WorkerMachineHistoryTests {
                 case .start(let lease): #expect(jobs.insert(lease.name).inserted)
                 case .release(let name), .abort(let name): #expect(jobs.contains(name))
                 case .stop: isStopped = true
-                case .trust, .suspendWriting, .resumeWriting, .probe, .log: break
+                case .guardAddresses, .trust, .suspendWriting, .resumeWriting, .probe, .log: break
                 }
             }
         }
@@ -113,7 +113,9 @@ struct WorkerMachineHistoryTests {
             // A superseded sync is granted nothing.
             if request.sequence == lastSequence, faulty {
                 for _ in 0..<min(request.room, Int.random(in: 0..<4, using: &random)) {
-                    leases.append(lease(nextChunk, epoch: nextChunk, sink: chance(80) ? "default" : "other"))
+                    let kind = LeaseKind.allCases.randomElement(using: &random) ?? .fetch
+                    let sink = chance(80) ? "default" : "other"
+                    leases.append(lease(nextChunk, epoch: nextChunk, kind: kind, sink: sink))
                     nextChunk += 1
                 }
             }
@@ -129,7 +131,8 @@ struct WorkerMachineHistoryTests {
             guard let name = jobs.sorted().randomElement(using: &random) else { return }
             jobs.remove(name)
             let endings: [JobEnding] = [
-                done(1_000), network, .released(nil, nil), .restart("x"), .aborted,
+                done(1_000), network, .resolved(ResolverAnswer(url: "https://a/")), .released(nil, nil), .restart("x"),
+                .aborted,
                 .sinkTrouble(SinkTrouble(kind: .storageFull, detail: "x"), nil, nil),
             ]
             feed(.job(name, .ended(endings[Int.random(in: 0..<endings.count, using: &random)])))

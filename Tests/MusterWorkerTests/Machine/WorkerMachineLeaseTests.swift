@@ -140,4 +140,28 @@ struct WorkerMachineLeaseTests {
         #expect(harness.feed(.tick).contains(.probe(sink: "a")))
         #expect(harness.open() == nil)
     }
+
+    @Test func freshURLIsReportedAtOnceUntilItIsAcknowledged() {
+        var harness = MachineHarness()
+        let first = harness.open()
+        harness.answer(first, [lease(1, kind: .resolve)])
+        let answer = ResolverAnswer(url: "https://a/", headers: ["X-Fresh": "1"])
+        let sync = harness.end(lease(1), .resolved(answer)).syncs.last
+        #expect(sync?.reports == [Report(lease: lease(1).name, kind: .resolved, resolved: answer)])
+        harness.fail(sync)
+        let again = harness.pass(.seconds(5)).syncs.last
+        #expect(again?.reports == sync?.reports)
+        #expect(again?.held == [lease(1).name])
+        harness.answer(again)
+        #expect(harness.machine.ledger.isEmpty)
+        #expect(harness.machine.leases[lease(1).name] == nil)
+    }
+
+    @Test func questionsSayNothingAboutTheSizeOfFiles() {
+        var harness = MachineHarness()
+        let first = harness.open()
+        harness.answer(first, [lease(1, kind: .resolve)])
+        harness.end(lease(1), .resolved(ResolverAnswer(url: "https://a/")))
+        #expect(harness.machine.meanBytes == nil)
+    }
 }

@@ -106,4 +106,25 @@ struct WorkerMachineSessionTests {
         }
         #expect(history() == history())
     }
+
+    @Test func everySessionBringsItsOwnRuleAboutAddresses() {
+        var harness = MachineHarness()
+        let rule = AddressGuard(refusesPrivate: true)
+        harness.feed(.tick)
+        let opened = harness.feed(
+            .sessionOpened(SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000, addresses: rule))
+        )
+        let guarded = opened.firstIndex(of: .guardAddresses(rule))
+        let trusted = opened.firstIndex { if case .trust = $0 { true } else { false } }
+        #expect(guarded != nil)
+        #expect(guarded.map { $0 < trusted ?? -1 } == true, "nothing is asked under the rule of before")
+        harness.fail(harness.effects.syncs.last, .sessionGone)
+        let next = harness.feed(.sessionOpened(SessionDocument(id: SessionID(2), ttlMilliseconds: 30_000)))
+        #expect(next.contains(.guardAddresses(nil)))
+        // A doubled answer opens no session, and changes no rule.
+        let doubled = harness.feed(
+            .sessionOpened(SessionDocument(id: SessionID(3), ttlMilliseconds: 30_000, addresses: rule))
+        )
+        #expect(!doubled.contains(.guardAddresses(rule)))
+    }
 }

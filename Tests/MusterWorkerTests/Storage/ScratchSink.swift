@@ -1,5 +1,7 @@
 import Glibc
+import MusterAPI
 import MusterCore
+import Synchronization
 
 @testable import MusterWorker
 
@@ -87,6 +89,22 @@ final class ScratchSink: Sendable {
         return lstat(path + "/" + name, &status) == 0 ? UInt64(status.st_ino) : nil
     }
 
+    /// Gives a file a modification time, in seconds since 1970.
+    func setModificationTime(_ seconds: Int64, of name: String) throws {
+        let number = open(path + "/" + name, O_RDONLY)
+        guard number >= 0 else { throw SystemError.last }
+        try Descriptor(owning: number).setModificationTime(seconds)
+    }
+
+    /// The modification time of a file, in seconds since 1970.
+    func modificationTime(_ name: String) -> Int64? {
+        var status = stat()
+        return lstat(path + "/" + name, &status) == 0 ? Int64(status.st_mtim.tv_sec) : nil
+    }
+
+    /// The names of everything that stands in the sink itself, but Muster's own directory.
+    func fileNames() throws -> [String] { try sink.root.names().filter { $0 != ".muster" }.sorted() }
+
     func partNames() throws -> [String] { try sink.parts.names().sorted() }
 
     // MARK: - Parts and orders
@@ -107,7 +125,10 @@ final class ScratchSink: Sendable {
         chunkSize: Int = 1_000,
         expected: [ContentDigest] = [],
         recorded: Set<DigestAlgorithm> = [],
-        fenced: Bool = false
+        fenced: Bool = false,
+        ifExists: ExistingFileRule = .verify,
+        modificationTime: Int64? = nil,
+        knownDigests: [ContentDigest] = []
     ) throws -> FinalizeOrder {
         FinalizeOrder(
             task: TaskID(task),
@@ -118,7 +139,10 @@ final class ScratchSink: Sendable {
             chunks: Self.chunks(of: bytes, size: chunkSize),
             expected: expected,
             recorded: recorded,
-            fenced: fenced
+            fenced: fenced,
+            ifExists: ifExists,
+            modificationTime: modificationTime,
+            knownDigests: knownDigests
         )
     }
 
@@ -150,9 +174,12 @@ extension PartFile {
 }
 
 extension FinalizeOutcome {
-    /// Whether the file stands at its path.
-    var isInPlace: Bool {
-        if case .inPlace = self { true } else { false }
+    /// Whether the file stands.
+    var isInPlace: Bool { finished != nil }
+
+    /// What is to be reported of the file that stands.
+    var finished: Report.Finished? {
+        if case .inPlace(let finished) = self { finished } else { nil }
     }
 }
 
@@ -180,4 +207,16 @@ struct ScratchMount {
     func unmount() {
         umount2(path, Int32(MNT_DETACH))
     }
+}
+
+/// Counts calls from any thread.
+final class CallCount: Sendable {
+    private let count = Atomic<Int>(0)
+
+    /// How many there were.
+    var value: Int { count.load(ordering: .sequentiallyConsistent) }
+
+    /// Counts one more; returns how many there were before.
+    @discardableResult
+    func add() -> Int { count.add(1, ordering: .sequentiallyConsistent).oldValue }
 }

@@ -33,53 +33,72 @@ public final class NginxServer: Sendable {
 
     /// The port.
     public let port: Int
+    /// The port with TLS, where it speaks HTTP/2 too.
+    public let securePort: Int
     /// `http://127.0.0.1:<port>`, without a slash at the end.
     public var url: String { "http://127.0.0.1:\(port)" }
+    /// `https://127.0.0.1:<securePort>`, without a slash at the end.
+    public var secureURL: String { "https://127.0.0.1:\(securePort)" }
     private let process: TestProcess
     private let directory: TemporaryDirectory
+
+    /// Whether this machine has it.
+    public static var isInstalled: Bool { InstalledProgram.find("nginx") != nil }
 
     /// Starts it.
     ///
     /// - Parameters:
     ///   - documentRoot: What it serves.
     ///   - limitRate: Bytes per second and connection (`limit_rate`); nil is no limit.
+    ///   - limitConnections: How many it serves at a time, the others getting a status (24); nil is no limit. Over HTTP/2
+    ///     every request counts as one.
+    ///   - secret: If it is given, every URL has to be signed, see ``signed(_:expires:secret:)`` (21).
     ///   - serverDirectives: Further lines for the `server` block, each with its semicolon.
     public static func start(
         documentRoot: FilePath,
         limitRate: Int? = nil,
+        limitConnections: (count: Int, status: Int)? = nil,
+        secret: String? = nil,
         serverDirectives: String = ""
     ) async throws -> NginxServer {
-        let program = try find()
+        guard let program = InstalledProgram.find("nginx") else {
+            throw Failure.notFound(searched: InstalledProgram.candidates("nginx"))
+        }
+        let certificates = try await TestCertificates.shared()
         let directory = try TemporaryDirectory()
+        let limits = Limits(rate: limitRate, connections: limitConnections, secret: secret)
         var output = ""
-        // Somebody may take the port between our finding it and nginx's binding it.
+        // Somebody may take the ports between our finding them and nginx's binding them.
         for _ in 0..<5 {
-            let port = try await FreePort.find()
-            let configuration = directory.path.appending("nginx.conf")
-            try write(
-                text(
-                    directory: directory.path,
-                    port: port,
-                    documentRoot: documentRoot,
-                    limitRate: limitRate,
-                    serverDirectives: serverDirectives
-                ),
-                to: configuration
+            let place = try await RealServer.Place(
+                directory: directory.path,
+                port: FreePort.find(),
+                securePort: FreePort.find()
             )
+            let configuration = directory.path.appending("nginx.conf")
+            let text = text(place, root: documentRoot, certificates, limits, serverDirectives: serverDirectives)
+            try RealServer.write(text, to: configuration)
             let process = try await TestProcess.start(
                 program,
                 arguments: ["-p", directory.path.string, "-e", "stderr", "-c", configuration.string],
                 outputLimitBytes: 64 << 20
             )
             do {
-                // Written once the sockets listen.
-                try await process.waitForLine(containing: "start worker process", in: .standardError)
-                return NginxServer(port: port, process: process, directory: directory)
+                // Written once the sockets listen, for each worker once it exists; "start worker processes" is too early.
+                try await process.waitForLine(containing: "start worker process ", in: .standardError)
+                return NginxServer(place, process: process, directory: directory)
             } catch let timedOut as TimedOut {
                 output = timedOut.details
             }
         }
         throw Failure.notStarted(output: output)
+    }
+
+    private init(_ place: RealServer.Place, process: TestProcess, directory: TemporaryDirectory) {
+        self.port = place.port
+        self.securePort = place.securePort
+        self.process = process
+        self.directory = directory
     }
 
     /// The requests that have ended so far, in that order.
@@ -104,12 +123,6 @@ public final class NginxServer: Sendable {
         try await process.waitForExit()
     }
 
-    private init(port: Int, process: TestProcess, directory: TemporaryDirectory) {
-        self.port = port
-        self.process = process
-        self.directory = directory
-    }
-
     private static func parse(_ log: String) -> [Request] {
         log.split(separator: "\n").compactMap { line in
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
@@ -124,62 +137,5 @@ public final class NginxServer: Sendable {
                 connection: connection
             )
         }
-    }
-
-    private static func find() throws -> FilePath {
-        let directories = (Environs.value("PATH") ?? "").split(separator: ":").map(String.init)
-        let candidates = (directories + ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]).map {
-            FilePath($0).appending("nginx")
-        }
-        for candidate in candidates where access(candidate.string, X_OK) == 0 { return candidate }
-        throw Failure.notFound(searched: candidates)
-    }
-
-    private static func write(_ text: String, to path: FilePath) throws {
-        let descriptor = try FileDescriptor.open(
-            path,
-            .writeOnly,
-            options: [.create, .truncate, .closeOnExec],
-            permissions: .ownerReadWrite
-        )
-        try descriptor.closeAfter { _ = try descriptor.writeAll(text.utf8) }
-    }
-
-    private static func text(
-        directory: FilePath,
-        port: Int,
-        documentRoot: FilePath,
-        limitRate: Int?,
-        serverDirectives: String
-    ) -> String {
-        // As root its workers would become another user, who cannot enter directories of mode 0700.
-        let user = geteuid() == 0 ? "user root;" : ""
-        return """
-            \(user)
-            daemon off;
-            worker_processes 1;
-            pid \(directory)/nginx.pid;
-            error_log stderr notice;
-            events { worker_connections 4096; }
-            http {
-                log_format requests '$request_uri\t$http_range\t$status\t$body_bytes_sent\t$connection';
-                access_log /dev/stdout requests;
-                client_body_temp_path \(directory)/body;
-                proxy_temp_path \(directory)/proxy;
-                fastcgi_temp_path \(directory)/fastcgi;
-                uwsgi_temp_path \(directory)/uwsgi;
-                scgi_temp_path \(directory)/scgi;
-                default_type application/octet-stream;
-                sendfile on;
-                tcp_nopush on;
-                keepalive_requests 1000000;
-                server {
-                    listen 127.0.0.1:\(port) backlog=4096;
-                    root "\(documentRoot)";
-                    limit_rate \(limitRate ?? 0);
-                    \(serverDirectives)
-                }
-            }
-            """
     }
 }

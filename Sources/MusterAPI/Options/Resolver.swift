@@ -1,0 +1,100 @@
+public import MusterCore
+
+/// The HTTP endpoint that a group's workers ask for a fresh URL when one has expired (`http.md` row 21).
+///
+/// It is sent `POST` with `ResolverQuestion` as JSON and answers 200 with `ResolverAnswer`.
+public struct Resolver: Hashable, Sendable, Codable {
+    /// Its URL, `http` or `https`.
+    public var url: String
+    /// Header fields of the question.
+    public var headers: [String: Secret]?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable { case url, headers }
+
+    /// A resolver.
+    public init(url: String, headers: [String: Secret]? = nil) {
+        self.url = url
+        self.headers = headers
+    }
+
+    /// Reads a resolver and refuses unknown fields.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        url = try container.decode(String.self, forKey: .url)
+        headers = try container.decodeIfPresent([String: Secret].self, forKey: .headers)
+    }
+
+    /// Throws what is impossible about it, with the JSON pointer below it.
+    public func check() throws(InputRefusal) {
+        let checked: SourceURL
+        do throws(SourceURL.Refusal) {
+            checked = try SourceURL(validating: url)
+        } catch {
+            throw InputRefusal(pointer: "/url", reason: Self.reason(error))
+        }
+        guard checked.origin.hasPrefix("http://") || checked.origin.hasPrefix("https://") else {
+            throw InputRefusal(pointer: "/url", reason: Self.schemes)
+        }
+        try FetchOptions.check(headers: headers)
+    }
+
+    private static let schemes = "a resolver is asked by http or https"
+
+    /// A resolver takes fewer schemes than a source, and has no credentials but those in its headers.
+    private static func reason(_ refusal: SourceURL.Refusal) -> String {
+        switch refusal {
+        case .tooLong, .malformed: refusal.description
+        case .unsupportedScheme: schemes
+        case .credentials: "user and password in a URL would be shown; give a resolver an Authorization header"
+        }
+    }
+}
+
+/// What a resolver is asked.
+public struct ResolverQuestion: Hashable, Sendable, Codable {
+    /// The task's group.
+    public var group: String
+    /// The task's key.
+    public var key: String
+    /// The URL as the task was added with it.
+    public var url: String
+    /// Its place among the task's sources, from 0.
+    public var source: Int32
+    /// The status that the last URL was answered with.
+    public var status: Int?
+
+    /// A question.
+    public init(group: String, key: String, url: String, source: Int32, status: Int?) {
+        self.group = group
+        self.key = key
+        self.url = url
+        self.source = source
+        self.status = status
+    }
+}
+
+/// What a resolver answers. Fields that Muster does not know are passed over: the endpoint is somebody else's.
+public struct ResolverAnswer: Hashable, Sendable, Codable {
+    /// The fresh URL; whoever has it can fetch what it leads to.
+    public var url: String
+    /// Header fields to send with it, besides the task's own; secrets, as all headers are.
+    public var headers: [String: String]?
+
+    /// An answer.
+    public init(url: String, headers: [String: String]? = nil) {
+        self.url = url
+        self.headers = headers
+    }
+}
+
+extension ResolverAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The origin and the headers' names. The rest of the URL is as good as a password, mostly.
+    public var description: String {
+        let origin = (try? SourceURL(validating: url))?.origin ?? "no URL"
+        return "ResolverAnswer(\(origin), headers: \((headers ?? [:]).keys.sorted()))"
+    }
+    /// The same.
+    public var debugDescription: String { description }
+    /// Shows nothing.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,39 @@
+public import MusterCore
+
+/// What a group wants to be done where origins and files leave a choice.
+public struct TransferPolicy: Hashable, Sendable, Codable {
+    /// What becomes of a task whose destination holds a file already; `verify` when absent.
+    public var ifExists: ExistingFileRule?
+    /// Which differences of validators mean that the content changed; `strict` when absent (`http.md` row 11).
+    public var validators: ValidatorRule?
+    /// Whether content without any validator or digest may be fetched in chunks all the same (row 12).
+    public var chunksWithoutValidator: Bool?
+    /// Whether a finished file gets the origin's Last-Modified as its modification time.
+    public var keepModificationTime: Bool?
+    /// Where the last segment of a path comes from; `given` when absent (row 34).
+    public var names: NameSource?
+    /// Digests to compute and record besides those that are expected.
+    public var computeDigests: [DigestAlgorithm]?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case ifExists, validators, chunksWithoutValidator, keepModificationTime, names, computeDigests
+    }
+
+    /// The defaults.
+    public init() {}
+
+    /// Reads a policy and refuses unknown fields.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        ifExists = try container.decodeIfPresent(ExistingFileRule.self, forKey: .ifExists)
+        validators = try container.decodeIfPresent(ValidatorRule.self, forKey: .validators)
+        chunksWithoutValidator = try container.decodeIfPresent(Bool.self, forKey: .chunksWithoutValidator)
+        keepModificationTime = try container.decodeIfPresent(Bool.self, forKey: .keepModificationTime)
+        names = try container.decodeIfPresent(NameSource.self, forKey: .names)
+        computeDigests = try container.decodeIfPresent([DigestAlgorithm].self, forKey: .computeDigests)
+        if let computeDigests, Set(computeDigests).count != computeDigests.count {
+            throw DecodingError.dataCorruptedError(
+                forKey: .computeDigests, in: container, debugDescription: "names an algorithm twice")
+        }
+    }
+}

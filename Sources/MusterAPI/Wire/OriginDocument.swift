@@ -1,0 +1,130 @@
+public import MusterCore
+
+/// An origin as `GET /v1/origins` shows it.
+public struct OriginDocument: Hashable, Sendable, Codable {
+    /// Scheme, host and port.
+    public var key: String
+    /// The most leases that the fleet may hold on it: its own cap, or the coordinator's default.
+    public var maxConnections: Int32
+    /// How many of these are allowed now: fewer after the origin refused, one more with every clean minute (`http.md` row 24).
+    public var allowedConnections: Int32
+    /// Leases on it now.
+    public var leases: Int64
+    /// Nothing is leased on it before this moment.
+    public var pausedUntil: Timestamp?
+    /// When it last refused because there was too much at once.
+    public var limitedAt: Timestamp?
+    /// Bytes per second lately.
+    public var bytesPerSecond: Int64
+
+    /// An origin's document.
+    public init(
+        key: String, maxConnections: Int32, allowedConnections: Int32, leases: Int64, pausedUntil: Timestamp?,
+        limitedAt: Timestamp?, bytesPerSecond: Int64
+    ) {
+        self.key = key
+        self.maxConnections = maxConnections
+        self.allowedConnections = allowedConnections
+        self.leases = leases
+        self.pausedUntil = pausedUntil
+        self.limitedAt = limitedAt
+        self.bytesPerSecond = bytesPerSecond
+    }
+
+    /// Writes every field, absent ones as `null`.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(key, forKey: .key)
+        try container.encode(maxConnections, forKey: .maxConnections)
+        try container.encode(allowedConnections, forKey: .allowedConnections)
+        try container.encode(leases, forKey: .leases)
+        try container.encode(pausedUntil, forKey: .pausedUntil)
+        try container.encode(limitedAt, forKey: .limitedAt)
+        try container.encode(bytesPerSecond, forKey: .bytesPerSecond)
+    }
+}
+
+/// The body of `PATCH /v1/origins/{key}`; what is absent stays, `null` takes a setting away.
+public struct OriginPatch: Hashable, Sendable, Codable {
+    /// What is to become of one setting.
+    public enum Change<Value: Hashable & Sendable>: Hashable, Sendable {
+        /// It stays.
+        case keep
+        /// It goes back to the default.
+        case clear
+        /// It is this from now on.
+        case set(Value)
+    }
+
+    /// The cap on leases; setting it also forgets what was learned.
+    public var maxConnections: Change<Int32>
+    /// Until when nothing is leased on the origin.
+    public var pausedUntil: Change<Timestamp>
+    /// For how long nothing is leased on it, such as `30m`, in place of `pausedUntil`: counted by the database's clock, so that
+    /// nobody else's matters (I11).
+    public var pauseFor: String?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case maxConnections, pausedUntil, pauseFor
+    }
+
+    /// A change of an origin.
+    public init(
+        maxConnections: Change<Int32> = .keep, pausedUntil: Change<Timestamp> = .keep, pauseFor: String? = nil
+    ) {
+        self.maxConnections = maxConnections
+        self.pausedUntil = pausedUntil
+        self.pauseFor = pauseFor
+    }
+
+    /// Reads a change; refuses unknown fields and impossible caps.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        maxConnections = .keep
+        if container.contains(.maxConnections) {
+            maxConnections =
+                try container.integerIfPresent(Int32.self, forKey: .maxConnections).map { .set($0) } ?? .clear
+        }
+        if case .set(let cap) = maxConnections, !(1...100_000).contains(cap) {
+            throw DecodingError.dataCorruptedError(
+                forKey: .maxConnections, in: container, debugDescription: "must be within 1...100000")
+        }
+        pausedUntil = .keep
+        if container.contains(.pausedUntil) {
+            pausedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .pausedUntil).map { .set($0) } ?? .clear
+        }
+        pauseFor = try container.decodeIfPresent(String.self, forKey: .pauseFor)
+        guard pauseFor == nil || pausedUntil == .keep else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .pauseFor, in: container, debugDescription: "stands in place of pausedUntil, not beside it")
+        }
+        guard pauseFor == nil || pause != nil else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .pauseFor, in: container, debugDescription: "must be a duration such as 30m, at most 365d")
+        }
+    }
+
+    /// How long the origin is to be left alone; `nil` when nothing of that kind, or nothing possible, was said.
+    public var pause: Duration? {
+        guard let pauseFor, let duration = DurationNotation.parse(pauseFor), duration > .zero,
+            duration <= Limits.deadline
+        else { return nil }
+        return duration
+    }
+
+    /// Writes what changes.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        switch maxConnections {
+        case .keep: break
+        case .clear: try container.encodeNil(forKey: .maxConnections)
+        case .set(let cap): try container.encode(cap, forKey: .maxConnections)
+        }
+        switch pausedUntil {
+        case .keep: break
+        case .clear: try container.encodeNil(forKey: .pausedUntil)
+        case .set(let moment): try container.encode(moment, forKey: .pausedUntil)
+        }
+        try container.encodeIfPresent(pauseFor, forKey: .pauseFor)
+    }
+}

@@ -1,0 +1,170 @@
+import ArgumentParser
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+
+/// `muster origins`: what files come from.
+struct OriginsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "origins",
+        abstract: "Lists the origins that files come from, and sets what the fleet may do to them.",
+        usage:
+            "muster origins [--json]\nmuster origins set <origin> [--max-connections <n>] [--pause-until <t>]",
+        discussion: """
+            An origin is a scheme, a host and a port. The fleet shares one budget for each: its cap is halved when the origin \
+            refuses because there is too much at once, and grows again by one a minute.
+
+            Examples:
+              muster origins
+              muster origins set https://example.org --max-connections 4
+              muster origins set https://example.org --pause-until 30m
+            """,
+        subcommands: [OriginsListCommand.self, OriginsSetCommand.self],
+        defaultSubcommand: OriginsListCommand.self
+    )
+}
+
+/// `muster origins list`, which may be left out: lists the origins that are known.
+struct OriginsListCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Lists the origins, and what the fleet may do to them.",
+        usage: "muster origins [--json]",
+        discussion: """
+            CONNECTIONS is how many leases there are, ALLOWED how many there may be now, MOST how many there may be once the \
+            origin has not refused for a while.
+
+            Example:
+              muster origins --json | jq '.items[] | select(.limitedAt)'
+            """
+    )
+
+    static var section: String { OriginsCommand.configuration.commandName ?? "" }
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
+
+    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
+
+    func perform(_ context: CommandContext) async throws {
+        let page = try await context.withClient { try await $0.origins() }
+        if context.console.json {
+            try context.console.document(page)
+        } else if page.items.isEmpty {
+            try context.console.line("there are no origins yet")
+        } else {
+            for line in Self.table(page.items).lines(width: context.console.tableWidth) {
+                try context.console.line(line)
+            }
+        }
+    }
+
+    /// The table of origins.
+    static func table(_ origins: [OriginDocument]) -> Table {
+        var table = Table([
+            .text("ORIGIN"), .number("CONNECTIONS"), .number("ALLOWED"), .number("MOST"), .number("SPEED"),
+            .text("PAUSED UNTIL"), .text("LAST REFUSED"),
+        ])
+        for origin in origins {
+            table.add([
+                origin.key, "\(origin.leases)", "\(origin.allowedConnections)", "\(origin.maxConnections)",
+                ProgressSnapshot.rate(origin.bytesPerSecond), origin.pausedUntil?.description ?? "-",
+                origin.limitedAt?.description ?? "-",
+            ])
+        }
+        return table
+    }
+}
+
+/// `muster origins set`: sets what the fleet may do to an origin.
+struct OriginsSetCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set",
+        abstract: "Sets how many connections the fleet may have to an origin, or leaves it alone for a while.",
+        usage: "muster origins set <origin> [--max-connections <n>|default] [--pause-until <time>|<duration>|now]",
+        discussion: """
+            A duration is counted by the database's clock from the moment the request arrives. Transfers that are running \
+            when an origin is paused go on; nothing new is begun.
+
+            Examples:
+              muster origins set https://example.org --max-connections 4
+              muster origins set https://example.org --max-connections default
+              muster origins set https://example.org:8443 --pause-until 2026-03-01T06:00:00Z
+            """
+    )
+
+    static var section: String { OriginsCommand.configuration.commandName ?? "" }
+
+    @Option(
+        help: ArgumentHelp(
+            "The cap, or default for the coordinators' own; either forgets what was learned. (MUSTER_MAX_CONNECTIONS)",
+            valueName: "n"
+        )
+    )
+    var maxConnections: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A time (RFC 3339), a duration such as 30m, or now to end a pause. (MUSTER_PAUSE_UNTIL)",
+            valueName: "time"
+        )
+    )
+    var pauseUntil: String?
+
+    @Argument(help: "The origin: scheme, host and port, as in https://example.org.")
+    var origin: String
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
+
+    var given: [SettingName: [String]] {
+        Given.values([
+            .server: client.server, .token: client.token, .maxConnections: maxConnections, .pauseUntil: pauseUntil,
+        ])
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        let patch = try context.settings.originPatch()
+        guard patch != OriginPatch() else {
+            throw CommandFailure.usage("give --max-connections, or --pause-until, or both")
+        }
+        let document = try await context.withClient { try await $0.setOrigin(origin, patch) }
+        if context.console.json {
+            try context.console.document(document)
+        } else {
+            for line in OriginsListCommand.table([document]).lines(width: context.console.tableWidth) {
+                try context.console.line(line)
+            }
+        }
+    }
+}
+
+extension Settings {
+    /// What is to become of an origin.
+    func originPatch() throws(CommandFailure) -> OriginPatch {
+        var patch = OriginPatch()
+        if text(.maxConnections) == "default" {
+            patch.maxConnections = .clear
+        } else if let number = try number(.maxConnections, in: 1...100_000) {
+            patch.maxConnections = .set(Int32(number))
+        }
+        guard let text = text(.pauseUntil) else { return patch }
+        if text == "now" {
+            patch.pausedUntil = .clear
+        } else if let duration = DurationNotation.parse(text), duration > .zero {
+            // Not made a moment here: that would be this machine's clock (I11).
+            patch.pauseFor = text
+        } else if let moment = Self.moment(text) {
+            patch.pausedUntil = .set(moment)
+        } else {
+            throw refusal(.pauseUntil, "must be a time such as 2026-03-01T06:00:00Z, a duration such as 30m, or now")
+        }
+        return patch
+    }
+
+    /// A moment as it is typed: RFC 3339.
+    private static func moment(_ text: String) -> Timestamp? {
+        guard let json = try? JSONEncoder().encode(text) else { return nil }
+        return try? JSONDecoder().decode(Timestamp.self, from: json)
+    }
+}

@@ -1,0 +1,123 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+
+/// Options of commands that make groups: how sources are asked. Secrets may be references that the worker resolves.
+struct SourceArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "A header field of every request; may be repeated. The value may be env:NAME or file:PATH. (MUSTER_HEADER, one a line)",
+            valueName: "name: value"
+        )
+    )
+    var header: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "A proxy's URL, direct, or environment; env:NAME or file:PATH if it is secret. (MUSTER_PROXY)",
+            valueName: "url"
+        )
+    )
+    var proxy: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A cookie; may be repeated. The value may be env:NAME or file:PATH. (MUSTER_COOKIE, one a line)",
+            valueName: "name=value"
+        )
+    )
+    var cookie: [String] = []
+
+    @Option(help: ArgumentHelp("A file of cookies in Netscape's form. (MUSTER_COOKIE_FILE)", valueName: "file"))
+    var cookieFile: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "User and password, which may be env:NAME or file:PATH. (MUSTER_USER)",
+            valueName: "name[:secret]"
+        )
+    )
+    var user: String?
+
+    @Option(help: ArgumentHelp("A netrc file with users and passwords. (MUSTER_NETRC)", valueName: "file"))
+    var netrc: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Authorities to trust instead of the usual ones, as PEM. (MUSTER_CA_FILE)", valueName: "file")
+    )
+    var caFile: String?
+
+    @Option(
+        help: ArgumentHelp("A client certificate as PEM; needs --key. (MUSTER_CERTIFICATE)", valueName: "file")
+    )
+    var certificate: String?
+
+    @Option(help: ArgumentHelp("The private key of --certificate. (MUSTER_KEY)", valueName: "file"))
+    var key: String?
+
+    @Option(help: ArgumentHelp("Known hosts for sftp. (MUSTER_KNOWN_HOSTS)", valueName: "file"))
+    var knownHosts: String?
+
+    @Option(help: ArgumentHelp("A private key for sftp. (MUSTER_PRIVATE_KEY)", valueName: "file"))
+    var privateKey: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "What is offered: \(FetchOptions.HTTPVersion.allCases.map(\.rawValue).joined(separator: ", ")). (MUSTER_HTTP_VERSION)",
+            valueName: "version"
+        )
+    )
+    var httpVersion: String?
+
+    /// What was given of them.
+    var given: [SettingName: [String]] {
+        Given.values([
+            .proxy: proxy, .cookieFile: cookieFile, .user: user, .netrc: netrc, .caFile: caFile,
+            .certificate: certificate, .key: key, .knownHosts: knownHosts, .privateKey: privateKey,
+            .httpVersion: httpVersion,
+        ]).merging(Given.lists([.header: header, .cookie: cookie])) { $1 }
+    }
+}
+
+/// Options of commands that make groups: what shall be done where there is a choice, and who knows fresh URLs.
+struct PolicyArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            """
+            If a file is there already: \(ExistingFileRule.allCases.map(\.rawValue).joined(separator: ", ")). \
+            (MUSTER_IF_EXISTS; default: verify)
+            """,
+            valueName: "rule"
+        )
+    )
+    var ifExists: String?
+
+    @Flag(help: "Give files the time at which the origin says they changed. (MUSTER_KEEP_TIME)")
+    var keepTime = false
+
+    @Flag(help: "Name files as their origins suggest. (MUSTER_SUGGESTED_NAMES)")
+    var suggestedNames = false
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            Which differences mean that the content changed: strict, or sizeAndDigest, which needs a digest of every file. \
+            (MUSTER_VALIDATORS; default: strict)
+            """,
+            valueName: "rule"
+        )
+    )
+    var validators: String?
+
+    @Option(
+        help: ArgumentHelp("Is asked for a fresh URL when one has expired. (MUSTER_RESOLVER)", valueName: "url")
+    )
+    var resolver: String?
+
+    /// What was given of them.
+    var given: [SettingName: [String]] {
+        Given.values([.ifExists: ifExists, .validators: validators, .resolver: resolver])
+            .merging(Given.flags([.keepTime: keepTime, .suggestedNames: suggestedNames])) { $1 }
+    }
+}

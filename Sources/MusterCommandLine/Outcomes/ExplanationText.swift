@@ -1,0 +1,93 @@
+import MusterAPI
+import MusterCore
+
+/// An explanation for people.
+enum ExplanationText {
+    /// The lines; tables are cut to `width` if there is one.
+    static func lines(_ explanation: ExplanationDocument, width: Int? = nil) -> [String] {
+        let task = explanation.task
+        let size = task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "unknown size"
+        var lines = [
+            "\(task.key) (\(explanation.group)): \(task.state.rawValue), \(ByteCount(bytes: task.bytes.done)) of \(size)"
+                + (task.contentVersion > 1 ? ", content version \(task.contentVersion)" : ""),
+            explanation.summary,
+        ]
+        if let next = explanation.next { lines.append("next: \(next)") }
+        // The first wait is what the summary says.
+        for wait in explanation.waits.dropFirst() { lines.append("also: \(wait.detail)\(times(wait))") }
+        if let wait = explanation.waits.first, !times(wait).isEmpty { lines[1] += times(wait) }
+        lines = lines.map { TextWidth.escaped($0) }
+        append(&lines, "work", work(explanation.work), width)
+        append(&lines, "sources", sources(explanation.sources), width)
+        append(&lines, "attempts", attempts(explanation.attempts), width)
+        return lines
+    }
+
+    /// The last tries of a task in a line each; nothing if there were fewer than two, since the failure tells of a single one.
+    static func tries(_ explanation: ExplanationDocument, most: Int) -> [String] {
+        guard explanation.attempts.count > 1 else { return [] }
+        let lines = explanation.attempts.suffix(most).map { attempt in
+            "  \(attempt.at)  " + FailureText.kind(attempt.kind, status: attempt.status)
+                + (attempt.source.map { " from \($0)" } ?? "") + ", then \(attempt.outcome)"
+        }
+        return (["tried \(explanation.task.key) \(explanation.attempts.count) times:"] + lines).map {
+            TextWidth.escaped($0)
+        }
+    }
+
+    private static func append(_ lines: inout [String], _ heading: String, _ table: Table, _ width: Int?) {
+        guard !table.isEmpty else { return }
+        lines += ["", "\(heading):"] + table.lines(width: width.map { $0 - 2 }).map { "  \($0)" }
+    }
+
+    private static func times(_ wait: ExplanationDocument.Wait) -> String {
+        let parts = [wait.since.map { "since \($0)" }, wait.until.map { "until \($0)" }].compactMap { $0 }
+        return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
+    }
+
+    /// Who works on it.
+    static func work(_ work: [ExplanationDocument.Work]) -> Table {
+        var table = Table([
+            .text("WORKER"), .text("DOES"), .number("FROM"), .number("TO"), .number("DURABLE"), .text("SINCE"),
+            .text("SOURCE"),
+        ])
+        for item in work {
+            let durable = ByteCount(bytes: max(0, item.durable - item.start))
+            table.add([
+                item.worker, item.kind, "\(item.start)", item.end.map(String.init) ?? "-", "\(durable)",
+                item.since.description, item.source ?? "-",
+            ])
+        }
+        return table
+    }
+
+    /// The sources.
+    static func sources(_ sources: [ExplanationDocument.Source]) -> Table {
+        var table = Table([
+            .text("STATE"), .number("FAILURES"), .number("BYTES"), .number("SPEED"), .text("RESOLVED"), .text("SOURCE"),
+        ])
+        for source in sources {
+            table.add([
+                source.state, "\(source.failures)", "\(ByteCount(bytes: source.bytes))",
+                source.bytesPerSecond.map { ProgressSnapshot.rate($0) } ?? "-", source.resolvedAt?.description ?? "-",
+                source.url,
+            ])
+        }
+        return table
+    }
+
+    /// What was tried.
+    static func attempts(_ attempts: [ExplanationDocument.Attempt]) -> Table {
+        var table = Table([
+            .text("TIME"), .text("KIND"), .number("STATUS"), .text("THEN"), .text("WORKER"), .text("REQUEST"),
+            .text("SOURCE"), .text("DETAIL"),
+        ])
+        for attempt in attempts {
+            table.add([
+                attempt.at.description, attempt.kind.rawValue, attempt.status.map(String.init) ?? "-", attempt.outcome,
+                attempt.worker ?? "-", attempt.requestID ?? "-", attempt.source ?? "-", attempt.detail,
+            ])
+        }
+        return table
+    }
+}

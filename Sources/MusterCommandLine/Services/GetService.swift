@@ -1,0 +1,46 @@
+import MusterAPI
+import ServiceLifecycle
+import SystemPackage
+
+/// The part of `get` that talks to the coordinator: when it is done, so is the command.
+struct GetService: Service {
+    /// The port of the coordinator, once it is there.
+    let port: Eventual<Int>
+    /// The coordinator's token.
+    let token: String?
+    /// What is wanted.
+    let tasks: TaskList
+    /// What is known of that.
+    let survey: TaskList.Survey
+    /// What is wanted of the transfers.
+    let transfers: TransferSettings
+    /// Where the files go.
+    let directory: String
+    /// What the command works with.
+    let context: CommandContext
+    /// Told how it ended.
+    let result: Eventual<GetSession.Result>
+
+    /// Runs until the group is done, or until shutdown.
+    func run() async throws {
+        do {
+            let outcome = try await cancelWhenGracefulShutdown {
+                let number = try await port.value()
+                return try await CommandContext.withClient(servers: ["http://127.0.0.1:\(number)"], token: token) {
+                    client in
+                    try await GetSession(
+                        client: client,
+                        tasks: tasks,
+                        survey: survey,
+                        transfers: transfers,
+                        directory: FilePath(directory),
+                        context: context
+                    ).run()
+                }
+            }
+            result.fulfil(outcome)
+        } catch is CancellationError {
+            return
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import MusterAPI
+import MusterCore
+
+/// What a new group is told about its transfers: how sources are asked, what shall be done where there is a choice, and who
+/// knows fresh URLs. Parts of which nothing was said are absent.
+struct TransferSettings: Hashable, Sendable {
+    /// How the sources are asked.
+    var fetch: FetchOptions?
+    /// What shall be done where there is a choice.
+    var policy: TransferPolicy?
+    /// Who knows fresh URLs.
+    var resolver: Resolver?
+
+    /// Whether nothing was said.
+    var isEmpty: Bool { fetch == nil && policy == nil && resolver == nil }
+
+    /// The parts for a new group.
+    func apply(to request: inout GroupRequest) {
+        request.fetch = fetch
+        request.policy = policy
+        request.resolver = resolver
+    }
+}
+
+extension Settings {
+    /// Reads everything about transfers; relative paths are meant from `base`, and absolute afterwards.
+    ///
+    /// - Throws: `CommandFailure.usage` with the option and the rule; never with a secret.
+    func transfers(base: String) throws(CommandFailure) -> TransferSettings {
+        var settings = TransferSettings()
+        let fetch = try fetchOptions(base: base)
+        if fetch != FetchOptions() { settings.fetch = fetch }
+        let policy = try transferPolicy()
+        if policy != TransferPolicy() { settings.policy = policy }
+        if let url = text(.resolver) {
+            let resolver = Resolver(url: url)
+            do {
+                try resolver.check()
+            } catch {
+                throw refusal(.resolver, "can't be used: \(error.reason)")
+            }
+            settings.resolver = resolver
+        }
+        return settings
+    }
+
+    private func fetchOptions(base: String) throws(CommandFailure) -> FetchOptions {
+        var options = FetchOptions()
+        for text in texts(.header) {
+            let (name, value) = try SecretArgument.header(text, base: base)
+            let isTaken = (options.headers ?? [:]).keys.contains { $0.lowercased() == name.lowercased() }
+            guard !isTaken else { throw .usage("\(SettingName.header.option): \(name) is given twice") }
+            options.headers = (options.headers ?? [:]).merging([name: value]) { $1 }
+        }
+        for text in texts(.cookie) {
+            let (name, value) = try SecretArgument.cookie(text, base: base)
+            guard options.cookies?[name] == nil else {
+                throw .usage("\(SettingName.cookie.option): \(name) is given twice")
+            }
+            options.cookies = (options.cookies ?? [:]).merging([name: value]) { $1 }
+        }
+        options.proxy = text(.proxy).map { SecretArgument.secret($0, base: base) }
+        if let text = text(.user) {
+            let (user, password) = SecretArgument.user(text, base: base)
+            options.credentials = .init(user: user, password: password)
+        }
+        options.cookieFile = path(.cookieFile, base: base)
+        options.netrc = path(.netrc, base: base)
+        options.caFile = path(.caFile, base: base)
+        options.knownHosts = path(.knownHosts, base: base)
+        options.privateKey = path(.privateKey, base: base)
+        switch (path(.certificate, base: base), path(.key, base: base)) {
+        case (nil, nil): break
+        case (let certificate?, let key?): options.clientCertificate = .init(certificate: certificate, key: key)
+        case (.some, nil), (nil, .some):
+            throw .usage("\(SettingName.certificate.option) and \(SettingName.key.option) are given together")
+        }
+        options.httpVersion = try choice(.httpVersion, of: FetchOptions.HTTPVersion.self)
+        do {
+            try options.check()
+        } catch {
+            // The pointer names the option as the API does; the reason never has a value in it.
+            throw .usage("the option for \(error.pointer.dropFirst()): \(error.reason)")
+        }
+        return options
+    }
+
+    private func transferPolicy() throws(CommandFailure) -> TransferPolicy {
+        var policy = TransferPolicy()
+        policy.ifExists = try choice(.ifExists, of: ExistingFileRule.self)
+        policy.validators = try choice(.validators, of: ValidatorRule.self)
+        if try flag(.keepTime) { policy.keepModificationTime = true }
+        if try flag(.suggestedNames) { policy.names = .suggested }
+        return policy
+    }
+
+    private func path(_ name: SettingName, base: String) -> String? {
+        text(name).map { SinkArgument.absolute($0, base: base) }
+    }
+}

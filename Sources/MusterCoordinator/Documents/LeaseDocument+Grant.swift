@@ -1,0 +1,80 @@
+import MusterAPI
+import MusterCore
+import MusterStore
+
+extension LeaseDocument {
+    /// A lease as its worker gets it, secrets included: they are what the worker needs them for.
+    init(_ lease: GrantedLease) throws {
+        let terms = LeaseTerms(lease)
+        self.init(
+            name: lease.name, kind: lease.kind, task: lease.task, sink: lease.sink, path: lease.path,
+            version: lease.version, start: lease.start, end: lease.end, planned: lease.isPlanned,
+            stream: lease.isStream, fenced: lease.isFenced, resume: lease.resume,
+            representation: lease.representation, expectedSize: lease.expectedSize,
+            expectedDigests: StoredJSON.texts(lease.expectedDigests), source: terms.source, chunks: lease.chunks)
+        options = terms.options
+        policy = StoredJSON.document(TransferPolicy.self, lease.policy)
+        contentType = lease.contentType
+        // Said only where it is so: an older worker reads nothing new then.
+        if lease.isOtherMirror { isOtherMirror = true }
+        guard lease.kind == .resolve else { return }
+        resolver = StoredJSON.document(Resolver.self, lease.resolver)
+        question = lease.url.map {
+            ResolverQuestion(
+                group: lease.group, key: lease.key, url: $0, source: lease.source,
+                status: lease.failureStatus.map(Int.init))
+        }
+    }
+}
+
+/// How the source of a lease is asked: what the group, the task and the resolver said of it, put together.
+struct LeaseTerms {
+    /// The source; absent for work that fetches nothing.
+    let source: LeaseSource?
+    /// The task's options over its group's.
+    let options: FetchOptions?
+
+    init(_ lease: GrantedLease) {
+        self.init(
+            ordinal: lease.source, url: lease.url, headers: StoredJSON.texts(lease.headers), freshURL: lease.freshURL,
+            freshHeaders: StoredJSON.texts(lease.freshHeaders),
+            options: StoredJSON.document(FetchOptions.self, lease.taskOptions),
+            defaults: StoredJSON.document(FetchOptions.self, lease.groupOptions))
+    }
+
+    /// - Parameters:
+    ///   - url: the URL as the task was added with it.
+    ///   - headers: the task's own.
+    ///   - freshURL: what the resolver gave in its place.
+    ///   - freshHeaders: what goes with that; wins over the task's own, name by name.
+    ///   - options: the task's options.
+    ///   - defaults: its group's.
+    init(
+        ordinal: Int32, url: String?, headers: [String: String], freshURL: String?, freshHeaders: [String: String],
+        options: FetchOptions?, defaults: FetchOptions?
+    ) {
+        var options = options.map { $0.over(defaults ?? FetchOptions()) } ?? defaults
+        var own = headers
+        if let url, let freshURL, Self.origin(url) != Self.origin(freshURL) {
+            // What was given for one origin does not go to another that only the resolver named (`http.md` row 20). It says what
+            // is needed there.
+            own = own.filter { !Self.isPersonal($0.key) }
+            if let all = options?.headers { options?.headers = all.filter { !Self.isPersonal($0.key) } }
+            options?.cookies = nil
+            options?.cookieFile = nil
+            options?.credentials = nil
+        }
+        let replaced = Set(freshHeaders.keys.map { $0.lowercased() })
+        own = own.filter { !replaced.contains($0.key.lowercased()) }.merging(freshHeaders) { $1 }
+        source = (freshURL ?? url).map { LeaseSource(ordinal: ordinal, url: $0, headers: own) }
+        self.options = options
+    }
+
+    private static func origin(_ url: String) -> String? {
+        try? SourceURL(validating: url).origin
+    }
+
+    private static func isPersonal(_ name: String) -> Bool {
+        ["authorization", "cookie", "proxy-authorization"].contains(name.lowercased())
+    }
+}

@@ -1,0 +1,173 @@
+import MusterAPI
+import MusterCore
+
+/// Why a task is not done, in words: a pure function of the facts.
+struct Explanation: Sendable {
+    /// What there is to know.
+    let facts: TaskFacts
+
+    /// The document.
+    var document: ExplanationDocument {
+        let waits = waits
+        return ExplanationDocument(
+            task: facts.task, group: facts.group, summary: summary(waits), next: next(waits), waits: waits,
+            chunks: facts.chunks, work: facts.work, sources: facts.sources, attempts: facts.attempts,
+            deadlineAt: facts.task.state.isTerminal ? nil : facts.deadlineAt, at: facts.at)
+    }
+
+    /// What keeps the task from going on. What nothing but a person can end comes first, then what is being done, then what ends by
+    /// itself, and last what ends when others are done.
+    var waits: [ExplanationDocument.Wait] {
+        guard !facts.task.state.isTerminal else { return [] }
+        if let paused { return [paused] }
+        var waits = [fetching, finalizing].compactMap { $0 }
+        // The rest is about chunks that nobody holds.
+        guard facts.chunks.ready + facts.chunks.waiting > 0 else { return waits + [asking].compactMap { $0 } }
+        waits += [noWorker, sinkParked, asking].compactMap { $0 }
+        if facts.chunks.waiting > 0 { waits += [backoff].compactMap { $0 } }
+        // Putting a file in place takes nobody's connection.
+        if facts.chunks.ready > 0, facts.task.state != .finalizing {
+            waits += [originPaused, groupFull, originFull].compactMap { $0 }
+        }
+        if waits.isEmpty { waits.append(workersBusy) }
+        return waits
+    }
+
+    private typealias Wait = ExplanationDocument.Wait
+
+    private var paused: Wait? {
+        guard facts.isGroupPaused || facts.task.state == .paused else { return nil }
+        return facts.isGroupPaused
+            ? Wait(reason: .paused, detail: "the group is paused; go on with: muster resume \(facts.group)")
+            : Wait(reason: .paused, detail: "it is paused; go on with: muster resume \(facts.group) \(facts.task.key)")
+    }
+
+    private var fetching: Wait? {
+        let fetching = facts.work.filter { $0.kind == LeaseKind.fetch.rawValue }
+        guard let since = fetching.map(\.since).min() else { return nil }
+        let workers = Set(fetching.map(\.worker))
+        let who = workers.count == 1 ? "the worker \(fetching[0].worker) is" : "\(workers.count) workers are"
+        let what = fetching.count == 1 ? "a chunk" : "\(fetching.count) chunks"
+        return Wait(reason: .fetching, detail: "\(who) fetching \(what) of it", since: since)
+    }
+
+    private var finalizing: Wait? {
+        guard let work = facts.work.first(where: { $0.kind == LeaseKind.finalize.rawValue }) else { return nil }
+        return Wait(
+            reason: .finalizing, detail: "the worker \(work.worker) verifies the file and puts it in place",
+            since: work.since)
+    }
+
+    private var noWorker: Wait? {
+        guard facts.workers.reaching == 0 else { return nil }
+        return Wait(
+            reason: .noWorker,
+            detail:
+                "no live worker reaches the sink \"\(facts.sink)\"; start one with: muster work --sink \(facts.sink)=DIR"
+        )
+    }
+
+    private var sinkParked: Wait? {
+        guard facts.workers.reaching > 0, facts.workers.parked == facts.workers.reaching else { return nil }
+        let why = facts.workers.parkedDetail.map { ": \($0)" } ?? ""
+        return Wait(reason: .sinkParked, detail: "the sink \"\(facts.sink)\" is in trouble at every worker\(why)")
+    }
+
+    private var asking: Wait? {
+        switch facts.question {
+        case .none: nil
+        case .due(let moment):
+            Wait(reason: .resolver, detail: "its URL has expired, and the resolver is to be asked", until: moment)
+        case .asked(let worker, let since):
+            Wait(
+                reason: .resolver, detail: "its URL has expired, and the worker \(worker) is asking the resolver",
+                since: since)
+        }
+    }
+
+    private var backoff: Wait? {
+        guard let due = facts.nextDue else { return nil }
+        let last = facts.attempts.last
+        let why = last.map { "the last try ended as \($0.kind.rawValue)" } ?? "the last try failed"
+        return Wait(reason: .backoff, detail: why, since: last?.at, until: due)
+    }
+
+    /// Only if every origin is paused: one that is not would be used.
+    private var originPaused: Wait? {
+        let moments = facts.origins.compactMap(\.pausedUntil)
+        guard let until = moments.min(), moments.count == facts.origins.count else { return nil }
+        let what = facts.origins.count == 1 ? "the origin \(facts.origins[0].key) is" : "all of its origins are"
+        return Wait(reason: .originPaused, detail: "\(what) paused", until: until)
+    }
+
+    private var groupFull: Wait? {
+        guard let cap = facts.groupCap, facts.groupLeases >= Int64(cap) else { return nil }
+        return Wait(reason: .groupFull, detail: "the group has all of the \(cap) connections that it may have")
+    }
+
+    private var originFull: Wait? {
+        let open = facts.origins.filter { $0.pausedUntil == nil }
+        guard let origin = open.first, open.allSatisfy({ $0.leases >= Int64($0.allowed) }) else { return nil }
+        let detail =
+            open.count == 1
+            ? "the origin \(origin.key) has all of the \(origin.allowed) connections that it may have now"
+            : "all of its origins have as many connections as they may have now"
+        return Wait(reason: .originFull, detail: detail)
+    }
+
+    private var workersBusy: Wait {
+        facts.workers.freeSlots > 0
+            ? Wait(reason: .workersBusy, detail: "it is ready, and leased as soon as it is its turn")
+            : Wait(reason: .workersBusy, detail: "every worker that reaches the sink \"\(facts.sink)\" is busy")
+    }
+}
+
+extension Explanation {
+    /// One sentence: what the task waits for, or how it ended.
+    private func summary(_ waits: [ExplanationDocument.Wait]) -> String {
+        let task = facts.task
+        switch task.state {
+        case .succeeded: return "It has succeeded: the file stands at \(task.path), whole and verified."
+        case .cancelled: return "It was cancelled; what was unfinished is dropped."
+        case .failed:
+            let retry = "put it back with what it has: muster retry \(facts.group) \(task.key)"
+            guard let failure = task.failure else { return "It failed; \(retry)" }
+            let status = failure.status.map { " (status \($0))" } ?? ""
+            let source = failure.source.map { " from \($0)" } ?? ""
+            return "It failed as \(failure.kind.rawValue)\(status)\(source): \(failure.detail); \(retry)"
+        case .queued, .active, .paused, .finalizing:
+            guard let first = waits.first else { return "It is \(task.state.rawValue)." }
+            return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."
+        }
+    }
+
+    /// One sentence: what happens next, and when; and by when it has to be done.
+    private func next(_ waits: [ExplanationDocument.Wait]) -> String? {
+        guard let first = waits.first else { return nil }
+        let parts = [after(first), facts.deadlineAt.map { "it fails at \($0) if it is not done by then" }]
+        let sentence = parts.compactMap { $0 }.joined(separator: "; ")
+        return sentence.isEmpty ? nil : sentence
+    }
+
+    /// What happens once a wait is over, and when that is.
+    private func after(_ wait: ExplanationDocument.Wait) -> String? {
+        let when = wait.until.map { " at \($0)" } ?? ""
+        switch wait.reason {
+        case .paused: return nil
+        case .fetching:
+            let open = facts.chunks.ready + facts.chunks.waiting
+            return open > 0
+                ? "\(open) more chunk\(open == 1 ? " is" : "s are") leased as there is room; then the file is verified and put in place"
+                : "the file is verified and put in place when its last bytes are there"
+        case .finalizing: return "the task succeeds if the bytes are the right ones"
+        case .noWorker: return "it goes on when a worker for the sink is there"
+        case .sinkParked: return "it goes on by itself when the sink is well again"
+        case .resolver: return when.isEmpty ? "it goes on with the fresh URL" : "the resolver is asked again\(when)"
+        case .backoff: return "it is tried again\(when)"
+        case .originPaused: return "it goes on\(when)"
+        case .groupFull: return "it goes on when another transfer of the group ends"
+        case .originFull: return "it goes on when another transfer from there ends"
+        case .workersBusy: return "a worker takes it as soon as it has room"
+        }
+    }
+}

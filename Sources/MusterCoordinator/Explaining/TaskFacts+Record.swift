@@ -1,0 +1,87 @@
+import MusterAPI
+import MusterCore
+import MusterStore
+
+extension TaskFacts {
+    /// The facts as they are stored.
+    ///
+    /// - Parameter group: the task's group, for what concerns all of it: its sink, and what is wrong with that.
+    init(_ record: ExplanationRecord, of group: GroupRecord) {
+        let staying = max(0, record.workers.reaching - record.workers.draining)
+        self.init(
+            task: TaskDocument(record.task), group: group.name, isGroupPaused: record.group.isPaused, sink: group.sink,
+            chunks: ExplanationDocument.Chunks(
+                done: record.chunks.done, leased: record.chunks.leased, ready: record.chunks.ready,
+                waiting: record.chunks.waiting, parked: record.chunks.parked),
+            work: record.leases.map { ExplanationDocument.Work($0) },
+            sources: record.sources.map { ExplanationDocument.Source($0) },
+            attempts: record.attempts.map { ExplanationDocument.Attempt($0) }, nextDue: record.chunks.dueAt,
+            question: Self.question(record), origins: Self.origins(record.sources), groupLeases: record.group.leases,
+            groupCap: record.group.maxConnections,
+            workers: Workers(
+                reaching: staying, parked: min(staying, record.workers.parked), parkedDetail: group.parkedDetail,
+                freeSlots: record.workers.freeSlots),
+            deadlineAt: record.deadlineAt, at: record.at)
+    }
+
+    private static func question(_ record: ExplanationRecord) -> Question {
+        switch record.question {
+        case nil: return .none
+        case .ready: return .due(nil)
+        case .waiting(let moment): return .due(moment)
+        case .leased:
+            let lease = record.leases.first { $0.kind == .resolve }
+            return .asked(worker: lease?.worker ?? lost, since: lease?.grantedAt ?? record.at)
+        }
+    }
+
+    /// The origins of sources that chunks are ready to be fetched from.
+    private static func origins(_ sources: [ExplanationRecord.Source]) -> [Origin] {
+        var origins: [Origin] = []
+        for source in sources where source.readyChunks > 0 && !origins.contains(where: { $0.key == source.origin.key })
+        {
+            origins.append(
+                Origin(
+                    key: source.origin.key, pausedUntil: source.origin.pausedUntil, leases: source.origin.leases,
+                    allowed: source.origin.allowedConnections))
+        }
+        return origins
+    }
+
+    /// Stands for a worker whose session is over: its leases are about to be taken back.
+    fileprivate static let lost = "(gone)"
+}
+
+extension ExplanationDocument.Work {
+    /// A lease as it is shown.
+    fileprivate init(_ lease: ExplanationRecord.Lease) {
+        self.init(
+            worker: lease.worker ?? TaskFacts.lost, kind: lease.kind.rawValue, start: lease.start, end: lease.end,
+            durable: lease.durable, source: lease.source, since: lease.grantedAt)
+    }
+}
+
+extension ExplanationDocument.Source {
+    /// A source as it is shown. What a resolver gave for it is not: such a URL is as good as a key.
+    fileprivate init(_ source: ExplanationRecord.Source) {
+        let state =
+            switch source.state {
+            case .usable: "usable"
+            case .failed: "failed"
+            case .differs: "differs"
+            }
+        self.init(
+            url: source.url, origin: source.origin.key, state: state, failures: source.failures, bytes: source.bytes,
+            bytesPerSecond: source.bytesPerSecond, resolvedAt: source.resolvedAt)
+    }
+}
+
+extension ExplanationDocument.Attempt {
+    /// A try as it is shown.
+    fileprivate init(_ attempt: ExplanationRecord.Attempt) {
+        self.init(
+            at: attempt.at, worker: attempt.worker, source: attempt.source, kind: attempt.kind,
+            status: attempt.status.map(Int.init), detail: attempt.detail, requestID: attempt.requestID,
+            address: attempt.address, offset: attempt.offset, outcome: attempt.outcome)
+    }
+}

@@ -1,0 +1,73 @@
+import MusterAPI
+import MusterCore
+
+/// What there is to know about a task that is to be explained, at one moment of the database's clock. Facts alone: what follows
+/// from them is `Explanation`.
+struct TaskFacts: Sendable {
+    /// An origin that chunks of the task wait for.
+    struct Origin: Sendable, Hashable {
+        /// Scheme, host and port.
+        var key: String
+        /// Nothing is leased on it before this moment, if that is still to come.
+        var pausedUntil: Timestamp?
+        /// Leases on it now.
+        var leases: Int64
+        /// How many there may be.
+        var allowed: Int32
+    }
+
+    /// The sessions that live, reach the task's sink and are not about to leave.
+    struct Workers: Sendable, Hashable {
+        /// How many there are.
+        var reaching: Int64
+        /// At how many of them the sink is in trouble.
+        var parked: Int64
+        /// What one of these said of it.
+        var parkedDetail: String?
+        /// Transfers that the others could take.
+        var freeSlots: Int64
+    }
+
+    /// What becomes of a question to the resolver.
+    enum Question: Sendable, Hashable {
+        /// Nothing is asked.
+        case none
+        /// Somebody will be sent to ask; after a failed answer not before the moment.
+        case due(Timestamp?)
+        /// A worker is asking.
+        case asked(worker: String, since: Timestamp)
+    }
+
+    /// The task.
+    var task: TaskDocument
+    /// Its group.
+    var group: String
+    /// Whether the whole group was told to wait.
+    var isGroupPaused: Bool
+    /// The sink.
+    var sink: String
+    /// Its chunks.
+    var chunks: ExplanationDocument.Chunks
+    /// Who works on it.
+    var work: [ExplanationDocument.Work]
+    /// Its sources.
+    var sources: [ExplanationDocument.Source]
+    /// What was tried, the newest last.
+    var attempts: [ExplanationDocument.Attempt]
+    /// When the first of its waiting chunks is due.
+    var nextDue: Timestamp?
+    /// The question to the resolver.
+    var question: Question
+    /// The origins that its chunks wait for; none if they wait to be put in place.
+    var origins: [Origin]
+    /// Leases of the group.
+    var groupLeases: Int64
+    /// How many it may have.
+    var groupCap: Int32?
+    /// Who could do the work.
+    var workers: Workers
+    /// When it fails if it is not done by then.
+    var deadlineAt: Timestamp?
+    /// When all of this was so.
+    var at: Timestamp
+}

@@ -1,0 +1,66 @@
+/// What a fetch asked an origin for, and what is known already: all that a response is judged by.
+public struct FetchQuestion: Hashable, Sendable {
+    /// The bytes that were asked for; `nil` for a plain GET of everything.
+    public var range: ByteRange?
+    /// Whether the request carried If-Range, with a strong ETag or a strong date (`http.md` rows 8 and 9).
+    public var conditional: Bool
+    /// Whether the coordinator has planned the task: its size, and that ranges work, are known.
+    public var planned: Bool
+    /// What is known of this content version.
+    public var known: Representation
+    /// The size that the caller expects.
+    public var expectedSize: Int64?
+    /// Whether a digest that the caller gave will tell a mix of contents (row 12); one of
+    /// `DigestAlgorithm.tellsContentsApart`.
+    public var expectsDigest: Bool
+    /// Which differences mean that the content changed (row 11).
+    public var rule: ValidatorRule
+    /// Whether the group allows chunks of content that nothing can be told of (row 12).
+    public var mayChunkUnvalidated: Bool
+    /// Whether the source is another one than that which taught `known` (row 30).
+    public var isOtherMirror: Bool
+    /// The media type that the caller expects, in lower case and without parameters (row 27).
+    public var expectedContentType: String?
+
+    /// A question.
+    public init(
+        range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
+        expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
+        isOtherMirror: Bool = false, expectedContentType: String? = nil
+    ) {
+        self.range = range
+        self.conditional = conditional
+        self.planned = planned
+        self.known = known
+        self.expectedSize = expectedSize
+        self.expectsDigest = expectsDigest
+        self.rule = rule
+        self.mayChunkUnvalidated = mayChunkUnvalidated
+        self.isOtherMirror = isOtherMirror
+        self.expectedContentType = expectedContentType
+    }
+
+    /// Whether a digest tells in the end if bytes of several contents were mixed: the caller's, or one that the origin
+    /// stated for this content version (rows 11, 12, 30).
+    var isProvable: Bool { expectsDigest || known.statesDigest }
+
+    /// The rule that applies: without a digest nothing would tell in the end, so that every difference counts (row 11).
+    var effectiveRule: ValidatorRule {
+        switch rule {
+        case .strict: .strict
+        case .sizeAndDigest: isProvable ? .sizeAndDigest : .strict
+        }
+    }
+}
+
+/// A body that may be written.
+public struct AcceptedBody: Hashable, Sendable {
+    /// Where in the file its first byte belongs.
+    public let offset: Int64
+    /// How many bytes of it may be written; `nil` when only the end of the stream tells (`http.md` row 14).
+    public let count: Int64?
+    /// What the response says of the whole representation.
+    public let representation: Representation
+    /// Whether the rest of the file may be fetched by ranges, at the same time and after a crash (rows 1, 12).
+    public let isSplittable: Bool
+}

@@ -1,0 +1,58 @@
+extension ResponseVerdict {
+    /// Row 27; RFC 9110 §8.3: an error page that comes as a success is of another type than the file. A source that
+    /// sends it will not do. What states no type is not refused for it.
+    static func wrongType(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict? {
+        guard let expected = question.expectedContentType, let found = facts.mediaType, found != expected.lowercased()
+        else { return nil }
+        return refuse(.httpStatus(facts.status), "the origin sends \(found.quoted), not \(expected)")
+    }
+
+    /// Rows 6, 8–11, 27, 29, 30 and 35: refuses what is not, or can't be told to be, the content that was asked for.
+    /// Validators are compared with every response, since If-Range may be ignored, and a cache may mix versions.
+    ///
+    /// - Parameters:
+    ///   - found: what the response says, and for a size that it doesn't state, what is known.
+    ///   - statedSize: the whole size if the response itself states it.
+    static func otherContent(
+        _ found: Representation, statedSize: Int64?, _ question: FetchQuestion
+    ) -> ResponseVerdict? {
+        if let expected = question.expectedSize, let size = found.size, size != expected {
+            return wrongSize(size, expected: expected)
+        }
+        if question.isOtherMirror { return otherMirror(found, statedSize: statedSize, question) }
+        switch question.known.agreement(with: found, under: question.effectiveRule) {
+        case .same: return nil
+        case .different(let what): return refuse(.changed, what)
+        case .unknown:
+            // A response that states no validator although its version has one can't be told to be of this content.
+            guard question.planned, question.known.hasValidator, !question.isProvable else { return nil }
+            return refuse(.badRange, "the response states none of the validators that are known")
+        }
+    }
+
+    static func wrongSize(_ size: Int64, expected: Int64) -> ResponseVerdict {
+        refuse(.sizeMismatch, "expected \(expected) bytes, the origin has \(size)")
+    }
+
+    /// Row 30: bytes of another mirror are of this content only if the sizes agree, and a strong ETag or a digest does.
+    /// Dates and weak tags of two servers say nothing about each other. The kind is `changed`; whoever hears it knows
+    /// that the source is not the version's own, and gives up that source for this version.
+    private static func otherMirror(
+        _ found: Representation, statedSize: Int64?, _ question: FetchQuestion
+    ) -> ResponseVerdict? {
+        let known = question.known
+        guard let size = statedSize else { return refuse(.changed, "the mirror does not tell its size") }
+        guard size == known.size else {
+            return refuse(.changed, "the mirror has \(size) bytes, not \(known.size.map(String.init) ?? "as many")")
+        }
+        let digests = Representation(digests: known.digests).agreement(with: Representation(digests: found.digests))
+        switch digests {
+        case .same: return nil
+        case .different(let what): return refuse(.changed, "the mirror has another digest: \(what)")
+        case .unknown: break
+        }
+        if question.isProvable { return nil }
+        if let etag = known.strongETag, etag == found.strongETag { return nil }
+        return refuse(.changed, "nothing tells that the mirror has the same content")
+    }
+}

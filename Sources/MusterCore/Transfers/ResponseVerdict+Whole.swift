@@ -1,0 +1,43 @@
+extension ResponseVerdict {
+    /// Rows 1, 10, 13, 14 and 17: a 200 (RFC 9110 §15.3.1). A server may ignore Range (§14.2).
+    static func judgeWhole(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict {
+        if let refusal = wrongType(facts, question) { return refusal }
+        let found = facts.representation(size: length)
+        if let refusal = otherContent(found, statedSize: length, question) { return refusal }
+        if let asked = question.range {
+            // Row 10; RFC 9110 §13.1.5: nothing that is stated differs, and yet the condition failed.
+            if question.conditional { return .askUnconditionally }
+            // Row 1: a whole body belongs at offset 0, and never into a part that others write to by ranges.
+            guard asked.start == 0, !question.planned else { return .restartAsStream("the origin ignores Range") }
+        }
+        // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
+        return .accept(AcceptedBody(offset: 0, count: length, representation: found, isSplittable: false))
+    }
+
+    /// Row 16: a 416 (RFC 9110 §15.5.17).
+    static func judgeUnsatisfiable(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict {
+        guard let asked = question.range else { return refuse(.httpStatus(416), "416 to a request without Range") }
+        if asked.start == 0, !question.planned { return .askForEverything }
+        let stated = facts.values("content-range")
+        let content = stated.count == 1 ? ContentRange(stated[0]) : nil
+        if let size = content?.size, content?.range == nil {
+            if let expected = question.expectedSize, size != expected { return wrongSize(size, expected: expected) }
+            if asked.start == size, size > 0, isStill(facts.representation(size: size), question) { return .complete }
+        }
+        let size = content?.size.map(String.init) ?? "unknown"
+        return refuse(.changed, "the range \(asked) is not satisfiable any more, the size is \(size)")
+    }
+
+    /// Whether the content that ends where the durable bytes end is the one that they are of. Where its size was not
+    /// known before, a shorter content that took its place could end there by chance: then a validator, a digest or the
+    /// condition has to speak for it (an origin answers 416 to If-Range only if the validator matched, RFC 9110
+    /// §13.1.5).
+    private static func isStill(_ found: Representation, _ question: FetchQuestion) -> Bool {
+        switch question.known.agreement(with: found, under: question.effectiveRule) {
+        case .same: true
+        case .different: false
+        case .unknown:
+            question.known.size != nil || question.expectedSize != nil || question.conditional || question.isProvable
+        }
+    }
+}

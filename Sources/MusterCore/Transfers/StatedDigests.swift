@@ -1,0 +1,74 @@
+/// The digests of the whole representation that an origin states beside it (`http.md` row 35).
+///
+/// Three generations of fields say the same, and where they contradict each other the newest one counts:
+/// - `Repr-Digest` (RFC 9530 §3), a dictionary of byte sequences;
+/// - `Digest` (RFC 3230 §4.3.2), a list of `algorithm=base64`; it is of the whole also in a 206;
+/// - `Content-MD5` (RFC 1864), of the body, and so of the whole only where the body is: in a 200.
+///
+/// `Content-Digest` is of the message, and an ETag is never a digest, even if it looks like one. Whatever can't be read
+/// is as if it weren't there: unknown algorithms, values of another length than their algorithm has, fields longer than
+/// `Limits.headerBytes`.
+public struct StatedDigests: Hashable, Sendable {
+    /// The digests by algorithm, each once.
+    public let digests: [DigestAlgorithm: ContentDigest]
+
+    /// Reads what a response states.
+    public init(_ facts: ResponseFacts) {
+        var digests = facts.status == 200 ? Self.contentMD5(facts.values("content-md5")) : [:]
+        digests.merge(Self.instanceDigests(facts.values("digest"))) { _, newer in newer }
+        digests.merge(Self.representationDigests(facts.values("repr-digest"))) { _, newer in newer }
+        self.digests = digests
+    }
+
+    /// Values in hexadecimal by the algorithm's name, as `Representation.digests` has them.
+    public var byName: [String: String] {
+        Dictionary(uniqueKeysWithValues: digests.map { ($0.key.rawValue, $0.value.hexadecimal) })
+    }
+
+    private static func representationDigests(_ lines: [String]) -> [DigestAlgorithm: ContentDigest] {
+        guard let dictionary = StructuredDictionary(lines) else { return [:] }
+        var digests: [DigestAlgorithm: ContentDigest] = [:]
+        for (key, text) in dictionary.byteSequences {
+            // The names of the registry are in lower case here, and one algorithm has one name.
+            guard let algorithm = algorithm(key) else { continue }
+            digests[algorithm] = digest(algorithm, base64: text[...])
+        }
+        return digests
+    }
+
+    private static func instanceDigests(_ lines: [String]) -> [DigestAlgorithm: ContentDigest] {
+        guard lines.lazy.map(\.utf8.count).reduce(0, +) <= Limits.headerBytes else { return [:] }
+        var digests: [DigestAlgorithm: ContentDigest] = [:]
+        for member in lines.flatMap({ $0.split(separator: ",") }) {
+            let parts = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, let algorithm = algorithm(parts[0].trimmed.lowercased()) else { continue }
+            digests[algorithm] = digest(algorithm, base64: parts[1].trimmed)
+        }
+        return digests
+    }
+
+    private static func contentMD5(_ lines: [String]) -> [DigestAlgorithm: ContentDigest] {
+        guard lines.count == 1, let digest = digest(.md5, base64: lines[0][...].trimmed) else { return [:] }
+        return [.md5: digest]
+    }
+
+    /// The algorithm by its name in the registry of RFC 9530 §7.2, in lower case; `sha` is SHA-1 there.
+    private static func algorithm(_ name: String) -> DigestAlgorithm? {
+        switch name {
+        case "sha-256": .sha256
+        case "sha-512": .sha512
+        case "sha": .sha1
+        case "md5": .md5
+        case "crc32c": .crc32c
+        default: nil
+        }
+    }
+
+    private static func digest(_ algorithm: DigestAlgorithm, base64: Substring) -> ContentDigest? {
+        // Decoding nothing that is too long anyway.
+        guard base64.utf8.count <= algorithm.hexadecimalDigits, let bytes = Base64.decode(base64.utf8),
+            bytes.count * 2 == algorithm.hexadecimalDigits
+        else { return nil }
+        return ContentDigest(algorithm: algorithm, bytes: bytes)
+    }
+}

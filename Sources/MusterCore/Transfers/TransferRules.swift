@@ -1,0 +1,29 @@
+/// Which differences of validators mean that the content changed (`http.md` rows 6 and 11).
+public enum ValidatorRule: String, Sendable, Hashable, Codable, CaseIterable {
+    /// Any difference of ETag, Last-Modified or size.
+    case strict
+    /// Sizes alone count, since the nodes of an origin state ETags of their own; needs an expected digest, which tells
+    /// in the end.
+    case sizeAndDigest
+}
+
+/// What becomes of a task whose destination holds a file already that Muster did not put there.
+public enum ExistingFileRule: String, Sendable, Hashable, Codable, CaseIterable {
+    /// The file counts if its digest, or else its size and modification time, are those of the content. Otherwise the
+    /// task fails.
+    case verify
+    /// The task fails.
+    case fail
+    /// The file is replaced once the new one is whole.
+    case replace
+    /// The new file gets the first free name `name (2).ext`, `name (3).ext` ….
+    case rename
+}
+
+/// Where the last segment of a task's path comes from (`http.md` row 34).
+public enum NameSource: String, Sendable, Hashable, Codable, CaseIterable {
+    /// From the caller.
+    case given
+    /// From the origin: Content-Disposition, or else the last segment of the URL that answered.
+    case suggested
+}

@@ -1,0 +1,97 @@
+import CLibcurl
+import Synchronization
+
+/// One thread with one multi handle. Whoever drops it without waiting for its end lets it end by itself.
+final class LoopLane: Sendable {
+    private enum Lifecycle {
+        /// The thread runs. Exits: `joining`.
+        case running(LoopThread)
+        /// Somebody waits for the thread's end; the others wait with them. Exits: `joined`.
+        case joining([CheckedContinuation<Void, Never>])
+        /// The thread is over.
+        case joined
+    }
+
+    private enum JoinStep {
+        case join(LoopThread)
+        case wait
+        case done(CheckedContinuation<Void, Never>)
+    }
+
+    private let inbox: LoopInbox
+    private let lifecycle: Mutex<Lifecycle>
+
+    /// Starts the thread.
+    init(_ configuration: CurlLoopConfiguration, _ lane: TransferID.Lane) throws(CurlLoopError) {
+        guard let multi = MultiHandle() else { throw .curlNotInitialized }
+        multi.set(CURLMOPT_MAX_HOST_CONNECTIONS, max(0, configuration.maxConnectionsPerHost))
+        multi.set(CURLMOPT_MAX_TOTAL_CONNECTIONS, max(0, configuration.maxConnections))
+        multi.set(CURLMOPT_MAXCONNECTS, max(1, configuration.connectionCacheSize))
+        let inbox = LoopInbox(multi, lane)
+        self.inbox = inbox
+        let thread = try LoopThread { LoopEngine(multi: multi, inbox: inbox).run() }
+        self.lifecycle = Mutex(.running(thread))
+    }
+
+    deinit {
+        inbox.close()
+        if case .running(let thread) = lifecycle.withLock({ $0 }) { thread.detach() }
+    }
+
+    /// Hands a request to the thread; nil if the lane is closed.
+    func start(_ request: TransferRequest, _ handler: any TransferHandler) -> TransferID? {
+        inbox.start(request, handler)
+    }
+
+    /// Asks for something else; without effect when the lane is closed.
+    func post(_ command: LoopCommand) {
+        inbox.post(command)
+    }
+
+    /// Takes no more requests, and lets the thread cancel what it has and end.
+    func close() {
+        inbox.close()
+    }
+
+    /// Waits for the thread's end, once the lane is closed.
+    func join() async {
+        await withCheckedContinuation { continuation in
+            let step: JoinStep = lifecycle.withLock { state in
+                switch state {
+                case .running(let thread):
+                    state = .joining([continuation])
+                    return .join(thread)
+                case .joining(let waiters):
+                    state = .joining(waiters + [continuation])
+                    return .wait
+                case .joined:
+                    return .done(continuation)
+                }
+            }
+            switch step {
+            case .join(let thread): join(thread)
+            case .wait: break
+            case .done(let continuation): continuation.resume()
+            }
+        }
+    }
+
+    /// Joining blocks, so a thread of its own does it.
+    private func join(_ thread: LoopThread) {
+        let wait: @Sendable () -> Void = {
+            thread.join()
+            let waiters: [CheckedContinuation<Void, Never>] = self.lifecycle.withLock { state in
+                guard case .joining(let waiters) = state else { return [] }
+                state = .joined
+                return waiters
+            }
+            for waiter in waiters { waiter.resume() }
+        }
+        do {
+            try LoopThread(wait).detach()
+        } catch {
+            // Without a thread to spare, blocking this one is what remains; the lane's thread ends promptly.
+            wait()
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import FoundationEssentials
+public import MusterCore
+import MusterPostgres
+
+/// A lease that was granted just now, with all that its work needs.
+public struct GrantedLease: Sendable {
+    /// Who holds it.
+    public let session: SessionID
+    /// Its name.
+    public let name: LeaseName
+    /// What to do.
+    public let kind: LeaseKind
+    /// The task.
+    public let task: TaskID
+    /// The name of its group; empty for a purge, which may outlive that.
+    public let group: String
+    /// The task's key; empty for a purge.
+    public let key: String
+    /// The sink.
+    public let sink: String
+    /// Where the file shall stand; for a purge the finished file that shall go, or nothing.
+    public let path: String
+    /// The content version.
+    public let version: Int32
+    /// The chunk's first byte.
+    public let start: Int64
+    /// The byte after its last, when known.
+    public let end: Int64?
+    /// Whether the task's chunks are cut.
+    public let isPlanned: Bool
+    /// Whether it must be fetched as one stream.
+    public let isStream: Bool
+    /// Whether a lease on this content version was lost (I8).
+    public let isFenced: Bool
+    /// What a predecessor left.
+    public let resume: DurablePrefix
+    /// What is known of the content, with the digests that the origin stated.
+    public let representation: Representation
+    /// The size that the caller expects.
+    public let expectedSize: Int64?
+    /// The digests that the caller expects, as a JSON object.
+    public let expectedDigests: String?
+    /// The media type that the caller expects.
+    public let contentType: String?
+    /// Which source to fetch from, or to ask the resolver about.
+    public let source: Int32
+    /// Whether another source than this one taught the content version (`http.md` row 30).
+    public let isOtherMirror: Bool
+    /// The source's URL as the task was added with it; `nil` for work that has no source.
+    public let url: String?
+    /// The caller's headers, as a JSON object; may hold secrets.
+    public let headers: String?
+    /// What the resolver gave in the URL's place (row 21); `nil` for a question to it.
+    public let freshURL: String?
+    /// The headers that go with that, as a JSON object; may hold secrets.
+    public let freshHeaders: String?
+    /// How the group's sources are asked, as a JSON object; may hold secrets.
+    public let groupOptions: String?
+    /// How the task's sources are asked, as a JSON object; may hold secrets.
+    public let taskOptions: String?
+    /// What the group wants where there is a choice, as a JSON object.
+    public let policy: String?
+    /// For `resolve`: whom to ask, as a JSON object; may hold secrets.
+    public let resolver: String?
+    /// The status of the answer that the task failed with last, if there was one.
+    public let failureStatus: Int32?
+    /// For a finalize lease: every chunk.
+    public let chunks: [FinishedChunk]
+
+    /// A row of `grant_leases`.
+    init(_ row: PostgresRow) throws {
+        session = try row.decode("session_id")
+        name = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
+        let kind: String = try row.decode("kind")
+        self.kind = LeaseKind(rawValue: kind) ?? .fetch
+        task = try row.decode("task_id")
+        group = try row.decode("group_name", as: String?.self) ?? ""
+        key = try row.decode("key", as: String?.self) ?? ""
+        sink = try row.decode("sink")
+        path = try row.decode("path")
+        version = try row.decode("version")
+        start = try row.decode("first")
+        end = try row.decode("last")
+        isPlanned = try row.decode("planned")
+        isStream = try row.decode("stream")
+        isFenced = try row.decode("fenced")
+        let crc: Int64 = try row.decode("crc")
+        resume = DurablePrefix(offset: try row.decode("resume"), crc: UInt32(truncatingIfNeeded: crc))
+        let digests = try row.decode("stated_digests", as: String?.self)
+        representation = Representation(
+            size: try row.decode("size"), etag: try row.decode("etag"), lastModified: try row.decode("last_modified"),
+            isDateStrong: try row.decode("date_strong"),
+            digests: try digests.map { try JSONDecoder().decode([String: String].self, from: Data($0.utf8)) })
+        expectedSize = try row.decode("expected_size")
+        expectedDigests = try row.decode("expected_digests")
+        contentType = try row.decode("content_type")
+        source = try row.decode("source")
+        isOtherMirror = try row.decode("is_other_mirror")
+        url = try row.decode("url")
+        headers = try row.decode("headers")
+        freshURL = try row.decode("fresh_url")
+        freshHeaders = try row.decode("fresh_headers")
+        groupOptions = try row.decode("group_options")
+        taskOptions = try row.decode("task_options")
+        policy = try row.decode("policy")
+        resolver = try row.decode("resolver")
+        failureStatus = try row.decode("failure_status")
+        chunks = try Self.finishedChunks(row)
+    }
+
+    private static func finishedChunks(_ row: PostgresRow) throws -> [FinishedChunk] {
+        guard let starts = try row.decode("done_first", as: [Int64]?.self),
+            let ends = try row.decode("done_last", as: [Int64]?.self),
+            let crcs = try row.decode("done_crc", as: [Int64]?.self)
+        else { return [] }
+        return zip(starts, zip(ends, crcs)).compactMap { start, rest in
+            ByteRange(start: start, end: rest.0).map {
+                FinishedChunk(range: $0, crc: UInt32(truncatingIfNeeded: rest.1))
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+public import MusterCore
+
+/// What a worker says about leases, in the store's terms.
+public enum LeaseReport {
+    /// The durable prefix of a chunk grew.
+    public struct Progress: Sendable {
+        /// Who reports.
+        public let session: SessionID
+        /// The lease.
+        public let lease: LeaseName
+        /// How far it is.
+        public let durable: DurablePrefix
+
+        /// A report.
+        public init(session: SessionID, lease: LeaseName, durable: DurablePrefix) {
+            self.session = session
+            self.lease = lease
+            self.durable = durable
+        }
+    }
+
+    /// What the first response to a task taught.
+    public struct Learned: Sendable {
+        /// Who reports.
+        public let session: SessionID
+        /// The lease.
+        public let lease: LeaseName
+        /// Size, validators and stated digests.
+        public let representation: Representation
+        /// Whether the rest may be fetched by ranges.
+        public let isSplittable: Bool
+        /// Where the content came from, after redirects.
+        public let effectiveURL: String?
+        /// The name that the origin suggests, made safe, if the group asks for it (`http.md` row 34).
+        public let suggestedName: String?
+        /// How large the other chunks shall be, in bytes.
+        public let chunkSize: Int64
+
+        /// A report.
+        public init(
+            session: SessionID, lease: LeaseName, representation: Representation, isSplittable: Bool,
+            effectiveURL: String?, suggestedName: String?, chunkSize: Int64
+        ) {
+            self.session = session
+            self.lease = lease
+            self.representation = representation
+            self.isSplittable = isSplittable
+            self.effectiveURL = effectiveURL
+            self.suggestedName = suggestedName
+            self.chunkSize = chunkSize
+        }
+    }
+
+    /// A chunk is durable to its end, or a purge is done.
+    public struct Done: Sendable {
+        /// Who reports.
+        public let session: SessionID
+        /// The lease.
+        public let lease: LeaseName
+        /// CRC32C of the whole chunk.
+        public let crc: UInt32
+
+        /// A report.
+        public init(session: SessionID, lease: LeaseName, crc: UInt32) {
+            self.session = session
+            self.lease = lease
+            self.crc = crc
+        }
+    }
+
+    /// A file stands at its path (I8).
+    public struct Finished: Sendable {
+        /// Who reports.
+        public let session: SessionID
+        /// The lease.
+        public let lease: LeaseName
+        /// The file's size.
+        public let size: Int64
+        /// Its digests, as a JSON object.
+        public let digests: String
+        /// What the responses said, when this lease saw one.
+        public let representation: Representation?
+        /// Where it came from, after redirects.
+        public let effectiveURL: String?
+        /// Where it stands, when that is not the path of the lease.
+        public let path: String?
+
+        /// A report.
+        public init(
+            session: SessionID, lease: LeaseName, size: Int64, digests: String, representation: Representation?,
+            effectiveURL: String?, path: String? = nil
+        ) {
+            self.session = session
+            self.lease = lease
+            self.size = size
+            self.digests = digests
+            self.representation = representation
+            self.effectiveURL = effectiveURL
+            self.path = path
+        }
+    }
+
+    /// A lease could not be fulfilled.
+    public struct Failed: Sendable {
+        /// The lease, and how far it is.
+        public let progress: Progress
+        /// The kind.
+        public let kind: FailureKind
+        /// What was seen.
+        public let detail: String
+        /// Which source it was.
+        public let source: Int32?
+        /// The origin's Retry-After, in seconds.
+        public let retryAfter: Int64?
+        /// The status of the answer, if there was one.
+        public let status: Int32?
+        /// The origin's own name for the request.
+        public let requestID: String?
+        /// Numeric address of the peer, when there was a connection.
+        public let address: String?
+
+        /// A report.
+        public init(
+            progress: Progress, kind: FailureKind, detail: String, source: Int32?, retryAfter: Int64?,
+            status: Int32? = nil, requestID: String? = nil, address: String? = nil
+        ) {
+            self.progress = progress
+            self.kind = kind
+            self.detail = detail
+            self.source = source
+            self.retryAfter = retryAfter
+            self.status = status
+            self.requestID = requestID
+            self.address = address
+        }
+    }
+
+    /// The resolver answered (`http.md` row 21).
+    public struct Resolved: Sendable {
+        /// Who reports.
+        public let session: SessionID
+        /// The lease.
+        public let lease: LeaseName
+        /// The fresh URL, checked.
+        public let url: String
+        /// Its origin.
+        public let origin: String
+        /// The headers that go with it in place of the source's own, as a JSON object; may hold secrets.
+        public let headers: String?
+
+        /// A report.
+        public init(session: SessionID, lease: LeaseName, url: String, origin: String, headers: String?) {
+            self.session = session
+            self.lease = lease
+            self.url = url
+            self.origin = origin
+            self.headers = headers
+        }
+    }
+}

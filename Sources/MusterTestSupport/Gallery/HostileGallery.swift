@@ -1,0 +1,117 @@
+/// Every row of the range contract as a URL, so that a test can give the same hostile origins to several programs and
+/// compare what each of them ends with.
+///
+/// Two rows are elsewhere: ftp and sftp (37) need servers of their own, see ``VsftpdServer`` and ``SSHServer``, and that
+/// private addresses are refused (39) cannot be seen by somebody who is given a loopback address.
+public final class HostileGallery: Sendable {
+    /// What it is right to end with.
+    public enum Right: Sendable, Hashable {
+        /// The file: giving up is poor.
+        case bytes
+        /// An error: whatever else there is, is not the file.
+        case refusal
+        /// Either, depending on what the program asks for and on how careful it is.
+        case either
+    }
+
+    /// What came of a download.
+    public enum Outcome: Sendable, Hashable {
+        /// The file is there, and it is one of the origin's versions.
+        case right
+        /// There was an error.
+        case refused
+        /// A file is there that the origin never had, or should not have been believed.
+        case wrong
+    }
+
+    /// One way in which an origin is hostile.
+    public struct Exhibit: Sendable, Hashable {
+        /// The row of the contract.
+        public let row: Int
+        /// A short name, unique in the gallery, fit for a path and for a table.
+        public let name: String
+        /// What the origin does, as a sentence without its subject: “answers 200 to a range request”.
+        public let title: String
+        /// Where it is.
+        public let url: String
+        /// Another place of the file, if there is one (30).
+        public let mirror: String?
+        /// The file's size in bytes.
+        public let size: Int64
+        /// The SHA-256 of the file; if it has several versions, of each of them.
+        public let sha256: [String]
+        /// What is right.
+        public let right: Right
+        /// Whether nobody can tell without having been told the digest, the first of ``sha256``.
+        public let needsDigest: Bool
+        /// After how many requests it behaves; 0 if the file can be had by an ordinary GET all the time, nil if never.
+        public let behavesAfter: Int?
+        /// Whether it takes a program its timeouts.
+        public let isSlow: Bool
+
+        /// Judges what a program ended with.
+        ///
+        /// - Parameter digest: The SHA-256 of the file that it says is complete; nil if it failed.
+        public func outcome(digest: String?) -> Outcome {
+            guard let digest else { return .refused }
+            return sha256.contains(digest) ? .right : .wrong
+        }
+    }
+
+    /// Everything that hangs here, by row.
+    public let exhibits: [Exhibit]
+    /// The origin that plays most of them.
+    public let origin: ScriptedOrigin
+    /// Those with certificates that nobody should trust, and the mirror.
+    private let others: [ScriptedOrigin]
+    /// The authority to trust, also where the gallery itself has no TLS.
+    public let certificates: TestCertificates
+
+    /// Opens a gallery. What an exhibit does depends on the requests before: every program gets a gallery of its own.
+    ///
+    /// - Parameters:
+    ///   - transport: What its origin speaks; what does not exist there is left out.
+    ///   - size: Of each file. Programs that split files have a least size for it, mostly of 1 MiB a part.
+    public static func start(
+        transport: ScriptedOrigin.Transport = .plain,
+        size: Int64 = 4 << 20
+    ) async throws -> HostileGallery {
+        let origin = try await ScriptedOrigin.start(transport: transport)
+        let mirror = try await ScriptedOrigin.start(transport: transport)
+        var others = [mirror]
+        var exhibits: [Exhibit] = []
+        let specifications = Specification.all(size: size).filter { $0.isPlayable(over: transport) }
+        for specification in specifications {
+            exhibits.append(specification.fitting(transport).hang(in: origin, mirror: mirror))
+        }
+        for identity in TestCertificates.Identity.allCases where identity != .trusted {
+            let secure = try await ScriptedOrigin.start(transport: .tls, identity: identity)
+            others.append(secure)
+            exhibits.append(Specification.certificate(identity, size: size).hang(in: secure, mirror: mirror))
+        }
+        return HostileGallery(
+            exhibits: exhibits.sorted { ($0.row, $0.name) < ($1.row, $1.name) },
+            origin: origin,
+            others: others,
+            certificates: try await TestCertificates.shared()
+        )
+    }
+
+    private init(
+        exhibits: [Exhibit],
+        origin: ScriptedOrigin,
+        others: [ScriptedOrigin],
+        certificates: TestCertificates
+    ) {
+        self.exhibits = exhibits
+        self.origin = origin
+        self.others = others
+        self.certificates = certificates
+    }
+
+    /// Closes it.
+    public func stop() async {
+        await origin.stop()
+        for other in others { await other.stop() }
+    }
+}

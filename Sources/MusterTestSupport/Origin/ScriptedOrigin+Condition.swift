@@ -1,0 +1,73 @@
+extension ScriptedOrigin {
+    /// To which requests of a file a misbehaviour applies.
+    public struct Condition: Sendable, Hashable {
+        /// The numbers of the requests, counting those of the file from 0; nil is all.
+        public var requests: Range<Int>?
+        /// Only requests whose range starts here.
+        public var rangeStart: Int64?
+        /// Only requests with, or without, a Range field.
+        public var hasRange: Bool?
+        /// The numbers of the connections, counting those of the origin from 0; nil is all.
+        public var connections: Range<Int>?
+        /// Only once so many bytes of the path's body were sent, over all its responses.
+        public var bytesSent: Int64?
+        /// Only requests by this version of HTTP.
+        public var version: Version?
+
+        /// Makes a condition; everything that is named has to hold.
+        public init(
+            requests: Range<Int>? = nil,
+            rangeStart: Int64? = nil,
+            hasRange: Bool? = nil,
+            connections: Range<Int>? = nil,
+            bytesSent: Int64? = nil,
+            version: Version? = nil
+        ) {
+            self.requests = requests
+            self.rangeStart = rangeStart
+            self.hasRange = hasRange
+            self.connections = connections
+            self.bytesSent = bytesSent
+            self.version = version
+        }
+
+        /// Every request.
+        public static let always = Condition()
+        /// The first so many requests.
+        public static func first(_ count: Int) -> Condition { Condition(requests: 0..<count) }
+        /// All but the first so many requests.
+        public static func after(_ count: Int) -> Condition { Condition(requests: count..<Int.max) }
+        /// All requests once so many bytes of the path's body were sent.
+        public static func after(bytesSent: Int64) -> Condition { Condition(bytesSent: bytesSent) }
+        /// Requests whose range starts here.
+        public static func range(startingAt offset: Int64) -> Condition { Condition(rangeStart: offset) }
+        /// Requests with a Range field.
+        public static let ranged = Condition(hasRange: true)
+        /// The requests of the first so many connections.
+        public static func firstConnections(_ count: Int) -> Condition { Condition(connections: 0..<count) }
+
+        /// What it is asked about.
+        struct Situation: Sendable {
+            var number: Int
+            var range: OriginRange
+            var connection: Int
+            var bytesSent: Int64
+            var version: Version
+        }
+
+        func holds(_ situation: Situation) -> Bool {
+            if let requests, !requests.contains(situation.number) { return false }
+            if let rangeStart, situation.range.start != rangeStart { return false }
+            if let hasRange, hasRange != (situation.range != .none) { return false }
+            if let connections, !connections.contains(situation.connection) { return false }
+            if let bytesSent, situation.bytesSent < bytesSent { return false }
+            if let version, situation.version != version { return false }
+            return true
+        }
+    }
+
+    struct Rule: Sendable {
+        let misbehaviour: Misbehaviour
+        let condition: Condition
+    }
+}

@@ -1,0 +1,198 @@
+import MusterAPI
+import MusterCore
+
+extension FetchJob {
+    /// What there is before the first request.
+    enum Beginning: Sendable {
+        /// The work can begin, after what a predecessor left.
+        case ready(FetchPlan, RequestSettings, PartFile, DurablePrefix)
+        /// There is nothing to be asked for, or it may not be.
+        case over(JobEnding)
+    }
+
+    /// What opening came to.
+    private enum Opening: Sendable {
+        case opened(PartFile, DurablePrefix)
+        /// Something stands at the path, and nothing was opened.
+        case met(StandingFile)
+    }
+
+    /// Resolves what the options refer to, looks at what stands at the path, and opens the part.
+    func begin() async throws(StorageError) -> Beginning {
+        var plan = FetchPlan(lease, source: source)
+        let settings: RequestSettings
+        switch try await self.settings() {
+        case .success(let known): settings = known
+        case .failure(let refusal): return .over(refused(.authentication, refusal.description))
+        }
+        if settings.isProxied, let reason = context.sources.refusal(byProxyOf: source.url) {
+            return .over(refused(.refusedAddress, reason))
+        }
+        var opening = try await open(plan, looking: looksForFile)
+        if case .met(let standing) = opening {
+            if lease.policy?.ifExists == .fail { return .over(taken("something stands there")) }
+            if !plan.digests.given.isEmpty {
+                switch try await examine(size: lease.expectedSize, plan.digests.given, lastModified: nil) {
+                case .absent: break
+                case .matches(let size, let digests): return .over(.done(nil, nil, found(size, digests), bytes: 0))
+                case .differs(let reason): return .over(taken(reason))
+                case .stopped: return .over(control.wish == .abort ? .aborted : .released(nil, nil))
+                }
+            } else {
+                plan.standing = standing
+            }
+            opening = try await open(plan, looking: false)
+        }
+        guard case .opened(let part, let prefix) = opening else {
+            throw .unavailable(.init("the part was not opened"))
+        }
+        return .ready(plan, settings, part, prefix)
+    }
+
+    /// The body was not taken, since a file stood at the path: looks whether it is the content that the response told of.
+    func adopt(
+        _ plan: FetchPlan,
+        _ digests: [ContentDigest],
+        lastModified: Int64?,
+        _ writer: ChunkWriter
+    ) async -> JobEnding {
+        let size = plan.known.size ?? lease.expectedSize
+        do {
+            switch try await examine(size: size, digests, lastModified: lastModified) {
+            case .matches(let size, let digests):
+                // The part was made for nothing.
+                _ = await equipment.purges.submit(PurgeOrder(task: lease.task, version: lease.version, file: nil))
+                return .done(nil, plan.learned, found(size, digests), bytes: 0)
+            case .differs(let reason): return taken(reason)
+            // Somebody took it away in this very moment: another try fetches.
+            case .absent: return .released(nil, nil)
+            case .stopped: return await stop(plan, writer)
+            }
+        } catch {
+            return ending(of: error, durable: nil, nil)
+        }
+    }
+
+    // MARK: - The file at the path
+
+    /// Whether this lease is the one that looks for a file at the path: the first one of the content, under a rule that does not just
+    /// make room. Where a lease was lost, what stands there may have been put there for this very task, which its placing finds out.
+    private var looksForFile: Bool {
+        let isFirst = !lease.planned && lease.start == 0 && lease.resume.offset == 0 && !lease.fenced
+        guard isFirst, lease.policy?.names != .suggested else { return false }
+        return switch lease.policy?.ifExists ?? .verify {
+        case .verify, .fail: true
+        case .replace, .rename: false
+        }
+    }
+
+    private func examine(
+        size: Int64?,
+        _ digests: [ContentDigest],
+        lastModified: Int64?
+    ) async throws(StorageError) -> ExistingFile.Verdict {
+        let path: DestinationPath
+        do {
+            path = try DestinationPath(validating: lease.path)
+        } catch {
+            return .differs(reason: error.description)
+        }
+        let pulse = Pulse()
+        let watch = FinalizeWatch(
+            mayContinue: { [context, control] in context.gate.isOpen && control.wish == .work },
+            verified: { [context, lease] _ in
+                if pulse.isDue() { context.tell(lease.name, .progress(nil, nil)) }
+            }
+        )
+        while await context.gate.opened(unless: { control.wish != .work }) {
+            let verdict = try await equipment.existing.check(
+                path: path,
+                size: size,
+                digests: digests,
+                recorded: Set(lease.policy?.computeDigests ?? []),
+                lastModified: lastModified,
+                watch: watch
+            )
+            guard case .stopped = verdict, !context.gate.isOpen else { return verdict }
+        }
+        return .stopped
+    }
+
+    private func found(_ size: Int64, _ digests: [ContentDigest]) -> Report.Finished {
+        var byName: [String: String] = [:]
+        for digest in digests { byName[digest.algorithm.rawValue] = digest.hexadecimal }
+        var finished = Report.Finished(size: size, digests: byName)
+        finished.wasThere = true
+        return finished
+    }
+
+    private func taken(_ reason: String) -> JobEnding {
+        refused(.storage, "a different file stands at \(lease.path): \(reason)")
+    }
+
+    private func refused(_ kind: FailureKind, _ detail: String) -> JobEnding {
+        .failed(Report.Failure(kind: kind, detail: detail, source: source.ordinal), nil, nil)
+    }
+
+    // MARK: - The part
+
+    private func settings() async throws(StorageError) -> Result<RequestSettings, SecretRefusal> {
+        let make = { @Sendable [lease, source, context] () -> Result<RequestSettings, SecretRefusal> in
+            Result { () throws(SecretRefusal) in
+                try RequestSettings(
+                    url: source.url,
+                    headers: source.headers,
+                    options: lease.options,
+                    version: context.configuration.version,
+                    caFile: context.configuration.caFile,
+                    secrets: context.secrets
+                )
+            }
+        }
+        guard RequestSettings.readsFiles(lease.options) else { return make() }
+        return try await station.pool.run { () throws(StorageError) in make() }
+    }
+
+    /// Opens the part and checks what a predecessor left durable (F1, F19): on another host, or after a crash of this one,
+    /// it may not be what the coordinator was told.
+    private func open(_ plan: FetchPlan, looking: Bool) async throws(StorageError) -> Opening {
+        let directory = equipment.directory
+        return try await station.pool.run { [lease, control] () throws(StorageError) -> Opening in
+            if looking, let standing = try directory.standingFile(at: lease.path) { return .met(standing) }
+            let part = try directory.part(task: lease.task, version: lease.version)
+            if lease.planned, let size = lease.representation.size, size > SinkStation.batchedBytes {
+                try part.reserve(size)
+            }
+            let fresh = DurablePrefix(offset: lease.start, crc: CRC32C.empty)
+            guard plan.mayResume, let range = ByteRange(start: lease.start, end: lease.resume.offset) else {
+                return .opened(part, fresh)
+            }
+            do throws(StorageError) {
+                let crc = try part.checksum(of: range) { control.wish == .work }
+                return .opened(part, crc == lease.resume.crc ? lease.resume : fresh)
+            } catch {
+                // Shorter than it should be: the bytes are fetched again, into the same part.
+                guard case .partLost = error, !part.isUseless else { throw error }
+                return .opened(part, fresh)
+            }
+        }
+    }
+}
+
+extension SinkDirectory {
+    /// What stands at a path below the sink, without following links; `nil` for nothing, and for what can't be a path. Blocks.
+    fileprivate func standingFile(at path: String) throws(StorageError) -> StandingFile? {
+        guard let path = try? DestinationPath(validating: path) else { return nil }
+        var walk = SinkWalk(self)
+        guard let place = try walk.place(of: path, making: false) else { return nil }
+        do throws(SystemError) {
+            guard let status = try place.directory.status(of: place.name) else { return nil }
+            return StandingFile(
+                size: status.kind == .file ? status.size : nil,
+                modificationTime: status.modified
+            )
+        } catch {
+            throw error.atDestination("looking at \(path)")
+        }
+    }
+}

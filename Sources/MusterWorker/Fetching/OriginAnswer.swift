@@ -1,0 +1,51 @@
+import MusterAPI
+import MusterCurl
+
+/// What is kept of an answer for those who read of a failure: enough to ask the origin's operator about it.
+struct OriginAnswer: Sendable, Hashable {
+    /// The status of the final response.
+    var status: Int?
+    /// The origin's own name for the request.
+    var requestID: String?
+    /// Numeric address of the peer.
+    var address: String?
+
+    /// Where origins name their requests; the first that is there counts.
+    private static let requestFields = [
+        "X-Request-Id", "X-Amz-Request-Id", "X-Amz-Cf-Id", "CF-Ray", "X-Trace-Id", "X-Guploader-Uploadid",
+        "X-Ms-Request-Id", "X-Correlation-Id",
+    ]
+    /// The most bytes of a request's name.
+    private static let requestIDBytes = 200
+
+    /// What the end of a transfer tells, with the head if one came.
+    init(_ head: ResponseHead?, _ statistics: TransferStatistics) {
+        status = head?.status
+        requestID = head.flatMap { Self.requestID(in: $0.headers) }
+        let numeric = head.map(\.remoteAddress) ?? ""
+        address = [numeric, statistics.remoteAddress].first { !$0.isEmpty }
+    }
+
+    /// The request's name, printable and not at any length; `nil` when no field has one.
+    static func requestID(in headers: HeaderList) -> String? {
+        for name in requestFields {
+            guard let value = headers[name], !value.isEmpty, value.utf8.allSatisfy({ (0x20...0x7e).contains($0) })
+            else {
+                continue
+            }
+            return String(value.prefix(requestIDBytes))
+        }
+        return nil
+    }
+}
+
+extension Report.Failure {
+    /// The same failure with what the last answer tells.
+    func following(_ answer: OriginAnswer?) -> Report.Failure {
+        var failure = self
+        failure.status = answer?.status
+        failure.requestID = answer?.requestID
+        failure.address = answer?.address
+        return failure
+    }
+}

@@ -1,0 +1,170 @@
+import Glibc
+import MusterCore
+
+/// Judges what stands at a task's path before anything is fetched for it (`ifExists`).
+///
+/// Reached component by component without following links, as the finished file will be. Nothing is changed.
+///
+/// What it finds may be the task's own: a worker that died between the rename and its report leaves the file in place, and the lease
+/// that comes next is a fetch again if the file was one chunk. Such a lease is fenced. Whoever would end a task because something
+/// stands at its path (`fail`) must go on with a fenced lease: the `Finalizer` tells then.
+struct ExistingFile: Sendable {
+    /// What stands at the path.
+    enum Verdict: Hashable, Sendable {
+        /// Nothing: neither a file nor, perhaps, the directory that it would be in.
+        case absent
+        /// A regular file that is the content; durable, so that it may be reported as finished. `digests` are those that were
+        /// computed: none where size and modification time decided.
+        case matches(size: Int64, digests: [ContentDigest])
+        /// Anything else, or a file of which nothing tells that it is the content.
+        case differs(reason: String)
+        /// `mayContinue` said no.
+        case stopped
+    }
+
+    private let sink: SinkDirectory
+    private let pool: BlockingPool
+    private let helpers: BlockingPool?
+
+    /// Looks at files of one sink.
+    ///
+    /// - Parameters:
+    ///   - pool: where files are read.
+    ///   - helpers: whose threads hash large files along.
+    init(sink: SinkDirectory, pool: BlockingPool, helpers: BlockingPool? = nil) {
+        self.sink = sink
+        self.pool = pool
+        self.helpers = helpers
+    }
+
+    /// Compares what stands at `path` with the content that the task is to have.
+    ///
+    /// With digests the file is read, unless its size tells already; without any, size and modification time must both be known
+    /// and equal, the latter in whole seconds.
+    ///
+    /// - Parameters:
+    ///   - path: where the task's file shall stand.
+    ///   - size: the content's size in bytes, if it is known.
+    ///   - digests: what is expected; each must hold.
+    ///   - recorded: further digests to compute on the way if the file has to be read anyway.
+    ///   - lastModified: the content's modification time in seconds since 1970, if it is known.
+    ///   - watch: how this is stopped, and what is told of its progress.
+    /// - Throws: `symbolicLink` when the path leads through a link, and what the sink failed with.
+    func check(
+        path: DestinationPath,
+        size: Int64?,
+        digests: [ContentDigest],
+        recorded: Set<DigestAlgorithm> = [],
+        lastModified: Int64?,
+        watch: FinalizeWatch = FinalizeWatch()
+    ) async throws(StorageError) -> Verdict {
+        let question = Question(
+            path: path,
+            size: size,
+            digests: digests,
+            recorded: recorded,
+            lastModified: lastModified,
+            watch: watch
+        )
+        return try await pool.run { [self] () throws(StorageError) -> Verdict in try judge(question) }
+    }
+
+    private struct Question: Sendable {
+        let path: DestinationPath
+        let size: Int64?
+        let digests: [ContentDigest]
+        let recorded: Set<DigestAlgorithm>
+        let lastModified: Int64?
+        let watch: FinalizeWatch
+    }
+
+    private func judge(_ question: Question) throws(StorageError) -> Verdict {
+        try sink.check()
+        guard question.watch.mayContinue() else { return .stopped }
+        var walk = SinkWalk(sink)
+        guard let place = try walk.place(of: question.path, making: false) else { return .absent }
+        let file: Descriptor
+        let status: FileStatus
+        do {
+            guard let found = try place.directory.status(of: place.name) else { return .absent }
+            guard found.kind == .file else { return .differs(reason: "it is no regular file") }
+            (file, status) = try place.directory.file(place.name, creation: .never)
+        } catch {
+            switch error.number {
+            case ENOENT: return .absent
+            case ELOOP, EINVAL, ENXIO: return .differs(reason: "it is no regular file")
+            case EACCES, EPERM: return .differs(reason: "it can't be read")
+            default: throw error.atDestination("looking at \(question.path)")
+            }
+        }
+        if let size = question.size, status.size != size {
+            return .differs(reason: "it has \(status.size) bytes instead of \(size)")
+        }
+        let verdict =
+            question.digests.isEmpty ? byTime(status, question) : try byDigests(file, status, question)
+        if case .matches = verdict { try makeDurable(file, place, question.path) }
+        return verdict
+    }
+
+    private func byTime(_ status: FileStatus, _ question: Question) -> Verdict {
+        guard question.size != nil, let lastModified = question.lastModified else {
+            return .differs(reason: "neither a digest nor size and modification time tell whether it is the content")
+        }
+        guard status.modified == lastModified else {
+            return .differs(reason: "it was modified at \(status.modified) instead of \(lastModified)")
+        }
+        return .matches(size: status.size, digests: [])
+    }
+
+    private func byDigests(
+        _ file: Descriptor,
+        _ status: FileStatus,
+        _ question: Question
+    ) throws(StorageError) -> Verdict {
+        let scan = ContentScan(
+            algorithms: question.recorded.union(question.digests.map(\.algorithm)),
+            helpers: helpers,
+            watch: question.watch
+        )
+        let findings: ContentScan.Findings?
+        let isUnchanged: Bool
+        do {
+            findings = try scan.run(file, size: status.size, name: question.path.string)
+            isUnchanged = try file.statusInSink(question.path.string).isUnchanged(since: status)
+        } catch {
+            guard case .partLost = error else { throw error }
+            return .differs(reason: "it is being changed")
+        }
+        guard let findings else { return .stopped }
+        guard isUnchanged else { return .differs(reason: "it is being changed") }
+        for expected in question.digests {
+            guard let found = findings.digests.first(where: { $0.algorithm == expected.algorithm }), found != expected
+            else { continue }
+            return .differs(
+                reason: "its \(expected.algorithm.rawValue) is \(found.hexadecimal), not \(expected.hexadecimal)"
+            )
+        }
+        return .matches(size: status.size, digests: findings.digests)
+    }
+
+    /// It counts as finished from now on, whoever wrote it (I8).
+    private func makeDurable(_ file: Descriptor, _ place: SinkPlace, _ path: DestinationPath) throws(StorageError) {
+        do {
+            try file.synchronize()
+            for directory in place.chain { try directory.descriptor.synchronize() }
+        } catch {
+            throw error.inSink("syncing \(path)")
+        }
+    }
+}
+
+extension Descriptor {
+    /// What the file is now; a failure is the sink's.
+    fileprivate func statusInSink(_ name: String) throws(StorageError) -> FileStatus {
+        do {
+            return try status()
+        } catch {
+            throw error.inSink("looking at \(name)")
+        }
+    }
+}

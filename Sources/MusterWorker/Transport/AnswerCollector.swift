@@ -1,0 +1,81 @@
+import MusterCurl
+import Synchronization
+
+/// Collects one answer that is small enough to be held, for one waiting job.
+final class AnswerCollector: TransferHandler {
+    /// How the transfer ended.
+    enum Ending: Sendable {
+        /// With this answer, whatever its status.
+        case answered(ResponseHead, [UInt8])
+        /// Its body is larger than it may be.
+        case tooLarge(ResponseHead)
+        /// Without an answer.
+        case failed(TransferError, TransferStatistics)
+        /// It was cut from here.
+        case cancelled
+    }
+
+    private struct State {
+        var head: ResponseHead?
+        var body: [UInt8] = []
+        var waiter: CheckedContinuation<Ending, Never>?
+        var ending: Ending?
+    }
+
+    private let limitBytes: Int64
+    private let state = Mutex(State())
+
+    /// A collector of at most `limitBytes` of body.
+    init(limitBytes: Int64) {
+        self.limitBytes = limitBytes
+    }
+
+    /// Sends the request and waits for its end; for one caller only.
+    func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending {
+        do {
+            control.attach(try loop.start(request, handler: self), on: loop)
+        } catch {
+            return .cancelled
+        }
+        defer { control.detach() }
+        return await withCheckedContinuation { continuation in
+            let known = state.withLock { state -> Ending? in
+                if state.ending == nil { state.waiter = continuation }
+                return state.ending
+            }
+            if let known { continuation.resume(returning: known) }
+        }
+    }
+
+    /// Keeps the head.
+    func head(_ head: ResponseHead) -> HeadVerdict {
+        state.withLock { $0.head = head }
+        return .accept(limit: limitBytes)
+    }
+
+    /// Keeps a piece of the body.
+    func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        state.withLock { $0.body.append(contentsOf: bytes) }
+        return .proceed
+    }
+
+    /// Hands the end to whoever waits.
+    func finished(_ outcome: TransferOutcome) {
+        let (ending, waiter) = state.withLock { state in
+            let ending = Self.ending(outcome, state.head, state.body)
+            state.ending = ending
+            defer { state.waiter = nil }
+            return (ending, state.waiter)
+        }
+        waiter?.resume(returning: ending)
+    }
+
+    private static func ending(_ outcome: TransferOutcome, _ head: ResponseHead?, _ body: [UInt8]) -> Ending {
+        switch (outcome, head) {
+        case (.failed(let error, let statistics), _): .failed(error, statistics)
+        case (.completed(_, .surplus), let head?): .tooLarge(head)
+        case (.completed, let head?): .answered(head, body)
+        case (.completed, nil), (.refused, _), (.stopped, _), (.cancelled, _): .cancelled
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+struct TransferPolicyTests {
+    @Test func everyFieldSurvives() throws {
+        let json =
+            #"{"chunksWithoutValidator":true,"computeDigests":["sha256","crc32c"],"ifExists":"rename","#
+            + #""keepModificationTime":true,"names":"suggested","validators":"sizeAndDigest"}"#
+        let policy = try document(TransferPolicy.self, json)
+        #expect(policy.ifExists == .rename)
+        #expect(policy.validators == .sizeAndDigest)
+        #expect(policy.names == .suggested)
+        #expect(policy.computeDigests == [.sha256, .crc32c])
+        #expect(try jsonText(policy) == json)
+        #expect(try document(TransferPolicy.self, "{}") == TransferPolicy())
+        #expect(try jsonText(TransferPolicy()) == "{}")
+    }
+
+    @Test(
+        arguments: [
+            (#"{"ifexists":"verify"}"#, "/ifexists"), (#"{"ifExists":"overwrite"}"#, "/ifExists"),
+            (#"{"validators":"none"}"#, "/validators"),
+            (#"{"chunksWithoutValidator":"yes"}"#, "/chunksWithoutValidator"),
+            (#"{"keepModificationTime":1}"#, "/keepModificationTime"),
+            (#"{"names":"url"}"#, "/names"), (#"{"computeDigests":["sha3"]}"#, "/computeDigests/0"),
+            (#"{"computeDigests":"sha256"}"#, "/computeDigests"),
+            (#"{"computeDigests":["md5","md5"]}"#, "/computeDigests"),
+        ])
+    func whatIsNotUnderstoodIsRefused(json: String, pointer: String) {
+        #expect(refusal(TransferPolicy.self, json)?.pointer == pointer)
+    }
+
+    /// These names are in databases and in callers' programs.
+    @Test func namesStay() {
+        #expect(ExistingFileRule.allCases.map(\.rawValue) == ["verify", "fail", "replace", "rename"])
+        #expect(ValidatorRule.allCases.map(\.rawValue) == ["strict", "sizeAndDigest"])
+        #expect(NameSource.allCases.map(\.rawValue) == ["given", "suggested"])
+        #expect(FetchOptions.HTTPVersion.allCases.map(\.rawValue) == ["1.1", "2", "2-prior-knowledge"])
+    }
+}
+
+struct OriginPatchTests {
+    private static let noon = #""2026-03-01T12:00:00.000Z""#
+
+    @Test(
+        arguments: [
+            ("{}", .keep, .keep), (#"{"maxConnections":1}"#, .set(1), .keep),
+            (#"{"maxConnections":100000}"#, .set(100_000), .keep),
+            (#"{"maxConnections":null}"#, .clear, .keep), (#"{"pausedUntil":null}"#, .keep, .clear),
+            (
+                #"{"maxConnections":null,"pausedUntil":\#(noon)}"#, .clear,
+                .set(Timestamp(microseconds: 1_772_366_400_000_000))
+            ),
+        ] as [(String, OriginPatch.Change<Int32>, OriginPatch.Change<Timestamp>)]
+    )
+    func absentStaysAndNullTakesAway(
+        json: String, maxConnections: OriginPatch.Change<Int32>, pausedUntil: OriginPatch.Change<Timestamp>
+    ) throws {
+        let patch = OriginPatch(maxConnections: maxConnections, pausedUntil: pausedUntil)
+        #expect(try document(OriginPatch.self, json) == patch)
+        #expect(try jsonText(patch) == json)
+    }
+
+    @Test(
+        arguments: [
+            (#"{"maxConnections":0}"#, "/maxConnections"), (#"{"maxConnections":100001}"#, "/maxConnections"),
+            (#"{"maxConnections":-1}"#, "/maxConnections"), (#"{"maxConnections":1.5}"#, "/maxConnections"),
+            (#"{"maxConnections":4294967297}"#, "/maxConnections"), (#"{"maxConnections":"8"}"#, "/maxConnections"),
+            (#"{"pausedUntil":"soon"}"#, "/pausedUntil"), (#"{"pausedUntil":0}"#, "/pausedUntil"),
+            (#"{"pauseUntil":null}"#, "/pauseUntil"), ("[]", ""),
+        ])
+    func whatIsImpossibleIsRefused(json: String, pointer: String) {
+        #expect(refusal(OriginPatch.self, json)?.pointer == pointer)
+    }
+}

@@ -1,0 +1,60 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Origins")
+struct OriginsTests {
+    private func patch(_ arguments: [SettingName: [String]]) throws -> OriginPatch {
+        try Settings(command: "origins", arguments: arguments, configuration: nil, environment: [:]).originPatch()
+    }
+
+    @Test func theTableOfOrigins() {
+        let origins = [
+            OriginDocument(
+                key: "https://a.example:443", maxConnections: 8, allowedConnections: 4, leases: 3, pausedUntil: nil,
+                limitedAt: Samples.moment, bytesPerSecond: 36_805_017),
+            OriginDocument(
+                key: "https://b.example:443", maxConnections: 2, allowedConnections: 2, leases: 0,
+                pausedUntil: Samples.moment, limitedAt: nil, bytesPerSecond: 0),
+        ]
+        #expect(
+            OriginsListCommand.table(origins).lines() == [
+                "ORIGIN                 CONNECTIONS  ALLOWED  MOST       SPEED  PAUSED UNTIL              LAST REFUSED",
+                "https://a.example:443            3        4     8  35.0 MiB/s  -                         2026-03-01T12:00:00.000Z",
+                "https://b.example:443            0        2     2       0 B/s  2026-03-01T12:00:00.000Z  -",
+            ]
+        )
+    }
+
+    @Test func aDurationIsLeftToTheDatabasesClock() throws {
+        #expect(try patch([.pauseUntil: ["30m"]]) == OriginPatch(pauseFor: "30m"))
+        #expect(try patch([.pauseUntil: ["now"]]) == OriginPatch(pausedUntil: .clear))
+        #expect(
+            try patch([.pauseUntil: ["2026-03-01T12:00:00Z"]]) == OriginPatch(pausedUntil: .set(Samples.moment)))
+        for text in ["tomorrow", "0s", "-3m", "2026-03-01"] {
+            #expect(throws: CommandFailure.self) { try patch([.pauseUntil: [text]]) }
+        }
+    }
+
+    @Test func aCapIsANumberOrTheDefault() throws {
+        #expect(try patch([.maxConnections: ["4"]]) == OriginPatch(maxConnections: .set(4)))
+        #expect(try patch([.maxConnections: ["default"]]) == OriginPatch(maxConnections: .clear))
+        #expect(try patch([:]) == OriginPatch())
+        for text in ["0", "none", "100001"] {
+            #expect(throws: CommandFailure.self) { try patch([.maxConnections: [text]]) }
+        }
+    }
+
+    @Test func theCommandHasTwoForms() throws {
+        #expect(try MusterCommand.parseAsRoot(["origins"]) is OriginsListCommand)
+        #expect(try MusterCommand.parseAsRoot(["origins", "--json"]) is OriginsListCommand)
+        let set = try MusterCommand.parseAsRoot(
+            ArgumentOrder.normalized(["--json", "origins", "set", "https://a", "--max-connections", "4"]))
+        let command = try #require(set as? OriginsSetCommand)
+        #expect(command.global.json && command.origin == "https://a" && command.maxConnections == "4")
+        #expect(OriginsSetCommand.section == "origins" && OriginsListCommand.section == "origins")
+    }
+}

@@ -1,0 +1,137 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Explanations and failures in words")
+struct ExplanationTextTests {
+    private static let later = Timestamp(microseconds: Samples.moment.microseconds + 4_000_000)
+
+    private func task(_ state: TaskState, failure: FailureDocument? = nil) -> TaskDocument {
+        TaskDocument(
+            key: "a/b.tar", state: state, urls: ["https://a.example/b.tar"], path: "a/b.tar", size: nil, priority: 0,
+            metadata: nil, bytes: .init(done: 12 << 20, total: 1 << 30), contentVersion: 2, etag: nil,
+            lastModified: nil,
+            effectiveURL: nil, digests: [:], attempts: 2, failure: failure, createdAt: Samples.moment,
+            startedAt: Samples.moment, finishedAt: nil)
+    }
+
+    private func attempt(_ kind: FailureKind, _ status: Int?) -> ExplanationDocument.Attempt {
+        .init(
+            at: Samples.moment, worker: "w1", source: "https://a.example/b.tar", kind: kind, status: status,
+            detail: "the origin said no", requestID: "r-1", address: "192.0.2.1", offset: 0, outcome: "retry")
+    }
+
+    private func explanation() -> ExplanationDocument {
+        ExplanationDocument(
+            task: task(.active), group: "nightly", summary: "The worker w1 is fetching a chunk of it.",
+            next: "2 more chunks are leased as there is room",
+            waits: [
+                .init(reason: .fetching, detail: "the worker w1 is fetching a chunk of it", since: Samples.moment),
+                .init(reason: .backoff, detail: "the last try ended as network", until: Self.later),
+            ], chunks: .init(done: 1, leased: 1, ready: 0, waiting: 2, parked: 0),
+            work: [
+                .init(
+                    worker: "w1", kind: "fetch", start: 0, end: 8 << 20, durable: 4 << 20,
+                    source: "https://a.example/b.tar", since: Samples.moment)
+            ],
+            sources: [
+                .init(
+                    url: "https://a.example/b.tar", origin: "https://a.example:443", state: "usable", failures: 2,
+                    bytes: 12 << 20, bytesPerSecond: 36_805_017, resolvedAt: nil)
+            ], attempts: [attempt(.httpStatus(503), 503), attempt(.notFound, 404)])
+    }
+
+    @Test func theLinesOfAnExplanation() {
+        #expect(
+            ExplanationText.lines(explanation()) == [
+                "a/b.tar (nightly): active, 12.0 MiB of 1.0 GiB, content version 2",
+                "The worker w1 is fetching a chunk of it. (since 2026-03-01T12:00:00.000Z)",
+                "next: 2 more chunks are leased as there is room",
+                "also: the last try ended as network (until 2026-03-01T12:00:04.000Z)",
+                "",
+                "work:",
+                "  WORKER  DOES   FROM       TO  DURABLE  SINCE                     SOURCE",
+                "  w1      fetch     0  8388608  4.0 MiB  2026-03-01T12:00:00.000Z  https://a.example/b.tar",
+                "",
+                "sources:",
+                "  STATE   FAILURES     BYTES       SPEED  RESOLVED  SOURCE",
+                "  usable         2  12.0 MiB  35.0 MiB/s  -         https://a.example/b.tar",
+                "",
+                "attempts:",
+                "  TIME                      KIND             STATUS  THEN   WORKER  REQUEST  SOURCE                   DETAIL",
+                "  2026-03-01T12:00:00.000Z  httpStatus(503)     503  retry  w1      r-1      "
+                    + "https://a.example/b.tar  the origin said no",
+                "  2026-03-01T12:00:00.000Z  notFound            404  retry  w1      r-1      "
+                    + "https://a.example/b.tar  the origin said no",
+            ]
+        )
+    }
+
+    @Test func whatOriginsSayCanNotMoveTheCursor() {
+        var explanation = explanation()
+        explanation.attempts[0].detail = "a\u{1B}[2Jb"
+        explanation.waits[1].detail = "c\nd"
+        let lines = ExplanationText.lines(explanation)
+        #expect(lines.allSatisfy { $0.unicodeScalars.allSatisfy { $0.value >= 32 } })
+        #expect(lines.contains { $0.contains("a\\u{1b}[2Jb") })
+    }
+
+    @Test func theTriesOfATaskOfGet() {
+        #expect(
+            ExplanationText.tries(explanation(), most: 1) == [
+                "tried a/b.tar 2 times:",
+                "  2026-03-01T12:00:00.000Z  notFound (status 404) from https://a.example/b.tar, then retry",
+            ]
+        )
+        var once = explanation()
+        once.attempts.removeLast()
+        #expect(ExplanationText.tries(once, most: 3).isEmpty, "the failure tells it")
+    }
+
+    @Test func aFailureNamesKindStatusSourceAndRequest() {
+        let failure = FailureDocument(
+            kind: .notFound, detail: "it does not have it", at: Samples.moment, status: 404,
+            source: "https://a.example/b", requestID: "r-1")
+        #expect(
+            FailureText.text(failure)
+                == "notFound (status 404) from https://a.example/b: it does not have it [request r-1]")
+        let bare = FailureDocument(kind: .httpStatus(503), detail: "busy", at: Samples.moment, status: 503)
+        #expect(FailureText.text(bare) == "httpStatus(503): busy")
+        #expect(PlainProgress.failure(task(.failed, failure: bare)) == "failed: a/b.tar: httpStatus(503): busy")
+    }
+
+    @Test func theLineOfAFailureThatAnEventTellsNamesThemToo() {
+        let failure: [String: JSONValue] = [
+            "kind": .string("notFound"), "detail": .string("gone"), "status": .integer(410),
+            "source": .string("https://a.example/b"), "requestID": .string("r-1"),
+        ]
+        let event = Samples.event("task.failed", ["key": .string("k"), "failure": .object(failure)])
+        #expect(
+            FileNews(event)?.line
+                == "failed: k: notFound (status 410) from https://a.example/b: gone [request r-1]")
+        let newer = Samples.event(
+            "task.failed", ["key": .string("k"), "failure": .object(["kind": .string("new"), "detail": .string("d")])])
+        #expect(FileNews(newer)?.line == "failed: k: new: d", "a kind that only a newer coordinator knows")
+    }
+
+    @Test func theHintCanBeTyped() {
+        #expect(FailureText.hint(group: "g", key: "a/b.tar") == "muster explain g a/b.tar")
+        #expect(FailureText.hint(group: "g", key: "it's") == #"muster explain g 'it'\''s'"#)
+        #expect(FailureText.hint(group: "g", key: "-x") == "muster explain g -- '-x'")
+        #expect(FailureText.hint(group: "g", key: "a$(b)") == "muster explain g 'a$(b)'")
+    }
+
+    @Test func failuresEndWithTheCommandsThatTellMore() {
+        let group = Samples.group(state: .failed, total: 3, succeeded: 0, failed: 3)
+        let failure = FailureDocument(kind: .timeout, detail: "too late", at: Samples.moment)
+        #expect(
+            GroupResult.lines([task(.failed, failure: failure)], of: group) == [
+                "failed: a/b.tar: timeout: too late", "… and 2 more: muster tasks nightly --state failed",
+                "why: muster explain nightly a/b.tar",
+            ]
+        )
+        #expect(GroupResult.lines([], of: Samples.group()).isEmpty)
+    }
+}

@@ -1,0 +1,129 @@
+import MusterAPI
+import MusterCoordinator
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Settings of transfers")
+struct TransferSettingsTests {
+    private func transfers(
+        _ arguments: [SettingName: [String]] = [:],
+        environment: [String: String] = [:]
+    ) throws -> TransferSettings {
+        try Settings(command: "add", arguments: arguments, configuration: nil, environment: environment)
+            .transfers(base: "/base")
+    }
+
+    /// What the refusal says.
+    private func refusal(_ arguments: [SettingName: [String]]) throws -> String {
+        do {
+            _ = try transfers(arguments)
+            return "accepted"
+        } catch CommandFailure.usage(let text) {
+            return text
+        }
+    }
+
+    @Test func nothingSaidIsNothingSent() throws {
+        let settings = try transfers()
+        #expect(settings.isEmpty)
+        var request = GroupRequest(name: "g")
+        settings.apply(to: &request)
+        #expect(request == GroupRequest(name: "g"))
+    }
+
+    @Test func everyOptionArrivesInItsPlace() throws {
+        let settings = try transfers([
+            .header: ["Authorization: env:TOKEN", "X-Key:file:keys/one"], .proxy: ["file:/p"], .cookie: ["a=b=c"],
+            .cookieFile: ["jar"], .user: ["me:env:PASSWORD"], .netrc: ["/n"], .caFile: ["ca.pem"],
+            .certificate: ["c.pem"], .key: ["/k.pem"], .knownHosts: ["hosts"], .privateKey: ["id"],
+            .httpVersion: ["1.1"], .ifExists: ["rename"], .keepTime: ["true"], .suggestedNames: ["true"],
+            .validators: ["sizeAndDigest"], .resolver: ["https://r.example/fresh?key=k"],
+        ])
+        let fetch = try #require(settings.fetch)
+        #expect(fetch.headers == ["Authorization": Secret("env:TOKEN"), "X-Key": Secret("file:/base/keys/one")])
+        #expect(fetch.proxy == Secret("file:/p") && fetch.cookies == ["a": Secret("b=c")])
+        #expect(fetch.cookieFile == "/base/jar" && fetch.netrc == "/n" && fetch.caFile == "/base/ca.pem")
+        #expect(fetch.credentials == .init(user: "me", password: Secret("env:PASSWORD")))
+        #expect(fetch.clientCertificate == .init(certificate: "/base/c.pem", key: "/k.pem"))
+        #expect(fetch.knownHosts == "/base/hosts" && fetch.privateKey == "/base/id" && fetch.httpVersion == .http1)
+        #expect(settings.policy?.ifExists == .rename && settings.policy?.validators == .sizeAndDigest)
+        #expect(settings.policy?.keepModificationTime == true && settings.policy?.names == .suggested)
+        #expect(settings.resolver?.url == "https://r.example/fresh?key=k")
+    }
+
+    @Test func headersStandOnLinesOfTheirOwnInTheEnvironment() throws {
+        let settings = try transfers(environment: ["MUSTER_HEADER": "Accept: text/plain, text/html\nX-A: 1"])
+        #expect(settings.fetch?.headers == ["Accept": Secret("text/plain, text/html"), "X-A": Secret("1")])
+        let given = try transfers([.header: ["X-B: 2"]], environment: ["MUSTER_HEADER": "X-A: 1"])
+        #expect(given.fetch?.headers == ["X-B": Secret("2")], "the command line wins")
+    }
+
+    @Test func aUserWithoutASecretHasAnEmptyPassword() throws {
+        for text in ["me", "me:"] {
+            let credentials = try transfers([.user: [text]]).fetch?.credentials
+            #expect(credentials?.user == "me" && credentials?.password.form == .value(""))
+        }
+        #expect(try transfers([.user: ["me:a:b"]]).fetch?.credentials?.password == Secret("a:b"))
+    }
+
+    @Test(arguments: [
+        ([SettingName.header: ["hush"]], "NAME: VALUE"), ([.header: ["Host: hush"]], "set by Muster itself"),
+        ([.header: ["A: hush", "a: hush"]], "given twice"), ([.cookie: ["hush"]], "NAME=VALUE"),
+        ([.cookie: ["a=hush", "a=hush"]], "given twice"), ([.cookie: ["a=hush;b"]], "cookie"),
+        ([.certificate: ["c.pem"]], "--key"), ([.key: ["k.pem"]], "--certificate"),
+        ([.user: ["hu\u{1}sh:hush"]], "control characters"), ([.httpVersion: ["3"]], "must be one of 1.1"),
+        ([.ifExists: ["overwrite"]], "verify, fail, replace, rename"), ([.validators: ["lax"]], "strict"),
+        ([.resolver: ["ftp://r.example/hush"]], "http or https"), ([.resolver: ["https://u:hush@r/"]], "password"),
+    ])
+    func mistakesAreRefusedWithoutShowingASecret(arguments: [SettingName: [String]], word: String) throws {
+        let text = try refusal(arguments)
+        #expect(text.contains(word), "\(text)")
+        #expect(!text.contains("hush"), "\(text)")
+    }
+
+    @Test func networksAreListedOnTheCommandLineAndInTheEnvironment() throws {
+        func ranges(_ arguments: [SettingName: [String]], _ environment: [String: String] = [:]) throws -> [String] {
+            try Settings(command: "serve", arguments: arguments, configuration: nil, environment: environment)
+                .coordinator(listen: ListenAddress(host: "0.0.0.0", port: 0)).allowedAddresses.map(\.description)
+        }
+        #expect(try ranges([:]).isEmpty)
+        #expect(try ranges([.allowAddress: ["10.0.0.0/8, fd00::/8", "192.168.1.7"]]).count == 3)
+        #expect(try ranges([:], ["MUSTER_ALLOW_ADDRESS": "10.0.0.0/8,fd00::/8"]) == ["10.0.0.0/8", "fd00::/8"])
+        #expect(throws: CommandFailure.self) { try ranges([.allowAddress: ["example.org"]]) }
+    }
+
+    @Test func waitsAfterFailuresAreBounded() throws {
+        func waits(_ arguments: [SettingName: [String]]) throws -> (Duration, Duration) {
+            let settings = try Settings(command: "serve", arguments: arguments, configuration: nil, environment: [:])
+            let configuration = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
+            return (configuration.retryBase, configuration.retryMaximum)
+        }
+        #expect(try waits([:]) == (.seconds(1), .seconds(300)))
+        #expect(try waits([.retryBase: ["50ms"], .retryMaximum: ["2s"]]) == (.milliseconds(50), .seconds(2)))
+        for mistake in [
+            [SettingName.retryBase: ["10s"], .retryMaximum: ["1s"]], [.retryBase: ["0s"]], [.retryMaximum: ["2h"]],
+        ] {
+            #expect(throws: CommandFailure.self) { try waits(mistake) }
+        }
+    }
+
+    @Test func otherOptionsMakeAnotherRequestAndNoneKeepTheOldOne() throws {
+        func identity(_ transfers: TransferSettings, fetch: FetchOptions? = nil) throws -> String {
+            var identity = RequestIdentity()
+            identity.add(try TaskSpecification(urls: ["https://e.org/a"]), fetch: fetch)
+            identity.add(transfers)
+            return identity.text
+        }
+        var own = FetchOptions()
+        own.httpVersion = .http1
+        let plain = try identity(TransferSettings())
+        let others = [
+            try identity(try transfers([.header: ["A: 1"]])), try identity(try transfers([.header: ["A: 2"]])),
+            try identity(try transfers([.ifExists: ["replace"]])), try identity(TransferSettings(), fetch: own),
+        ]
+        #expect(Set(others + [plain]).count == 5)
+        #expect(try identity(TransferSettings()) == plain)
+    }
+}

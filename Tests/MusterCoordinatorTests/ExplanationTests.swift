@@ -1,0 +1,197 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCoordinator
+
+/// Each reason for which a task is not done, from facts alone.
+@Suite("Why a task is not done")
+struct ExplanationTests {
+    private static let now = Timestamp(microseconds: 1_772_366_400_000_000)
+    private static let later = Timestamp(microseconds: 1_772_366_460_000_000)
+    private static let origin = TaskFacts.Origin(key: "https://a.example:443", pausedUntil: nil, leases: 1, allowed: 8)
+
+    /// A queued task whose one chunk is ready, with room everywhere.
+    private static func facts(
+        _ state: TaskState = .queued, ready: Int64 = 1, waiting: Int64 = 0, leased: Int64 = 0,
+        failure: FailureDocument? = nil
+    ) -> TaskFacts {
+        TaskFacts(
+            task: TaskDocument(
+                key: "k", state: state, urls: ["https://a.example/k"], path: "k", size: nil, priority: 0, metadata: nil,
+                bytes: .init(done: 0, total: nil), contentVersion: 1, etag: nil, lastModified: nil, effectiveURL: nil,
+                digests: [:], attempts: 0, failure: failure, createdAt: now, startedAt: nil, finishedAt: nil),
+            group: "g", isGroupPaused: false, sink: "default",
+            chunks: .init(done: 0, leased: leased, ready: ready, waiting: waiting, parked: 0), work: [], sources: [],
+            attempts: [], nextDue: nil, question: .none, origins: [origin], groupLeases: 1, groupCap: nil,
+            workers: .init(reaching: 2, parked: 0, parkedDetail: nil, freeSlots: 4), deadlineAt: nil, at: now)
+    }
+
+    private static func work(_ kind: LeaseKind, _ worker: String = "w") -> ExplanationDocument.Work {
+        .init(worker: worker, kind: kind.rawValue, start: 0, end: 10, durable: 0, source: nil, since: now)
+    }
+
+    private func reasons(_ facts: TaskFacts) -> [ExplanationDocument.Reason] {
+        Explanation(facts: facts).waits.map(\.reason)
+    }
+
+    @Test func aPausedTaskWaitsForNothingElse() {
+        var facts = Self.facts(.paused)
+        facts.workers.reaching = 0
+        #expect(reasons(facts) == [.paused])
+        #expect(Explanation(facts: facts).document.summary == "It is paused; go on with: muster resume g k.")
+        #expect(Explanation(facts: facts).document.next == nil)
+        var group = Self.facts()
+        group.isGroupPaused = true
+        #expect(Explanation(facts: group).document.summary == "The group is paused; go on with: muster resume g.")
+    }
+
+    @Test func aTaskThatIsFetchedSaysByWhomAndSinceWhen() {
+        var facts = Self.facts(.active, ready: 0, leased: 2)
+        facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]
+        let document = Explanation(facts: facts).document
+        #expect(document.waits.map(\.reason) == [.fetching] && document.waits[0].since == Self.now)
+        #expect(document.summary == "2 workers are fetching 2 chunks of it.")
+        #expect(document.next == "the file is verified and put in place when its last bytes are there")
+    }
+
+    @Test func whatElseATaskThatIsFetchedWaitsForComesAfterThat() {
+        var facts = Self.facts(.active, ready: 2, waiting: 1, leased: 1)
+        facts.work = [Self.work(.fetch)]
+        facts.nextDue = Self.later
+        facts.origins[0].leases = 8
+        #expect(reasons(facts) == [.fetching, .backoff, .originFull])
+        #expect(Explanation(facts: facts).document.next?.hasPrefix("3 more chunks are leased") == true)
+    }
+
+    @Test func aTaskThatIsVerifiedSaysSo() {
+        var facts = Self.facts(.finalizing, ready: 0, leased: 1)
+        facts.work = [Self.work(.finalize)]
+        #expect(reasons(facts) == [.finalizing])
+        #expect(Explanation(facts: facts).document.summary == "The worker w verifies the file and puts it in place.")
+    }
+
+    @Test func aFileThatIsToBePutInPlaceNeedsAWorkerAndNoConnection() {
+        var facts = Self.facts(.finalizing)
+        facts.origins = []
+        facts.groupCap = 1
+        #expect(reasons(facts) == [.workersBusy])
+        facts.workers.reaching = 0
+        #expect(reasons(facts) == [.noWorker])
+    }
+
+    @Test func backoffSaysUntilWhenAndWhatWentWrong() {
+        var facts = Self.facts(ready: 0, waiting: 1)
+        facts.nextDue = Self.later
+        facts.attempts = [
+            .init(
+                at: Self.now, worker: "w", source: nil, kind: .httpStatus(503), status: 503, detail: "busy",
+                requestID: nil, address: nil, offset: 0, outcome: "retry")
+        ]
+        let document = Explanation(facts: facts).document
+        #expect(document.waits.map(\.reason) == [.backoff])
+        #expect(document.waits[0].until == Self.later && document.waits[0].since == Self.now)
+        #expect(document.summary == "The last try ended as httpStatus(503).")
+        #expect(document.next == "it is tried again at \(Self.later)")
+    }
+
+    @Test func aPausedOriginIsAReasonOnlyIfEveryOriginIsPaused() {
+        var facts = Self.facts()
+        facts.origins[0].pausedUntil = Self.later
+        let document = Explanation(facts: facts).document
+        #expect(document.waits.map(\.reason) == [.originPaused] && document.waits[0].until == Self.later)
+        #expect(document.summary == "The origin https://a.example:443 is paused.")
+        facts.origins.append(.init(key: "https://b.example:443", pausedUntil: nil, leases: 0, allowed: 8))
+        #expect(reasons(facts) == [.workersBusy])
+    }
+
+    @Test func aFullOriginIsAReasonOnlyIfNoOtherHasRoom() {
+        var facts = Self.facts()
+        facts.origins[0].allowed = 1
+        #expect(reasons(facts) == [.originFull])
+        #expect(Explanation(facts: facts).document.summary.contains("all of the 1 connections"))
+        facts.origins.append(.init(key: "https://b.example:443", pausedUntil: Self.later, leases: 0, allowed: 8))
+        #expect(reasons(facts) == [.originFull], "a paused one has no room either")
+        facts.origins[1].pausedUntil = nil
+        #expect(reasons(facts) == [.workersBusy])
+    }
+
+    @Test func aFullGroupIsAReason() {
+        var facts = Self.facts()
+        facts.groupCap = 1
+        #expect(reasons(facts) == [.groupFull])
+        facts.groupLeases = 0
+        #expect(reasons(facts) == [.workersBusy])
+    }
+
+    @Test func aSinkThatNobodyReachesIsNamedWithTheCommandThatHelps() {
+        var facts = Self.facts()
+        facts.workers = .init(reaching: 0, parked: 0, parkedDetail: nil, freeSlots: 0)
+        let document = Explanation(facts: facts).document
+        #expect(document.waits.map(\.reason) == [.noWorker])
+        #expect(document.summary.contains("muster work --sink default=DIR"))
+    }
+
+    @Test func aSinkInTroubleIsAReasonOnlyIfItIsSoEverywhere() {
+        var facts = Self.facts()
+        facts.workers = .init(reaching: 2, parked: 2, parkedDetail: "no space left", freeSlots: 0)
+        #expect(reasons(facts) == [.sinkParked])
+        #expect(Explanation(facts: facts).document.summary.contains("no space left"))
+        facts.workers.parked = 1
+        #expect(reasons(facts) == [.workersBusy])
+    }
+
+    @Test func busyWorkersAreTheLastReason() {
+        var facts = Self.facts()
+        facts.workers.freeSlots = 0
+        let busy = Explanation(facts: facts).document
+        #expect(busy.waits.map(\.reason) == [.workersBusy] && busy.summary.contains("is busy"))
+        facts.workers.freeSlots = 1
+        #expect(Explanation(facts: facts).document.summary.contains("as soon as it is its turn"))
+    }
+
+    @Test func aQuestionToTheResolverIsAReasonWhileItIsAskedAndBefore() {
+        var facts = Self.facts(ready: 0, waiting: 2)
+        facts.question = .asked(worker: "w", since: Self.now)
+        #expect(reasons(facts) == [.resolver])
+        #expect(Explanation(facts: facts).document.next == "it goes on with the fresh URL")
+        facts.question = .due(Self.later)
+        #expect(Explanation(facts: facts).document.next == "the resolver is asked again at \(Self.later)")
+    }
+
+    @Test func aDeadlineIsPartOfWhatHappensNext() {
+        var facts = Self.facts()
+        facts.deadlineAt = Self.later
+        let document = Explanation(facts: facts).document
+        #expect(document.next?.hasSuffix("it fails at \(Self.later) if it is not done by then") == true)
+        #expect(document.deadlineAt == Self.later)
+    }
+
+    @Test func aFailedTaskSaysHowItEndedAndWhatCanBeDone() {
+        let failure = FailureDocument(
+            kind: .notFound, detail: "it does not have it", at: Self.now, status: 404, source: "https://a.example/k")
+        let document = Explanation(facts: Self.facts(.failed, ready: 0, failure: failure)).document
+        #expect(
+            document.summary
+                == "It failed as notFound (status 404) from https://a.example/k: it does not have it; "
+                + "put it back with what it has: muster retry g k")
+        #expect(document.waits.isEmpty && document.next == nil)
+    }
+
+    @Test func aTaskThatIsThereOrCancelledWaitsForNothing() {
+        for state in [TaskState.succeeded, .cancelled] {
+            let document = Explanation(facts: Self.facts(state)).document
+            #expect(document.waits.isEmpty && document.next == nil && document.deadlineAt == nil)
+        }
+        #expect(Explanation(facts: Self.facts(.succeeded)).document.summary.contains("stands at k"))
+    }
+
+    @Test func everyReasonIsGivenInSomeCase() {
+        // The other tests show each of them; this one fails when a new reason comes without its test.
+        #expect(
+            Set(ExplanationDocument.Reason.allCases) == [
+                .paused, .backoff, .originPaused, .originFull, .groupFull, .noWorker, .sinkParked, .workersBusy,
+                .resolver, .fetching, .finalizing,
+            ])
+    }
+}

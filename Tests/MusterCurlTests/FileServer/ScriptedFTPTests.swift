@@ -1,0 +1,133 @@
+import MusterCurl
+import Synchronization
+import Testing
+
+/// What servers of FTP do that a proper one does not.
+@Suite(.timeLimit(.minutes(1)))
+struct ScriptedFTPTests {
+    private static let content = patternBytes(1000)
+
+    private func fetch(
+        _ server: ScriptedFTP,
+        range: RangeSpec? = nil,
+        _ recorder: Recorder = Recorder()
+    ) async throws -> (outcome: TransferOutcome, record: Recorder.Record) {
+        defer { server.stop() }
+        var request = TransferRequest(url: server.url, range: range)
+        request.allowedSchemes = ["ftp"]
+        request.firstByteTimeout = .seconds(5)
+        return try await withLoop { try await MusterCurlTests.fetch($0, request, recorder) }
+    }
+
+    @Test(arguments: ["226 done", "426 cut", "451 alas"])
+    func bodyShorterThanTheSizeIsTruncated(end: String) async throws {
+        let server = try ScriptedFTP(content: Self.content, replies: ["SIZE": "213 1001"], end: end)
+        let (outcome, record) = try await fetch(server)
+        #expect(outcome.error?.kind == "truncated", "\(outcome)")
+        #expect(record.head?.bodyFraming == .contentLength(1001))
+        #expect(isSame(record.body, Self.content))
+    }
+
+    @Test func wholeFileNeedsNoGoodbye() async throws {
+        let (outcome, record) = try await fetch(try ScriptedFTP(content: Self.content, end: nil))
+        #expect(outcome.end == .framed, "\(outcome)")
+        #expect(isSame(record.body, Self.content))
+    }
+
+    @Test func nothingAtAllInsteadOfTheBodyIsTruncated() async throws {
+        let (outcome, record) = try await fetch(try ScriptedFTP(content: [], replies: ["SIZE": "213 1000"]))
+        #expect(outcome.error?.kind == "truncated", "\(outcome)")
+        #expect(record.heads.isEmpty)
+    }
+
+    @Test func surplusBehindTheSizeIsCut() async throws {
+        let (outcome, record) = try await fetch(try ScriptedFTP(content: Self.content, replies: ["SIZE": "213 999"]))
+        #expect(outcome.statistics.bytesDelivered == 999)
+        #expect(isSame(record.body, Self.content.dropLast()))
+    }
+
+    @Test func wholeFileOfUnknownSizeEndsWithItsConnection() async throws {
+        let server = try ScriptedFTP(content: Self.content, replies: ["SIZE": "502 what?", "MDTM": "502 what?"])
+        let (outcome, record) = try await fetch(server)
+        #expect(outcome.end == .connectionClosed, "\(outcome)")
+        #expect(record.head?.status == 200)
+        #expect(record.head?.headers == [])
+        #expect(record.head?.bodyFraming == .untilClose)
+        #expect(isSame(record.body, Self.content))
+    }
+
+    /// Which of the two the number in the reply to RETR is, the whole or the rest, only the server knows.
+    @Test(arguments: ["150 here it comes", "150 here it comes (1000 bytes)", "150 here it comes (993 bytes)"])
+    func partOfAFileOfUnknownSizeIsNeverDelivered(reply: String) async throws {
+        for isAccepted in [false, true] {
+            let replies = ["SIZE": "502 what?", "RETR": reply]
+            let recorder = Recorder(onHead: { _ in isAccepted ? .accept(limit: nil) : .refuse })
+            let server = try ScriptedFTP(content: Self.content, replies: replies)
+            let (outcome, record) = try await fetch(server, range: RangeSpec(first: 7, last: nil), recorder)
+            #expect(record.head?.status == 200)
+            #expect(record.head?.headers.contains("Content-Range") == false)
+            #expect(record.body.isEmpty)
+            #expect(outcome.end == nil)
+        }
+    }
+
+    @Test func serverThatCannotGoOnIsLikeOneThatIgnoresRange() async throws {
+        let server = try ScriptedFTP(content: Self.content, replies: ["REST": "502 what?"])
+        let recorder = Recorder(onHead: { _ in .refuse })
+        let (outcome, record) = try await fetch(server, range: RangeSpec(first: 7, last: nil), recorder)
+        guard case .refused = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(record.head?.status == 200)
+        #expect(record.head?.headers["Content-Length"] == "1000")
+    }
+
+    @Test(arguments: [("", "421 too many"), ("PASS", "421 too many"), ("RETR", "450 later"), ("RETR", "421 bye")])
+    func busyServerIsStatus503(command: String, reply: String) async throws {
+        let server = try ScriptedFTP(
+            content: Self.content,
+            greeting: command.isEmpty ? reply : "220 here",
+            replies: command.isEmpty ? [:] : [command: reply]
+        )
+        let (outcome, record) = try await fetch(server)
+        #expect(outcome.end == .framed, "\(outcome)")
+        #expect(record.head?.status == 503)
+    }
+
+    @Test func silenceInsteadOfAReplyIsAFirstByteTimeout() async throws {
+        let server = try ScriptedFTP(content: Self.content, replies: ["RETR": ""])
+        defer { server.stop() }
+        var request = TransferRequest(url: server.url)
+        request.allowedSchemes = ["ftp"]
+        request.firstByteTimeout = .milliseconds(200)
+        let kind = try await withLoop { try await failureKind($0, request) }
+        #expect(kind == "first-byte timeout")
+    }
+
+    @Test func connectionThatIsOutOfStepIsNotUsedAgain() async throws {
+        let server = try ScriptedFTP(
+            content: Self.content, replies: ["EPSV": "200 no\r\n200 and no", "PASV": "502 what?"])
+        defer { server.stop() }
+        var request = TransferRequest(url: server.url)
+        request.allowedSchemes = ["ftp"]
+        try await withLoop { loop in
+            for _ in 0..<2 {
+                let outcome = try await MusterCurlTests.fetch(loop, request).outcome
+                #expect(outcome.error != nil)
+                #expect(!outcome.statistics.connectionReused)
+            }
+        }
+    }
+
+    @Test func pathCannotSayAnotherCommand() async throws {
+        let commands = Mutex<[String]>([])
+        let server = try ScriptedFTP(content: Self.content) { command in commands.withLock { $0.append(command) } }
+        defer { server.stop() }
+        var request = TransferRequest(url: server.url + "%0d%0aDELE%20x")
+        request.allowedSchemes = ["ftp"]
+        let kind = try await withLoop { try await failureKind($0, request) }
+        #expect(kind == "malformed URL")
+        #expect(commands.withLock { !$0.contains { $0.hasPrefix("DELE") } })
+    }
+}

@@ -1,0 +1,135 @@
+import MusterCurl
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2Tests {
+    /// A frame of RFC 9113 §4.1.
+    private static func frame(_ type: UInt8, flags: UInt8 = 0, stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
+        [0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
+    }
+
+    private static let settings = frame(4, stream: 0, [])
+    /// `:status: 200` by its number in the static table.
+    private static let head = frame(1, flags: 4, stream: 1, [0x88])
+    private static let piece = frame(0, stream: 1, Array("some".utf8))
+
+    private static func resetStream(_ code: UInt8) -> [UInt8] { frame(3, stream: 1, [0, 0, 0, code]) }
+
+    private static func goAway(_ code: UInt8, last: UInt8) -> [UInt8] {
+        frame(7, stream: 0, [0, 0, 0, last, 0, 0, 0, code])
+    }
+
+    /// Sends the frames after the request's head, and then nothing, or the end.
+    private static func answering(
+        _ frames: [UInt8],
+        then last: [UInt8] = [],
+        closes: Bool = false
+    ) -> @Sendable (RawConnection, Int) -> Void {
+        { connection, _ in
+            _ = connection.read(24)
+            connection.send(settings)
+            awaitFrame(1, connection)
+            connection.send(frames)
+            if !last.isEmpty {
+                // What was sent before a PING is taken in when its answer comes.
+                connection.send(frame(6, stream: 0, [UInt8](repeating: 0, count: 8)))
+                awaitFrame(6, connection)
+                connection.send(last)
+            }
+            if closes { connection.finish() }
+            connection.waitForPeerToClose()
+        }
+    }
+
+    /// Reads up to a frame of that type.
+    private static func awaitFrame(_ type: UInt8, _ connection: RawConnection) {
+        while true {
+            let header = connection.read(9)
+            guard header.count == 9 else { return }
+            _ = connection.read(Int(header[1]) << 8 | Int(header[2]))
+            if header[3] == type { return }
+        }
+    }
+
+    private func fetch(
+        _ script: @escaping @Sendable (RawConnection, Int) -> Void
+    ) async throws -> (outcome: TransferOutcome, record: Recorder.Record) {
+        try await withServer(script) { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.httpVersion = .priorKnowledge
+            request.firstByteTimeout = .seconds(5)
+            return try await MusterCurlTests.fetch(loop, request)
+        }
+    }
+
+    /// libcurl may take such a reset for a proper end, which the head has to warn of.
+    @Test func resetWithoutAnErrorComesWithAWarning() async throws {
+        let (outcome, record) = try await fetch(Self.answering(Self.head + Self.piece, then: Self.resetStream(0)))
+        #expect(outcome.end == .framed || outcome.error?.kind == "stream reset", "\(outcome)")
+        #expect(record.head?.bodyFraming == .chunked)
+        #expect(record.head?.isEndUncertain == true)
+    }
+
+    /// The codes of RFC 9113 §7: PROTOCOL_ERROR, INTERNAL_ERROR, CANCEL, ENHANCE_YOUR_CALM.
+    @Test(arguments: [1, 2, 8, 11] as [UInt8])
+    func resetOfTheStreamIsToldApart(code: UInt8) async throws {
+        let early = try await fetch(Self.answering(Self.resetStream(code)))
+        #expect(early.outcome.error?.kind == "stream reset", "\(early.outcome)")
+        #expect(early.record.heads.isEmpty)
+        let late = try await fetch(Self.answering(Self.head + Self.piece, then: Self.resetStream(code)))
+        #expect(late.outcome.error?.kind == "stream reset", "\(late.outcome)")
+        #expect(late.record.head?.version == .http2)
+        #expect(late.record.body == Array("some".utf8))
+        #expect(late.outcome.statistics.remoteAddress == "127.0.0.1")
+    }
+
+    @Test(arguments: [0, 1, 2, 11] as [UInt8])
+    func goAwayIsToldApart(code: UInt8) async throws {
+        let early = try await fetch(Self.answering(Self.goAway(code, last: 0), closes: true))
+        #expect(early.outcome.error?.kind == "stream reset", "\(early.outcome)")
+        let late = try await fetch(Self.answering(Self.head + Self.piece + Self.goAway(code, last: 1), closes: true))
+        #expect(late.outcome.error?.kind == "stream reset", "\(late.outcome)")
+        #expect(late.record.body == Array("some".utf8))
+    }
+
+    @Test func brokenConnectionOfHTTP2NeverLooksComplete() async throws {
+        let (outcome, record) = try await fetch(Self.answering(Self.head + Self.piece, closes: true))
+        #expect(["stream reset", "connection reset", "truncated"].contains(outcome.error?.kind), "\(outcome)")
+        #expect(record.body == Array("some".utf8))
+    }
+
+    @Test func peerThatSpeaksOnlyHTTP1FailsPriorKnowledge() async throws {
+        let (outcome, record) = try await fetch { connection, _ in
+            _ = connection.readHead()
+            connection.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            connection.finish()
+            connection.waitForPeerToClose()
+        }
+        #expect(outcome.error?.kind == "stream reset", "\(outcome)")
+        #expect(record.heads.isEmpty)
+    }
+
+    @Test(.enabled(if: Nginx.path != nil))
+    func priorKnowledgeSpeaksHTTP2InClearText() async throws {
+        try await withNginx(protocols: "http2") { loop, nginx in
+            var request = TransferRequest(url: nginx.url("/small"))
+            request.httpVersion = .priorKnowledge
+            let (outcome, record) = try await MusterCurlTests.fetch(loop, request)
+            #expect(outcome.end == .framed, "\(outcome)")
+            #expect(record.head?.version == .http2)
+            #expect(record.body == Array("small body\n".utf8))
+        }
+    }
+
+    @Test(.enabled(if: Nginx.path != nil && Nginx.openssl != nil))
+    func priorKnowledgeSpeaksHTTP2OverTLS() async throws {
+        try await withNginx(tls: true) { loop, nginx in
+            var request = TransferRequest(url: nginx.url("/small"))
+            request.caFile = nginx.certificate
+            request.httpVersion = .priorKnowledge
+            let (outcome, record) = try await MusterCurlTests.fetch(loop, request)
+            #expect(outcome.end == .framed, "\(outcome)")
+            #expect(record.head?.version == .http2)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+extension EndToEnd {
+    /// The same hostile origins for Muster and for other programs.
+    @Suite struct Comparison {
+        /// What a program ended with, by exhibit.
+        private typealias Outcomes = [String: HostileGallery.Outcome]
+
+        /// Whether the other programs are compared too, and where the table goes: `MUSTER_COMPARISON=FILE`.
+        private static var tableFile: String? { ProcessInfo.processInfo.environment["MUSTER_COMPARISON"] }
+
+        /// How each of the others is called, with its own means to split a file and to try again.
+        private static let peers: [(name: String, arguments: @Sendable (_ url: String, _ file: String) -> [String])] = [
+            ("curl", { ["-sSfL", "--retry", "2", "--retry-delay", "0", "--max-time", "20", "-o", $1, $0] }),
+            (
+                "aria2c",
+                { url, file in
+                    let path = FilePath(file)
+                    return [
+                        "-q", "-x4", "-s4", "-k1M", "--max-tries=3", "--retry-wait=0", "--timeout=5",
+                        "--connect-timeout=5",
+                        "-d", path.removingLastComponent().string, "-o", path.lastComponent?.string ?? "file", url,
+                    ]
+                }
+            ),
+            ("wget2", { ["-q", "--chunk-size=1M", "--max-threads=4", "--tries=3", "--timeout=5", "-O", $1, $0] }),
+            ("rclone", { ["copyurl", "--retries", "3", "--timeout", "5s", "--contimeout", "5s", $0, $1] }),
+        ]
+
+        @Test func musterNeverEndsWithWrongBytes() async throws {
+            var table: [(name: String, outcomes: Outcomes)] = []
+            let exhibits = try await HostileGallery.start().exhibits
+            table.append(("muster", try await musterOutcomes(withDigest: false)))
+            table.append(("muster, told the digest", try await musterOutcomes(withDigest: true)))
+            for exhibit in exhibits {
+                let plain = table[0].outcomes[exhibit.name]
+                #expect(plain != .wrong || exhibit.needsDigest, "\(exhibit.name): wrong bytes")
+                #expect(plain != .refused || exhibit.right != .bytes || exhibit.isSlow, "\(exhibit.name): gave up")
+                #expect(
+                    table[1].outcomes[exhibit.name] != .wrong, "\(exhibit.name): wrong bytes in spite of the digest")
+            }
+            guard let file = Self.tableFile else { return }
+            for (name, arguments) in Self.peers where InstalledProgram.find(name) != nil {
+                table.append((name, try await outcomes(of: name, arguments)))
+            }
+            try Data(Self.render(exhibits, table).utf8).write(to: URL(filePath: file))
+        }
+
+        /// One group per exhibit, all at once.
+        private func musterOutcomes(withDigest: Bool) async throws -> Outcomes {
+            let gallery = try await HostileGallery.start()
+            var outcomes: Outcomes = [:]
+            try await Fleet.run(options: ["--retry-base", "20ms", "--retry-maximum", "200ms"]) { fleet in
+                var fetch = FetchOptions()
+                fetch.connectTimeoutSeconds = 2
+                fetch.firstByteTimeoutSeconds = 2
+                fetch.lowSpeedSeconds = 2
+                // All exhibits hang in one origin; what one of them teaches about it must not hold up the others for minutes.
+                for name in ["a", "b"] { try await fleet.startWorker(name, slots: 64) }
+                for exhibit in gallery.exhibits {
+                    let digests = withDigest ? exhibit.sha256.first.map { ["sha256": $0] } : nil
+                    let urls = [exhibit.url] + (exhibit.mirror.map { [$0] } ?? [])
+                    let task = TaskRequest(urls: urls, key: "file", path: exhibit.name, digests: digests)
+                    _ = try await fleet.client().createGroup(
+                        GroupRequest(name: exhibit.name, sealed: true, tasks: [task], fetch: fetch))
+                }
+                for exhibit in gallery.exhibits {
+                    let group = try await fleet.waitForEnd(of: exhibit.name, limit: .seconds(240))
+                    let file = fleet.sink.appending(exhibit.name)
+                    let digest = group.state == .succeeded ? try FileDigest.sha256(file) : nil
+                    outcomes[exhibit.name] = exhibit.outcome(digest: digest)
+                }
+            }
+            await gallery.stop()
+            return outcomes
+        }
+
+        private func outcomes(
+            of name: String, _ arguments: @Sendable (String, String) -> [String]
+        ) async throws -> Outcomes {
+            guard let program = InstalledProgram.find(name) else { return [:] }
+            let gallery = try await HostileGallery.start()
+            var outcomes: Outcomes = [:]
+            for exhibit in gallery.exhibits {
+                let place = try TemporaryDirectory()
+                let file = place.path.appending("file")
+                let process = try await TestProcess.start(
+                    "/usr/bin/timeout", arguments: ["30", program.string] + arguments(exhibit.url, file.string))
+                let exit = try await process.waitForExit(limit: .seconds(60))
+                let digest = exit == .exited(0) ? try? FileDigest.sha256(file) : nil
+                outcomes[exhibit.name] = exhibit.outcome(digest: digest)
+            }
+            await gallery.stop()
+            return outcomes
+        }
+
+        private static func render(
+            _ exhibits: [HostileGallery.Exhibit], _ table: [(name: String, outcomes: Outcomes)]
+        ) -> String {
+            var lines = [
+                "| row | the origin… | \(table.map(\.name).joined(separator: " | ")) |",
+                "| --- | --- |\(table.map { _ in " --- |" }.joined())",
+            ]
+            for exhibit in exhibits {
+                let cells = table.map { column in
+                    switch column.outcomes[exhibit.name] {
+                    case .right?: "right"
+                    case .refused?: "refused"
+                    case .wrong?: "**wrong bytes**"
+                    case nil: "–"
+                    }
+                }
+                lines.append("| \(exhibit.row) | \(exhibit.title) | \(cells.joined(separator: " | ")) |")
+            }
+            let wrong = table.map { "\($0.outcomes.values.count { $0 == .wrong })" }
+            lines.append("| | files with wrong bytes | \(wrong.joined(separator: " | ")) |")
+            return lines.joined(separator: "\n") + "\n"
+        }
+    }
+}

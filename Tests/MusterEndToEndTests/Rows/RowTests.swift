@@ -1,0 +1,89 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+extension EndToEnd {
+    /// Every row of the table of what origins do, over every transport that has it, through coordinator, worker and files.
+    @Suite struct Rows {
+        static let all = Row.first + Row.second + Row.third
+
+        @Test func everyRowIsThere() {
+            // Row 37 (ftp, sftp) is played by real servers, row 39 (addresses) by a fleet that guards them.
+            #expect(Set(Self.all.map(\.number)).union([37, 39]) == Set(1...39))
+        }
+
+        @Test(arguments: ScriptedOrigin.Transport.allCases)
+        func eachRowGetsItsRightAnswer(over transport: ScriptedOrigin.Transport) async throws {
+            let rows = Self.all.filter { $0.transports.contains(transport) }
+            let options = ["--retry-base", "20ms", "--retry-maximum", "200ms"]
+            try await Fleet.run(options: options) { fleet in
+                for name in ["a", "b"] { try await fleet.startWorker(name, slots: 48) }
+                var plays: [(name: String, row: Row, play: Row.Play)] = []
+                for (index, row) in rows.enumerated() {
+                    let stage = try await Self.stage(row, transport)
+                    var play = try await row.play(stage)
+                    let name = "row-\(row.number)-\(index)"
+                    if play.task.path == nil { play.task.path = name }
+                    play.task.key = name
+                    plays.append((name, row, play))
+                    _ = try await fleet.client().createGroup(
+                        GroupRequest(
+                            name: name, sealed: true, tasks: [play.task], fetch: play.fetch, policy: play.policy,
+                            resolver: play.resolver))
+                }
+                for (name, row, play) in plays {
+                    try await fleet.waitForEnd(of: name, limit: .seconds(90))
+                    try await Self.judge(name, row, play, fleet)
+                }
+            }
+        }
+
+        /// An origin for one row: what one row teaches the fleet about its origin is none of the others' business.
+        private static func stage(_ row: Row, _ transport: ScriptedOrigin.Transport) async throws -> Row.Stage {
+            let origin = try await ScriptedOrigin.start(transport: transport)
+            return Row.Stage(origin: origin, base: options(for: origin))
+        }
+
+        /// What a transport needs, and limits that a test can wait for.
+        static func options(for origin: ScriptedOrigin) -> FetchOptions {
+            var options = FetchOptions()
+            options.caFile = origin.caFile?.string
+            switch origin.transport {
+            case .plain, .tls: break
+            case .h2: options.httpVersion = .http2
+            case .h2c: options.httpVersion = .priorKnowledge
+            }
+            options.connectTimeoutSeconds = 2
+            options.firstByteTimeoutSeconds = 1
+            options.lowSpeedBytesPerSecond = 1_024
+            options.lowSpeedSeconds = 1
+            return options
+        }
+
+        private static func judge(_ name: String, _ row: Row, _ play: Row.Play, _ fleet: Fleet) async throws {
+            let label = "row \(row.number), \(row.title) (\(name))"
+            let task = try await fleet.client().task(name, of: name)
+            let seen = play.origin.requests.map {
+                "\($0.method) \($0.range ?? "-") -> \($0.status) \($0.bodyBytesSent)"
+            }
+            switch play.expected {
+            case .bytes(let right):
+                guard task.state == .succeeded else {
+                    Issue.record("\(label): \(task.failure.map { "\($0)" } ?? "\(task.state)"); \(seen)")
+                    return
+                }
+                let found = try FileDigest.sha256(fleet.sink.appending(task.path))
+                #expect(right.contains(found), "\(label): wrong bytes; \(seen)")
+            case .failure(let kinds):
+                let kind = task.failure?.kind
+                #expect(task.state == .failed && kind.map(kinds.contains) == true, "\(label): \(task); \(seen)")
+                let isThere = FileManager.default.fileExists(atPath: fleet.sink.appending(task.path).string)
+                #expect(!isThere, "\(label): there is a file")
+            }
+            try await play.check(task, play.origin.requests)
+        }
+    }
+}

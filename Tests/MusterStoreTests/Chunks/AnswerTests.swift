@@ -1,0 +1,123 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What first responses teach besides size and validators, and where files end up (`http.md` rows 9, 34 and 35).
+@Suite struct AnswerTests {
+    @Test func whatWasStatedGoesWithTheVersion() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.answer(lease, size: 250, digests: ["md5": "0123"])
+            let stated: String = try await fixture.value(
+                "SELECT concat_ws(' ', stated_digests->>'md5', date_strong, source) FROM tasks")
+            #expect(stated == "0123 t 0")
+            try await worker.fail(lease, .changed)
+            let left: String = try await fixture.value(
+                "SELECT concat_ws(' ', stated_digests, date_strong, source) FROM tasks")
+            #expect(left == "f")
+        }
+    }
+
+    @Test func suggestedNameEndsThePath() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", path: "folder/given"), Wanted("u", path: "top")])
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            try await worker.answer(leases[0], size: 250, name: "paper.pdf")
+            try await worker.answer(leases[1], size: 250, name: "paper.pdf")
+            try await fixture.check()
+            #expect(try await fixture.store.task("t", of: "g").path == "folder/paper.pdf")
+            #expect(try await fixture.store.task("u", of: "g").path == "paper.pdf")
+        }
+    }
+
+    @Test func suggestedNamesAreTakenOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("taken", [Wanted("x", path: "a.tar (2).gz")])
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(9).filter { $0.path != "a.tar (2).gz" }
+            for (index, lease) in leases.enumerated() {
+                try await worker.answer(lease, size: 100, name: "a.tar.gz")
+                // A file that stands there already has its name too.
+                if index == 0 { try await worker.finish(lease, size: 100) }
+            }
+            try await fixture.check()
+            let paths = try await fixture.store.tasks(of: "g", state: nil, after: nil, limit: 9).map(\.path)
+            #expect(paths == ["a.tar.gz", "a.tar (3).gz", "a.tar (4).gz", "a.tar (5).gz"])
+            // The next version of a task may keep its own.
+            try await worker.fail(leases[1], .changed)
+            let again = try #require(try await worker.claim(9).first { $0.path == "a.tar (3).gz" })
+            try await worker.answer(again, size: 100, name: "a.tar.gz")
+            #expect(try await fixture.store.task("t2", of: "g").path == "a.tar (3).gz")
+        }
+    }
+
+    @Test func longNamesAreCutWithoutTheirExtension() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var worker = try await fixture.makeWorker()
+            let name = String(repeating: "ä", count: 125) + ".tar"
+            for lease in try await worker.claim(2) { try await worker.answer(lease, size: 250, name: name) }
+            let paths = try await fixture.store.tasks(of: "g", state: nil, after: nil, limit: 9).map(\.path)
+            #expect(paths == [name, String(repeating: "ä", count: 123) + " (2).tar"])
+        }
+    }
+
+    @Test func pathOfAFileThatStandsElsewhereIsKept() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", path: "a/b.txt")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await fixture.store.report(finished: [
+                .init(
+                    session: worker.session, lease: lease.name, size: 5, digests: "{}",
+                    representation: Representation(size: 5, digests: ["md5": "0123"]), effectiveURL: nil,
+                    path: "a/b (2).txt")
+            ])
+            try await fixture.check()
+            #expect(try await fixture.store.task("t", of: "g").path == "a/b (2).txt")
+            let path: String = try await fixture.value(
+                "SELECT data->>'path' FROM events WHERE type = 'dev.muster.task.succeeded.v1'")
+            #expect(path == "a/b (2).txt")
+            #expect(try await fixture.value("SELECT stated_digests->>'md5' FROM tasks", as: String.self) == "0123")
+        }
+    }
+
+    @Test func olderCoordinatorsFunctionsStillDoTheirPart() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"]), Wanted("small")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            let session = worker.session
+            let (chunk, epoch) = (leases[0].name.chunk, leases[0].name.epoch)
+            let held: Bool = try await fixture.value(
+                """
+                SELECT report_learned(\(session), \(chunk), \(epoch), 250::bigint, '"1"', NULL::text, NULL::text, true,
+                    100::bigint)
+                """)
+            #expect(held)
+            try await fixture.check()
+            try await fixture.run(
+                """
+                SELECT report_failed(\(session), \(chunk), \(epoch), 30::bigint, 7::bigint, 'retry', 'network', 'reset',
+                    0, NULL::bigint, 0.5, 100::bigint, 3, 3, 5)::text
+                """)
+            try await fixture.check()
+            #expect(try await fixture.outcomes() == ["nextSource"])
+            try await fixture.run(
+                """
+                SELECT report_finished(\([session]), \([leases[1].name.chunk]), \([leases[1].name.epoch]), ARRAY[90]::bigint[],
+                    ARRAY['{}']::jsonb[], ARRAY[NULL]::text[], ARRAY[NULL]::text[], ARRAY[NULL]::text[])::text
+                """)
+            try await fixture.check()
+            #expect(try await fixture.store.task("small", of: "g").state == .succeeded)
+            try await worker.finishEverything(size: 250)
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+}

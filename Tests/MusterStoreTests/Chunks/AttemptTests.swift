@@ -1,0 +1,90 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// The record of what was tried, and what is told of a failure.
+@Suite struct AttemptTests {
+    @Test func failureTellsStatusSourceAndTheOriginsOwnName() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            _ = try await worker.refuse(try #require(try await worker.claim().first), 500)
+            let last = try #require(try await worker.claim().first)
+            try await worker.refuse(last, 410)
+            try await worker.refuse(try #require(try await worker.claim().first), 404)
+            let failure = try #require(try await fixture.store.task("t", of: "g").failure)
+            #expect(failure.kind == .notFound && failure.status == 404 && failure.source == "http://a.test/t")
+            #expect(failure.requestID?.hasPrefix("request-") == true && failure.detail == "status 404")
+            let told: String = try await fixture.value(
+                """
+                SELECT concat_ws(' ', data->'failure'->>'kind', data->'failure'->>'status', data->'failure'->>'source')
+                FROM events WHERE type = 'dev.muster.task.failed.v1'
+                """)
+            #expect(told == "notFound 404 http://a.test/t")
+            let noted = try await fixture.values(
+                """
+                SELECT concat_ws(' ', worker, source, kind, status, address, byte, outcome) FROM attempts ORDER BY serial
+                """, as: String.self)
+            #expect(
+                noted == [
+                    "worker 0 httpStatus(500) 500 192.0.2.1 0 nextSource",
+                    "worker 1 notFound 410 192.0.2.1 0 nextSource", "worker 0 notFound 404 192.0.2.1 0 failed",
+                ])
+        }
+    }
+
+    @Test func failureWithoutAnAnswerForgetsTheOneOfBefore() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 500)
+            try await fixture.run("SELECT fail_task(id, 'deadline', 'too late')::text FROM tasks")
+            let failure = try #require(try await fixture.store.task("t", of: "g").failure)
+            #expect(failure.kind == .deadline && failure.status == nil && failure.source == nil)
+            try await fixture.check()
+        }
+    }
+
+    @Test func successForgetsTheFailure() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 500)
+            try await worker.finishEverything()
+            let left: Int64 = try await fixture.value(
+                "SELECT num_nonnulls(failure_kind, failure_status, failure_source, failure_request)::bigint FROM tasks")
+            #expect(left == 0)
+        }
+    }
+
+    @Test func newestAttemptsAreKept() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            for n in 1...60 {
+                try await fixture.run(
+                    """
+                    SELECT note_attempt(id, 0, 0, 'network', NULL, \("attempt \(n)"), NULL, NULL, 0, 'retry')::text FROM tasks
+                    """)
+            }
+            let counts = try await fixture.values("SELECT count(*) FROM attempts GROUP BY task_id", as: Int64.self)
+            #expect(counts == [Int64(Limits.attemptsKept), Int64(Limits.attemptsKept)])
+            let oldest: String = try await fixture.value("SELECT detail FROM attempts ORDER BY serial LIMIT 1")
+            #expect(oldest == "attempt \(60 - Limits.attemptsKept + 1)")
+            // They go with their task.
+            try await fixture.store.remove("g", keys: nil, deletingFiles: false)
+            #expect(try await fixture.value("SELECT count(*) FROM attempts", as: Int64.self) == 0)
+        }
+    }
+
+    @Test func storageTroubleIsNotedAndCountsForNothing() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.fail(try #require(try await worker.claim().first), .storageFull)
+            #expect(try await fixture.outcomes() == ["returned"])
+            #expect(try await fixture.store.task("t", of: "g").failure == nil)
+            #expect(try await fixture.value("SELECT failures FROM sources", as: Int32.self) == 0)
+        }
+    }
+}

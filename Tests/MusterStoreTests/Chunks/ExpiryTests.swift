@@ -1,0 +1,269 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// URLs that expire, and the resolver that knows fresh ones (`http.md` row 21).
+@Suite struct ExpiryTests {
+    /// A planned task, five chunks unless said otherwise, `count` of which are leased, the first one among them.
+    private func begin(
+        _ fixture: StoreFixture, _ count: Int32, size: Int64 = 500, origins: [String] = ["a"], hasResolver: Bool = true
+    ) async throws -> (TestWorker, [GrantedLease]) {
+        if hasResolver {
+            try await fixture.makeResolvedGroup("g", [Wanted("t", origins: origins)], isSealed: true)
+        } else {
+            try await fixture.makeGroup("g", [Wanted("t", origins: origins)], isSealed: true)
+        }
+        var worker = try await fixture.makeWorker()
+        let first = try #require(try await worker.claim().first)
+        try await worker.learn(first, size: size)
+        let others = try await worker.claim(count - 1)
+        return (worker, [first] + others)
+    }
+
+    @Test func expiredURLAsksTheResolverOnceForAllWorkers() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture, 4)
+            var other = try await fixture.makeWorker("other")
+            for lease in leases {
+                try await worker.refuse(lease, 403)
+                try await fixture.check()
+            }
+            #expect(
+                try await fixture.chunks() == [0, 100, 200, 300, 400].map { "fetch \($0) 0 waiting 0" }
+                    + ["resolve 0 0 ready 0"])
+            let questions = try await worker.claim(9)
+            #expect(questions.map(\.kind) == [.resolve])
+            #expect(try await other.claim(9).isEmpty)
+            try await fixture.check()
+            try await worker.resolve(try #require(questions.first))
+            try await fixture.check()
+            #expect(try await fixture.chunks() == [0, 100, 200, 300, 400].map { "fetch \($0) 0 ready 0" })
+            let origins = try await fixture.values(
+                "SELECT DISTINCT o.key FROM ready_chunks c JOIN origins o ON o.id = c.origin_id", as: String.self)
+            #expect(origins == ["http://fresh.test:80"])
+            // None of it was a try.
+            #expect(try await fixture.store.task("t", of: "g").attempts == 0)
+            #expect(try await fixture.outcomes() == ["resolve", "returned", "returned", "returned"])
+            try await worker.finishEverything(size: 500)
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    @Test func lateRefusalsOfTheOldURLAreNotCounted() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture, 3)
+            try await worker.refuse(leases[0], 403)
+            try await worker.resolve(try #require(try await worker.claim().first))
+            let fresh = try #require(try await worker.claim().first)
+            #expect(fresh.start == 300)
+            for lease in leases[1...] { try await worker.refuse(lease, 403) }
+            try await fixture.check()
+            #expect(
+                try await fixture.chunks() == [0, 100, 200, 400].map { "fetch \($0) 0 ready 0" },
+                "the refusals of leases from before ask nobody")
+            let origins = try await fixture.values(
+                "SELECT DISTINCT o.key FROM ready_chunks c JOIN origins o ON o.id = c.origin_id", as: String.self)
+            #expect(origins == ["http://fresh.test:80"], "what comes back goes to the fresh URL too")
+            try await worker.refuse(fresh, 403)
+            #expect(try await fixture.chunks().contains { $0.hasPrefix("resolve") }, "that of a lease from after does")
+            try await fixture.check()
+        }
+    }
+
+    @Test(arguments: [401, 403, 410]) func firstRequestMayAskTheResolverToo(status: Int) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeResolvedGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), status)
+            try await fixture.check()
+            #expect(try await fixture.chunks() == ["fetch 0 0 waiting 0", "resolve 0 0 ready 0"])
+            let question = try #require(try await worker.claim().first)
+            #expect(question.kind == .resolve)
+            // A task with nothing but a question under way is not being fetched.
+            #expect(try await fixture.store.task("t", of: "g").state == .queued)
+            try await fixture.check()
+        }
+    }
+
+    @Test func resolverIsAskedAgainAfterABackoffAndNotForEver() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeResolvedGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for round in 0..<3 {
+                try await worker.refuse(try #require(try await worker.claim().first), 401)
+                try await fixture.check()
+                #expect(try await fixture.chunks().last == "resolve 0 0 \(round == 0 ? "ready" : "waiting") 0")
+                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE kind = 'resolve'")
+                _ = try await fixture.store.promoteDueChunks()
+                try await worker.resolve(try #require(try await worker.claim().first))
+            }
+            try await worker.refuse(try #require(try await worker.claim().first), 401)
+            try await fixture.check()
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .authentication && task.failure?.status == 401)
+        }
+    }
+
+    @Test func progressLetsTheResolverBeAskedAgain() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture, 1, size: 100)
+            for step in 1...6 {
+                try await worker.refuse(leases[0], 403, at: Int64(step))
+                try await fixture.check()
+                let question = try #require(try await worker.claim().first)
+                #expect(question.kind == .resolve)
+                try await worker.resolve(question)
+                leases = try await worker.claim()
+                #expect(leases.first?.start == 0)
+            }
+            #expect(try await fixture.store.task("t", of: "g").bytesDone == 6)
+        }
+    }
+
+    @Test func withoutAResolverTheOriginalIsResolvedOnceMore() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture, 2, hasResolver: false)
+            for lease in leases { try await worker.refuse(lease, 410) }
+            try await fixture.check()
+            #expect(
+                try await fixture.chunks() == [0, 100, 200, 300, 400].map { "fetch \($0) 0 ready 0" },
+                "both are asked for again at once, and neither counts")
+            #expect(try await fixture.outcomes() == ["retry", "returned"])
+            try await worker.refuse(try #require(try await worker.claim().first), 410)
+            try await fixture.check()
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .notFound && task.attempts == 1)
+        }
+    }
+
+    @Test func refusalWithoutSuccessIsNoExpiry() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 401)
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").state == .failed)
+        }
+    }
+
+    @Test func unansweredQuestionGivesUpItsSource() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeResolvedGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for source in 0..<2 as Range<Int32> {
+                let lease = try #require(try await worker.claim().first)
+                #expect(lease.source == source)
+                try await worker.refuse(lease, 401)
+                for tries in 1...3 {
+                    try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE kind = 'resolve'")
+                    _ = try await fixture.store.promoteDueChunks()
+                    let question = try #require(try await worker.claim().first)
+                    #expect(question.kind == .resolve && question.source == source)
+                    try await worker.fail(question, .httpStatus(500), retryAfter: 1_000_000)
+                    try await fixture.check()
+                    let waits: [Double] = try await fixture.values(
+                        """
+                        SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks
+                        WHERE kind = 'resolve'
+                        """)
+                    if tries < 3 {
+                        #expect(
+                            waits.allSatisfy { $0 > 3_000 } && waits.count == 1, "it waits for as long as it is told")
+                    }
+                }
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .authentication)
+        }
+    }
+
+    @Test func questionOfALostWorkerIsAskedAgain() async throws {
+        try await StoreFixture.run { fixture in
+            let (worker, leases) = try await begin(fixture, 1)
+            try await worker.refuse(leases[0], 403)
+            var lost = try await fixture.makeWorker("lost")
+            let question = try #require(try await lost.claim().first)
+            #expect(question.kind == .resolve)
+            try await fixture.expire(lost.session)
+            try await fixture.check()
+            // Its answer comes too late, and it wrote nothing that would need a fence.
+            try await lost.resolve(question)
+            #expect(try await fixture.chunks().contains("resolve 0 0 ready 0"))
+            #expect(try await fixture.value("SELECT NOT fenced FROM tasks", as: Bool.self))
+            try await fixture.check()
+        }
+    }
+
+    @Test func answerIsTakenOnce() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture, 1)
+            try await worker.refuse(leases[0], 403)
+            let question = try #require(try await worker.claim().first)
+            try await worker.resolve(question, headers: #"{"Authorization": "fresh"}"#)
+            let before = try await StoreText.lines(fixture)
+            try await worker.resolve(question, to: "late")
+            #expect(try await StoreText.lines(fixture) == before)
+            let url: String = try await fixture.value("SELECT fresh_url || fresh_headers::text FROM sources")
+            #expect(url == #"http://fresh.test/t?signature=1{"Authorization": "fresh"}"#)
+        }
+    }
+
+    /// Questions that are ready, waiting or leased.
+    private func questions(_ fixture: StoreFixture) async throws -> Int64 {
+        try await fixture.value(
+            """
+            SELECT (SELECT count(*) FROM ready_chunks WHERE kind = 'resolve')
+                + (SELECT count(*) FROM leases WHERE kind = 'resolve')
+            """)
+    }
+
+    @Test(arguments: [TaskVerb.pause, .cancel]) func questionIsNotKeptWhenItsTaskStops(verb: TaskVerb) async throws {
+        for isLeased in [false, true] {
+            try await StoreFixture.run { fixture in
+                var (worker, leases) = try await begin(fixture, 1)
+                try await worker.refuse(leases[0], 403)
+                if isLeased { _ = try await worker.claim() }
+                _ = try await fixture.store.apply(verb, to: "g", keys: nil)
+                try await fixture.check()
+                #expect(try await questions(fixture) == 0)
+                guard case .pause = verb else { return }
+                _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+                try await worker.finishEverything(size: 500)
+                try await fixture.check()
+                #expect(try await fixture.store.group("g").state == .succeeded)
+            }
+        }
+    }
+
+    @Test func nobodyAsksForATaskThatIsDone() async throws {
+        for isLeased in [false, true] {
+            for isWhole in [false, true] {
+                try await StoreFixture.run { fixture in
+                    try await fixture.makeResolvedGroup("g", [Wanted("t")], isSealed: true)
+                    var worker = try await fixture.makeWorker()
+                    let lease = try #require(try await worker.claim().first)
+                    if !isWhole { try await worker.learn(lease, size: 100) }
+                    try await worker.refuse(lease, 403)
+                    if isLeased {
+                        _ = try await worker.claim()
+                    } else {
+                        try await fixture.run(
+                            "UPDATE ready_chunks SET status = 'waiting', not_before = 'infinity' WHERE kind = 'resolve'"
+                        )
+                    }
+                    #expect(try await questions(fixture) == 1)
+                    // The refused chunk is tried once more before the resolver answers, and it works.
+                    try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE kind = 'fetch'")
+                    _ = try await fixture.store.promoteDueChunks()
+                    let again = try #require(try await worker.claim().first)
+                    #expect(again.kind == .fetch)
+                    if isWhole { try await worker.finish(again, size: 90) } else { try await worker.done(again) }
+                    try await fixture.check()
+                    #expect(try await questions(fixture) == 0)
+                }
+            }
+        }
+    }
+}

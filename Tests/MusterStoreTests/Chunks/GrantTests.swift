@@ -1,0 +1,118 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What a lease carries, and what an origin may have after it refused (`http.md` rows 21 and 24).
+@Suite struct GrantTests {
+    @Test func leaseCarriesOptionsPolicyAndWhatTheResolverSaid() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("k", size: 90)], resolver: #"{"url": "http://resolver.test/"}"#)
+            try await fixture.run(
+                #"""
+                UPDATE groups SET fetch_options = '{"proxy": "p"}', policy = '{"names": "given"}'
+                """#)
+            try await fixture.run(
+                #"""
+                UPDATE tasks SET fetch_options = '{"netrc": "n"}', content_type = 'application/zip', stated_digests = '{"md5": "00"}',
+                    date_strong = true, failure_status = 403
+                """#)
+            try await fixture.run(
+                #"""
+                UPDATE sources SET headers = '{"A": "1"}', fresh_url = 'http://fresh.test/k?s=1', fresh_headers = '{"B": "2"}'
+                """#)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            #expect(lease.group == "g" && lease.key == "k" && lease.contentType == "application/zip")
+            #expect(lease.groupOptions == #"{"proxy": "p"}"# && lease.taskOptions == #"{"netrc": "n"}"#)
+            #expect(lease.policy == #"{"names": "given"}"# && lease.failureStatus == 403)
+            #expect(lease.url == "http://a.test/k" && lease.freshURL == "http://fresh.test/k?s=1")
+            #expect(lease.headers == #"{"A": "1"}"# && lease.freshHeaders == #"{"B": "2"}"#)
+            #expect(lease.representation.digests == ["md5": "00"] && lease.representation.isDateStrong == true)
+            // Whoever fetches does not need the resolver's secrets.
+            #expect(lease.resolver == nil && !lease.isOtherMirror)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aQuestionCarriesTheResolverAndTheSourceAsItWasAdded() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeResolvedGroup("g", [Wanted("k", origins: ["a", "b"])])
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 403)
+            let question = try #require(try await worker.claim(9).first)
+            #expect(question.kind == .resolve && question.url == "http://a.test/k" && question.freshURL == nil)
+            #expect(question.resolver?.contains("resolver.test") == true && question.failureStatus == 403)
+            #expect(try await fixture.value("SELECT leases FROM tasks", as: Int32.self) == 0, "it fetches nothing")
+            try await fixture.check()
+        }
+    }
+
+    @Test func nobodyAsksForAPausedGroup() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeResolvedGroup("g", [Wanted("k")])
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 403)
+            // Pausing drops the question. One that is there all the same is not leased with what is to be put in place.
+            try await fixture.run("UPDATE groups SET desired = 'pause', finalizing = 1")
+            #expect(try await worker.claim(9).isEmpty)
+            try await fixture.run("UPDATE groups SET desired = 'run', finalizing = 0")
+            #expect(try await worker.claim(9).map(\.kind) == [.resolve])
+        }
+    }
+
+    @Test func anOriginGetsOneLeaseMoreWithEveryMinuteAfterItRefused() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(40))
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(40).count == 16)
+            try await fixture.run("UPDATE ready_chunks SET status = 'ready', not_before = NULL")
+            try await fixture.run(
+                "UPDATE origins SET learned = 16, learned_at = clock_timestamp(), limited_at = clock_timestamp()")
+            #expect(try await worker.claim(40).isEmpty)
+            try await fixture.run("UPDATE origins SET learned = 17, max_connections = 100")
+            #expect(try await worker.claim(40).count == 1)
+            try await fixture.passMinute()
+            try await fixture.passMinute()
+            #expect(try await worker.claim(40).count == 2)
+            try await fixture.run("UPDATE origins SET learned_at = '2000-01-01', max_connections = 20")
+            #expect(try await worker.claim(40).count == 1, "never more than its cap")
+            try await fixture.check()
+        }
+    }
+
+    @Test func aRefusalLeavesWhatIsHeldAndGrantsNothingBeyondHalf() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(40))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(16)
+            try await worker.refuse(leases[0], 429)
+            try await worker.refuse(leases[1], 429)
+            try await fixture.check("one burst halves once, and takes nothing back")
+            try await fixture.passBackoffs()
+            #expect(try await worker.claim(40).isEmpty)
+            #expect(try await fixture.store.origins().map(\.allowedConnections) == [8])
+            for lease in leases[2..<10] { try await worker.release(lease) }
+            #expect(try await worker.claim(40).count == 2)
+            try await fixture.check()
+        }
+    }
+
+    @Test func plansMadeForAnEmptyQueueDoForAFullOne() async throws {
+        try await StoreFixture.run(connections: 1) { fixture in
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(4).isEmpty)
+            try await fixture.makeGroup("g", Wanted.many(4_000, size: 50))
+            try await fixture.run("SET enable_seqscan = on")
+            // No statistics were gathered since; a claim must not read the queue from one end to the other for all that.
+            let before: Int64 = try await fixture.value(Self.scans)
+            for _ in 0..<3 { #expect(try await worker.claim(4).count == 4) }
+            try await fixture.run("SELECT pg_stat_force_next_flush()::text")
+            #expect(try await fixture.value(Self.scans) == before)
+        }
+    }
+
+    private static let scans: SQL = """
+        SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_user_tables WHERE relname IN ('ready_chunks', 'leases', 'tasks')
+        """
+}

@@ -1,0 +1,184 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Origins that refuse because there is too much at once (`http.md` rows 24 and 25).
+@Suite struct LimitTests {
+    /// How many leases origin `a` may have now; the cap of the small policy is 16.
+    private func allowed(_ fixture: StoreFixture) async throws -> Int32 {
+        try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
+    }
+
+    /// Chunks' failures without progress, together.
+    private func tries(_ fixture: StoreFixture) async throws -> Int64 {
+        try await fixture.value("SELECT coalesce(sum(attempts), 0)::bigint FROM ready_chunks")
+    }
+
+    @Test func twoRefusalsOfOneBurstHalveOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(8))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.refuse(leases[0], 429)
+            #expect(try await allowed(fixture) == 8)
+            try await worker.refuse(leases[1], 503)
+            #expect(try await allowed(fixture) == 8)
+            try await fixture.check()
+            // The refusal of a lease that was granted after that halves again.
+            try await worker.refuse(try #require(try await worker.claim().first), 429)
+            #expect(try await allowed(fixture) == 4)
+            #expect(try await tries(fixture) == 0)
+            #expect(try await fixture.outcomes() == ["retry", "retry", "retry"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func whatIsAllowedGrowsByOneWithEveryMinute() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim(2).first), 429)
+            for (seconds, expected) in [(5, 8), (65, 9), (185, 11), (3_600, 16)] as [(Int32, Int32)] {
+                try await fixture.run(
+                    "UPDATE origins SET learned_at = statement_timestamp() - \(seconds) * interval '1 s'")
+                #expect(try await allowed(fixture) == expected)
+            }
+        }
+    }
+
+    @Test func refusalCountsAsATryWhenNothingElseIsHeld() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for _ in 0..<3 {
+                try await worker.refuse(try #require(try await worker.claim().first), 429)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .httpStatus(429) && task.attempts == 3)
+            #expect(try await allowed(fixture) == 2)
+        }
+    }
+
+    @Test func refusalCountsAsATryWhenNothingIsLeftToHalve() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            try await fixture.run(
+                """
+                UPDATE origins SET learned = 1, learned_at = statement_timestamp(),
+                    limited_at = statement_timestamp() - interval '1 h'
+                """)
+            try await worker.refuse(leases[0], 429)
+            #expect(try await allowed(fixture) == 1)
+            #expect(try await tries(fixture) == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test(arguments: [403, 404]) func doubtfulRefusalIsASignOnlyWhileOthersAreAtWork(status: Int) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("other")])
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            let other = leases[1]
+            try await worker.learn(leases[0], size: 100)
+            // The URL worked before: the first refusal might mean that it has expired.
+            try await worker.refuse(leases[0], 403)
+            #expect(try await allowed(fixture) == 16)
+            let again = try #require(try await worker.claim().first)
+            try await worker.refuse(again, status)
+            #expect(try await allowed(fixture) == 8)
+            #expect(try await tries(fixture) == 0)
+            #expect(try await fixture.value("SELECT NOT bool_or(dead) FROM sources", as: Bool.self))
+            try await fixture.check()
+            // An echo of the burst is one even when it comes last; what comes after it, alone, is not.
+            try await worker.learn(other, size: 100)
+            try await worker.refuse(other, 403)
+            try await worker.refuse(try #require(try await worker.claim().first { $0.path == "other" }), status)
+            try await fixture.check()
+            #expect(try await allowed(fixture) == 8)
+            let task = try await fixture.store.task("other", of: "g")
+            #expect(task.state == (status == 404 ? .failed : .queued) && task.attempts == 1)
+        }
+    }
+
+    @Test func notFoundOfANewTaskIsNoSign() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.refuse(leases[0], 404)
+            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.store.task("t1", of: "g").state == .failed)
+            try await fixture.check()
+        }
+    }
+
+    @Test func resetIsASignOnlyWithoutProgress() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.fail(leases[0], .network, at: 10)
+            #expect(try await allowed(fixture) == 16)
+            try await worker.fail(leases[1], .network)
+            #expect(try await allowed(fixture) == 8)
+            #expect(try await tries(fixture) == 1, "that of the first one")
+            try await fixture.check()
+        }
+    }
+
+    @Test func limitDoesNotDriveATaskFromItsSource() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"]), Wanted("other")])
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            try await worker.learn(leases[0], size: 100, etag: "W/\"weak\"")
+            var lease = leases[0]
+            for round in 1...3 {
+                try await worker.refuse(lease, 429, at: 30)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+                lease = try #require(try await worker.claim().first)
+                #expect(lease.source == 0 && lease.version == 1 && lease.resume.offset == 30, "round \(round)")
+            }
+            #expect(try await allowed(fixture) == 2)
+        }
+    }
+
+    @Test func capThatSomebodySetIsWhatIsHalved() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            try await fixture.run("UPDATE origins SET max_connections = 6")
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.refuse(leases[0], 429)
+            #expect(try await allowed(fixture) == 3)
+            // It never grows beyond the cap.
+            try await fixture.run("UPDATE origins SET learned_at = statement_timestamp() - interval '1 day'")
+            #expect(try await allowed(fixture) == 6)
+        }
+    }
+
+    @Test func backoffIsWhatTheCoordinatorSays() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.backoffBase = .seconds(1_000)
+        policy.backoffMaximum = .seconds(1_500)
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            for expected in [500.0, 750.0] {
+                let lease = try #require(try await worker.claim().first)
+                try await worker.fail(lease, .timeout, random: 0.5)
+                let wait: Double = try await fixture.value(
+                    "SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks")
+                #expect(wait > expected - 200 && wait <= expected)
+                try await fixture.passBackoffs()
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Several sources of one content: when their bytes are mixed, and what becomes of a chunk when one of them fails (`http.md`
+/// rows 1, 26 and 30).
+@Suite struct MirrorTests {
+    /// A task of three chunks, unless said otherwise, at sources `a`, `b` and `c`, and the leases on all of them, held at `a`.
+    private func begin(
+        _ fixture: StoreFixture, size: Int64 = 300, etag: String = "\"strong\"", origins: [String] = ["a", "b", "c"]
+    ) async throws -> (TestWorker, [GrantedLease]) {
+        try await fixture.makeGroup("g", [Wanted("t", origins: origins)], isSealed: true)
+        var worker = try await fixture.makeWorker()
+        let first = try #require(try await worker.claim().first)
+        try await worker.answer(first, size: size, etag: etag)
+        // Nothing is pulled to where nothing is allowed.
+        try await fixture.run("UPDATE origins SET not_before = 'infinity' WHERE key <> 'http://a.test:80'")
+        let others = try await worker.claim(2)
+        try await fixture.run("UPDATE origins SET not_before = NULL")
+        return (worker, [first] + others)
+    }
+
+    /// Puts a lease to a source, as a claim that pulls chunks does.
+    private func pull(_ lease: GrantedLease, to source: Int32, _ fixture: StoreFixture) async throws {
+        try await fixture.run(
+            """
+            UPDATE leases l SET source = s.ordinal, origin_id = s.origin_id FROM sources s
+            WHERE l.chunk_id = \(lease.name.chunk) AND s.task_id = l.task_id AND s.ordinal = \(source)
+            """)
+    }
+
+    @Test func mirrorsAreMixedWhereTheirContentCanBeTold() async throws {
+        let cases: [(etag: String?, digests: [String: String]?, isSplittable: Bool, origins: [String], mixes: Bool)] = [
+            ("\"strong\"", nil, true, ["a", "b"], true),
+            ("W/\"weak\"", nil, true, ["a", "b"], false),
+            (nil, nil, true, ["a", "b"], false),
+            (nil, ["md5": "00"], true, ["a", "b"], true),
+            ("\"strong\"", nil, false, ["a", "b"], false),
+            ("\"strong\"", nil, true, ["a"], false),
+        ]
+        for (etag, digests, isSplittable, origins, mixes) in cases {
+            try await StoreFixture.run { fixture in
+                try await fixture.makeGroup("g", [Wanted("t", origins: origins)])
+                var worker = try await fixture.makeWorker()
+                let lease = try #require(try await worker.claim().first)
+                try await worker.answer(lease, size: 300, etag: etag, digests: digests, isSplittable: isSplittable)
+                #expect(try await fixture.value("SELECT mixes FROM tasks", as: Bool.self) == mixes)
+                try await fixture.check()
+            }
+        }
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
+            try await fixture.expectDigests()
+            var worker = try await fixture.makeWorker()
+            try await worker.answer(try #require(try await worker.claim().first), size: 300)
+            #expect(try await fixture.value("SELECT mixes FROM tasks", as: Bool.self))
+        }
+    }
+
+    @Test func mirrorWithOtherContentLosesItsSourceNotTheVersion() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture)
+            try await pull(leases[1], to: 1, fixture)
+            try await pull(leases[2], to: 1, fixture)
+            try await worker.progress(leases[1], to: 130)
+            for lease in leases[1...] {
+                try await worker.fail(lease, .changed, at: lease.start == 100 ? 130 : 200, source: 1)
+                try await fixture.check()
+            }
+            #expect(try await fixture.chunks() == ["fetch 100 2 ready 0", "fetch 200 2 ready 0"])
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.version == 1 && task.attempts == 0 && task.bytesDone == 30)
+            #expect(try await fixture.outcomes() == ["nextSource", "nextSource"])
+            // The source that taught the version speaks for it: what differs there is a change.
+            try await worker.fail(leases[0], .changed, source: 0)
+            try await fixture.check()
+            #expect(try await fixture.store.task("t", of: "g").version == 2)
+            // And in another version the mirror may be right.
+            try await worker.finishEverything(size: 300)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    @Test func mirrorThatIsTheLastOneTeachesTheNextVersion() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture, origins: ["a", "b"])
+            try await worker.fail(leases[0], .tls, source: 0)
+            try await fixture.check()
+            let lease = try #require(try await worker.claim().first)
+            #expect(lease.source == 1 && lease.version == 1)
+            try await worker.fail(lease, .changed, source: 1)
+            try await fixture.check()
+            let next = try #require(try await worker.claimWork().first)
+            #expect(next.source == 1 && next.version == 2 && !next.isPlanned)
+        }
+    }
+
+    @Test func failOverKeepsTheDurableOffsetWhereMirrorsAreMixed() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture)
+            try await worker.fail(leases[1], .network, at: 150, random: 0)
+            try await fixture.check()
+            let next = try #require(try await worker.claim().first)
+            #expect(next.source == 1 && next.version == 1 && next.start == 100 && next.resume.offset == 150)
+        }
+    }
+
+    @Test func deadSourcesChunksGoToTheOthers() async throws {
+        try await StoreFixture.run { fixture in
+            let (worker, leases) = try await begin(fixture)
+            try await worker.release(leases[2])
+            try await worker.refuse(leases[1], 451)
+            try await fixture.check()
+            #expect(try await fixture.chunks() == ["fetch 100 1 ready 1", "fetch 200 1 ready 0"])
+        }
+    }
+
+    @Test func sourcesThatCanNotBeToldApartAreKeptForThreeTriesAndThenLeft() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 8
+        try await StoreFixture.run(policy: policy) { fixture in
+            var (worker, leases) = try await begin(fixture, size: 100, etag: "W/\"weak\"", origins: ["a", "b"])
+            for tries in 1...3 {
+                try await worker.fail(leases[0], .timeout)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+                leases = try await worker.claimWork()
+                #expect(leases[0].source == (tries < 3 ? 0 : 1) && leases[0].version == (tries < 3 ? 1 : 2))
+            }
+            #expect(try await fixture.outcomes() == ["retry", "retry", "nextSource"])
+        }
+    }
+
+    @Test func flappingMirrorsDoNotStartOverForEver() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 8
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var rounds = 0
+            while rounds < 100, try await !fixture.store.group("g").state.isTerminal {
+                rounds += 1
+                try await fixture.passBackoffs()
+                for lease in try await worker.claimWork() {
+                    // Each version brings some bytes, and then nothing any more.
+                    if !lease.isPlanned { try await worker.answer(lease, size: 100) }
+                    try await worker.fail(lease, .timeout, at: 50)
+                    try await fixture.check()
+                }
+            }
+            #expect(try await fixture.store.group("g").state == .failed)
+            #expect(try await fixture.store.task("t", of: "g").version == fixture.policy.contentVersions)
+        }
+    }
+
+    @Test func mirrorWithoutRangesIsLeftForThisVersion() async throws {
+        try await StoreFixture.run { fixture in
+            let (worker, leases) = try await begin(fixture)
+            try await pull(leases[1], to: 1, fixture)
+            try await worker.restart(leases[1])
+            try await fixture.check()
+            #expect(try await fixture.chunks() == ["fetch 100 2 ready 0"])
+            // The source of the version itself makes a stream of it.
+            try await worker.restart(leases[0])
+            try await fixture.check()
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.version == 2 && task.attempts == 1)
+            #expect(try await fixture.value("SELECT stream FROM tasks", as: Bool.self))
+        }
+    }
+
+    @Test func bytesAreCountedPerSourceWhereThereAreSeveral() async throws {
+        try await StoreFixture.run { fixture in
+            let (worker, leases) = try await begin(fixture)
+            try await pull(leases[1], to: 1, fixture)
+            try await worker.done(leases[0])
+            try await worker.fail(leases[1], .network, at: 140)
+            try await worker.release(leases[2], at: 220)
+            let bytes = try await fixture.values("SELECT bytes FROM sources ORDER BY ordinal", as: Int64.self)
+            #expect(bytes == [120, 40, 0])
+            let failures = try await fixture.values("SELECT failures FROM sources ORDER BY ordinal", as: Int32.self)
+            #expect(failures == [0, 1, 0])
+            try await fixture.check()
+        }
+        try await StoreFixture.run { fixture in
+            let (worker, leases) = try await begin(fixture, origins: ["a"])
+            try await worker.done(leases[0])
+            #expect(try await fixture.value("SELECT bytes FROM sources", as: Int64.self) == 0)
+        }
+    }
+}

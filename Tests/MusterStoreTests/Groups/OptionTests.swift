@@ -1,0 +1,56 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What groups and tasks say of how they want to be fetched.
+@Suite struct OptionTests {
+    /// Stages one task.
+    private func stage(
+        _ fixture: StoreFixture, contentType: String? = nil, deadline: String? = nil, options: String? = nil
+    ) async throws -> Upload {
+        var upload = try await fixture.store.beginUpload()
+        let task = try TaskSpecification(
+            urls: ["http://a.test/t", "http://b.test/t"], contentType: contentType, deadline: deadline)
+        try await fixture.store.stage(
+            [StagedTask(line: 1, task: task, digests: nil, metadata: nil, headers: nil, options: options)],
+            upload: &upload)
+        return upload
+    }
+
+    @Test func optionsAreKeptWithTheGroupAndTheTask() async throws {
+        try await StoreFixture.run { fixture in
+            let upload = try await stage(fixture, contentType: "application/zip", options: #"{"proxy": "direct"}"#)
+            _ = try await fixture.store.createGroup(
+                GroupCreation(
+                    name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
+                    creationKey: nil, options: #"{"netrc": "/n"}"#, policy: #"{"ifExists": "fail"}"#,
+                    resolver: #"{"url": "http://r.test/"}"#), upload: upload)
+            let group: String = try await fixture.value(
+                "SELECT concat_ws(' ', fetch_options, policy, resolver) FROM groups")
+            #expect(group == #"{"netrc": "/n"} {"ifExists": "fail"} {"url": "http://r.test/"}"#)
+            let task: String = try await fixture.value(
+                "SELECT concat_ws(' ', fetch_options, content_type, mirrors, deadline_at) FROM tasks")
+            #expect(task == #"{"proxy": "direct"} application/zip 2"#)
+            try await fixture.check()
+        }
+    }
+
+    @Test func timeRunsFromTheAdditionAndAnewFromARetry() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            _ = try await fixture.store.addTasks(try await stage(fixture, deadline: "2h"), to: "g")
+            func remaining() async throws -> Double {
+                try await fixture.value(
+                    "SELECT extract(epoch FROM deadline_at - statement_timestamp())::double precision FROM tasks")
+            }
+            #expect(try await (7_000...7_200).contains(remaining()))
+            try await fixture.run(
+                "UPDATE tasks SET deadline_at = deadline_at - interval '3 h', created_at = created_at - interval '3 h'")
+            try await fixture.run("SELECT fail_task(id, 'deadline', 'too late')::text FROM tasks")
+            _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            #expect(try await (7_000...7_200).contains(remaining()))
+            try await fixture.check()
+        }
+    }
+}

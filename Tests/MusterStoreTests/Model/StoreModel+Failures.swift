@@ -1,0 +1,236 @@
+import MusterCore
+import MusterStore
+
+extension StoreModel {
+    /// What went wrong with a lease.
+    struct Failure {
+        var kind: FailureKind
+        var status: Int?
+        var offset: Int64
+        var parksOrigin: Bool
+    }
+
+    /// A lease that could not be fulfilled, with a jitter that always makes a backoff wait.
+    mutating func fail(_ lease: GrantedLease, by session: SessionID, _ failure: Failure) {
+        progress(lease, by: session, to: failure.offset)
+        step += 1
+        if let leftover = findPurge(lease, by: session) {
+            purges[leftover]?.status = .waiting
+            return
+        }
+        if let place = findQuestion(lease, by: session), let question = self[place]?.question {
+            // Storage has nothing to do with a question.
+            if failure.kind.rule == .returnChunk { return putBack(lease.name.epoch) }
+            return failQuestion(place, question)
+        }
+        guard let (place, index) = find(lease, by: session), let task = self[place] else { return }
+        let chunk = task.chunks[index]
+        guard failure.kind.rule != .returnChunk else { return putBack(lease.name.epoch) }
+        // What is wrong with a file as a whole is the doing of the source that taught its version.
+        let source = chunk.kind == .finalize ? task.teacher ?? chunk.source : chunk.source
+        if chunk.kind == .fetch || failure.kind == .digestMismatch { self[place]?.sources[source].failures += 1 }
+        if failure.parksOrigin, chunk.kind == .fetch { origins[chunk.origin, default: Origin()].isParked = true }
+        if chunk.kind == .fetch, failure.kind.isExpiry(status: failure.status) {
+            if renew(place, chunk, source) { return }
+        } else if chunk.kind == .fetch, failure.kind == .changed, let teacher = task.teacher, teacher != source {
+            if leaveMirror(place, chunk, source) { return }
+        }
+        followRule(place, chunk, source, failure)
+    }
+
+    /// A URL that may have expired (`http.md` row 21): whether it was dealt with.
+    private mutating func renew(_ place: Place, _ chunk: Chunk, _ ordinal: Int) -> Bool {
+        guard let task = self[place], let lease = chunk.lease else { return false }
+        let source = task.sources[ordinal]
+        let asks = groups[place.group]?.hasResolver ?? false
+        let worked =
+            chunk.durable > chunk.first || source.bytes > 0
+            || task.isPlanned && (task.teacher ?? ordinal) == ordinal
+        guard asks || worked else { return false }
+        let isAsked = task.question != nil
+        let isEcho = lease.grantedAt < max(source.resolvedAt, source.askedAt)
+        let bytes =
+            task.isStream
+            ? 0 : task.sources.count > 1 ? source.bytes + chunk.durable - chunk.resume : Self.bytes(of: task)
+        let refreshes = bytes == source.refreshedBytes ? source.refreshes : 0
+        if !isAsked, !isEcho, refreshes >= (asks ? Int(policy.attempts) : 1) { return false }
+        if isAsked { seen.insert(.askedOnce) } else if isEcho { seen.insert(.late) }
+
+        putBack(lease.epoch)
+        guard var after = self[place] else { return true }
+        // A stream that came back starts over, and then nobody asks for it any more.
+        if !isAsked || after.version != task.version {
+            if isEcho { return true }
+            after.sources[ordinal].askedAt = step
+            after.sources[ordinal].refreshes = refreshes + 1
+            after.sources[ordinal].refreshedBytes = bytes
+            if asks {
+                seen.insert(.asked)
+                after.question = Chunk(
+                    kind: .resolve, last: 0, source: ordinal, status: refreshes == 0 ? .ready : .waiting)
+            }
+        }
+        if asks {
+            for index in after.chunks.indices
+            where after.chunks[index].lease == nil && after.chunks[index].source == ordinal {
+                after.chunks[index].status = .waiting
+            }
+        }
+        self[place] = after
+        return true
+    }
+
+    /// A question without an answer.
+    private mutating func failQuestion(_ place: Place, _ question: Chunk) {
+        guard var task = self[place] else { return }
+        task.attempts += 1
+        guard question.attempts + 1 >= Int(policy.attempts) else {
+            task.question?.attempts += 1
+            task.question?.status = .waiting
+            self[place] = task
+            return
+        }
+        seen.insert(.unanswered)
+        task.question = nil
+        task.sources[question.source].isDead = true
+        self[place] = task
+        if task.sources.allSatisfy(\.isDead) { return fail(place) }
+        guard let next = next(task, after: question.source, staying: false), !task.isPlanned || task.mixes else {
+            let next = next(task, after: question.source, staying: false)
+            return startOver(place, isStream: false, source: next ?? question.source, attempts: 0, deaths: 0)
+        }
+        move(&task, from: question.source, to: next)
+        for index in task.chunks.indices where task.chunks[index].status == .waiting {
+            task.chunks[index].status = .ready
+        }
+        self[place] = task
+    }
+
+    /// A mirror that won't do for this version (row 30): whether another one goes on.
+    mutating func leaveMirror(_ place: Place, _ chunk: Chunk, _ source: Int) -> Bool {
+        guard let task = self[place], let lease = chunk.lease else { return false }
+        self[place]?.sources[source].differsIn = task.version
+        guard let left = self[place], let next = next(left, after: source, staying: false) else { return false }
+        seen.insert(.left)
+        putBack(lease.epoch)
+        if var after = self[place], after.version == task.version {
+            move(&after, from: source, to: next)
+            self[place] = after
+        }
+        return true
+    }
+
+    /// What counts as a try, but for signs of too much at once.
+    private mutating func followRule(_ place: Place, _ chunk: Chunk, _ source: Int, _ failure: Failure) {
+        guard let lease = chunk.lease else { return }
+        let counts = heedLimit(place, chunk, failure)
+        guard var task = self[place] else { return }
+        let rule = counts == nil ? failure.kind.rule : .retry
+        let before = chunk.hasProgress(in: task) ? 0 : chunk.attempts
+        let attempts = before + (counts == false ? 0 : 1)
+        if attempts > before { task.attempts += 1 }
+        self[place] = task
+        switch rule {
+        case .startOver where failure.kind == .digestMismatch: return fetchAgain(place, chunk, source)
+        case .startOver: return acceptChange(place, chunk, source)
+        case .giveUp: return fail(place)
+        case .retry where attempts >= Int(policy.attempts) && attempts > before: return fail(place)
+        case .nextSource where chunk.kind != .fetch && attempts >= Int(policy.attempts): return fail(place)
+        case .nextSource where chunk.kind == .fetch:
+            task.sources[source].isDead = true
+            self[place] = task
+            if task.sources.allSatisfy(\.isDead) { return fail(place) }
+        case .retry, .nextSource, .returnChunk: break
+        }
+        guard chunk.kind == .fetch else {
+            putBack(lease.epoch)
+            self[place]?.chunks[0].attempts = attempts
+            self[place]?.chunks[0].status = .waiting
+            return
+        }
+
+        let isAlone = task.isPlanned && !task.mixes
+        let stays = isAlone && (attempts < 3 || task.restarts + 1 >= Int(policy.contentVersions))
+        guard let next = next(task, after: chunk.source, staying: stays), !isAlone || next == chunk.source else {
+            if rule == .retry { self[place]?.restarts += 1 }
+            let other = next(task, after: chunk.source, staying: stays) ?? chunk.source
+            return startOver(place, isStream: false, source: other, attempts: attempts, deaths: chunk.deaths)
+        }
+        putBack(lease.epoch)
+        guard var after = self[place] else { return }
+        if rule == .nextSource { move(&after, from: source, to: next) }
+        guard let index = after.chunks.firstIndex(where: { task.isStream || $0.first == chunk.first }) else { return }
+        after.chunks[index].attempts = attempts
+        after.chunks[index].source = next
+        after.chunks[index].origin = after.sources[next].origin
+        after.chunks[index].status = rule == .retry && next <= chunk.source ? .waiting : .ready
+        self[place] = after
+    }
+
+    /// Whether a failure is a sign of too much at once (row 24), and then whether it counts as a try.
+    private mutating func heedLimit(_ place: Place, _ chunk: Chunk, _ failure: Failure) -> Bool? {
+        guard chunk.kind == .fetch, let task = self[place], let lease = chunk.lease else { return nil }
+        let signal = failure.kind.limitSignal(status: failure.status)
+        guard signal != .none else { return nil }
+        let origin = origins[chunk.origin, default: Origin()]
+        let isEcho = lease.grantedAt <= origin.limitedAt
+        let isShared = isEcho || fetches(from: chunk.origin) > 1
+        if signal == .possible {
+            let isPlausible =
+                failure.kind == .network
+                ? chunk.durable == chunk.resume
+                : task.isPlanned
+                    && ((task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0)
+            guard isShared, isPlausible else { return nil }
+        }
+        seen.insert(isEcho ? .echoed : .halved)
+        if isEcho { return false }
+        let allowed = allowed(chunk.origin)
+        origins[chunk.origin] = Origin(
+            isParked: origin.isParked, learned: max(1, allowed / 2), minutes: 0, limitedAt: step)
+        return !isShared || allowed == 1
+    }
+
+    private mutating func acceptChange(_ place: Place, _ chunk: Chunk, _ source: Int) {
+        guard let task = self[place] else { return }
+        self[place]?.restarts += 1
+        startOver(place, isStream: task.isStream, source: source, attempts: 0, deaths: chunk.deaths)
+        say("task.changed", place, version: task.version + 1)
+        if task.restarts + 1 >= Int(policy.contentVersions) { fail(place) }
+    }
+
+    /// A wrong digest (row 29): once more from where it came from, and then once from every other source.
+    private mutating func fetchAgain(_ place: Place, _ chunk: Chunk, _ source: Int) {
+        guard var task = self[place] else { return }
+        if task.isClean { task.sources[source].isDead = true }
+        task.isClean = true
+        self[place] = task
+        let living = task.sources.indices.filter { !task.sources[$0].isDead }
+        let next = living.contains(source) ? source : living.first { $0 > source } ?? living.first
+        seen.insert(next == source ? .again : .elsewhere)
+        startOver(
+            place, isStream: task.isStream && next == source, source: next ?? source, attempts: 0, deaths: chunk.deaths)
+        say("task.changed", place, version: task.version + 1)
+        if next == nil { fail(place) }
+    }
+
+    /// The source that a chunk goes on with after one that failed, in a circle.
+    private func next(_ task: Task, after source: Int, staying: Bool) -> Int? {
+        let usable = task.sources.indices.filter {
+            !task.sources[$0].isDead && task.sources[$0].differsIn != task.version
+        }
+        if staying, usable.contains(source) { return source }
+        return usable.first { $0 > source } ?? usable.first
+    }
+
+    /// Hands the chunks of one source that nobody holds to another one.
+    private func move(_ task: inout Task, from source: Int, to next: Int) {
+        for index in task.chunks.indices
+        where task.chunks[index].kind == .fetch && task.chunks[index].lease == nil
+            && task.chunks[index].source == source
+        {
+            task.chunks[index].source = next
+            task.chunks[index].origin = task.sources[next].origin
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Tasks that may take only so long (`http.md` row 33).
+@Suite struct DeadlineTests {
+    @Test func whatIsNotDoneInTimeFailsWhateverItWaitsFor() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(5, size: 90) + [Wanted("free", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            // One is fetched, one waits, one is finalized, one is paused, one is queued.
+            let leases = try await worker.claim(3)
+            try await worker.fail(leases[1], .timeout)
+            try await worker.learn(leases[2], size: 90)
+            try await worker.done(leases[2])
+            _ = try await fixture.store.apply(.pause, to: "g", keys: ["t4"])
+            try await fixture.run(
+                "UPDATE tasks SET time_limit = '1 h', deadline_at = statement_timestamp() + interval '1 h' WHERE key <> 'free'"
+            )
+            #expect(try await fixture.store.failOverdue() == 0)
+            try await fixture.run("UPDATE tasks SET deadline_at = deadline_at - interval '1 h'")
+            #expect(try await fixture.store.failOverdue() == 5)
+            #expect(try await fixture.store.failOverdue() == 0)
+            try await fixture.check()
+            let group = try await fixture.store.group("g")
+            #expect(group.tasks[.failed] == 5 && group.state == .sealed)
+            let task = try await fixture.store.task("t1", of: "g")
+            #expect(task.failure?.kind == .deadline && task.failure?.detail.contains("01:00:00") == true)
+            #expect(try await worker.progress(leases[0], to: 30) == false)
+            // A retry gives the time anew, and goes on with the bytes that there are.
+            _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            #expect(try await fixture.store.failOverdue() == 0)
+            try await worker.finishEverything()
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    @Test func overdueTasksFailInBatches() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(5), isSealed: true)
+            try await fixture.run("UPDATE tasks SET time_limit = '1 s', deadline_at = statement_timestamp()")
+            #expect(try await fixture.store.failOverdue(limit: 3) == 3)
+            try await fixture.check()
+            #expect(try await fixture.store.failOverdue(limit: 3) == 2)
+            #expect(try await fixture.store.group("g").state == .failed)
+        }
+    }
+
+    @Test func groupsThatSomebodyElseHasLockedAreLeftForTheNextRound() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("locked", [Wanted("l")])
+            try await fixture.makeGroup("free", [Wanted("f")])
+            try await fixture.run("UPDATE tasks SET time_limit = '1 s', deadline_at = statement_timestamp()")
+            try await fixture.pool.withTransaction { connection in
+                _ = try await connection.query("SELECT id FROM groups WHERE name = 'locked' FOR NO KEY UPDATE")
+                #expect(try await fixture.store.failOverdue() == 1)
+            }
+            #expect(try await fixture.store.task("l", of: "locked").state == .queued)
+            #expect(try await fixture.store.failOverdue() == 1)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Chunks that are much slower than their peers (`http.md` row 32).
+@Suite struct SlowLeaseTests {
+    /// Leases on chunks of 1000 bytes each, with how far they got in a minute.
+    private func begin(
+        _ fixture: StoreFixture, durable: [Int64], origins: [String] = ["a"], etag: String = "\"strong\""
+    ) async throws -> (TestWorker, [GrantedLease]) {
+        try await fixture.makeGroup("g", [Wanted("t", origins: origins)], isSealed: true)
+        var worker = try await fixture.makeWorker()
+        let first = try #require(try await worker.claim().first)
+        try await fixture.store.report(
+            learned: .init(
+                session: worker.session, lease: first.name,
+                representation: Representation(size: 100 + 1_000 * Int64(durable.count), etag: etag),
+                isSplittable: true,
+                effectiveURL: nil, suggestedName: nil, chunkSize: 1_000)
+        ).holds()
+        try await worker.done(first)
+        // All of them are held at the first source.
+        let leases = try await worker.claim(Int32(durable.count)).sorted { $0.start < $1.start }
+        try await fixture.run(
+            """
+            UPDATE leases l SET source = 0, origin_id = s.origin_id, granted_at = granted_at - interval '1 min'
+            FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = 0
+            """)
+        for (lease, offset) in zip(leases, durable) { try await worker.progress(lease, to: lease.start + offset) }
+        return (worker, leases)
+    }
+
+    @Test func aChunkThatIsMuchSlowerThanItsPeersIsTakenBackAndFenced() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture, durable: [500, 600, 20])
+            #expect(try await fixture.store.sweepSlow() == 1)
+            try await fixture.check()
+            let renewed = try #require(try await worker.sync(held: leases.map(\.name)))
+            #expect(renewed.lost == [leases[2].name])
+            let again = try #require(try await worker.claim().first)
+            #expect(again.start == leases[2].start && again.resume.offset == leases[2].start + 20 && again.isFenced)
+            #expect(try await fixture.value("SELECT max(deaths) FROM leases", as: Int32.self) == 0, "nobody died")
+            #expect(try await fixture.store.sweepSlow() == 0, "the new lease is young")
+        }
+    }
+
+    @Test func slowChunksGoToTheFastestOtherSource() async throws {
+        try await StoreFixture.run { fixture in
+            let (_, leases) = try await begin(fixture, durable: [500, 600, 20], origins: ["a", "b", "c"])
+            try await fixture.run("UPDATE sources SET bytes = 100 * ordinal, busy_ms = 1000")
+            #expect(try await fixture.store.sweepSlow() == 1)
+            #expect(try await fixture.chunks() == ["fetch \(leases[2].start) 2 ready 0"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func slowChunksStayWithTheirSourceWhereContentCanNotBeTold() async throws {
+        try await StoreFixture.run { fixture in
+            let (_, leases) = try await begin(
+                fixture, durable: [500, 600, 20], origins: ["a", "b"], etag: "W/\"weak\"")
+            #expect(try await fixture.store.sweepSlow() == 1)
+            #expect(try await fixture.chunks() == ["fetch \(leases[2].start) 0 ready 0"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func aChunkIsMovedThreeTimesAtTheMost() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, _) = try await begin(fixture, durable: [500, 600, 20])
+            for _ in 1...3 {
+                #expect(try await fixture.store.sweepSlow() == 1)
+                #expect(try await worker.claim(4).count == 1)
+                try await fixture.run(
+                    "UPDATE leases SET granted_at = statement_timestamp() - interval '1 min' WHERE moves > 0")
+            }
+            #expect(try await fixture.store.sweepSlow() == 0)
+            try await fixture.check()
+        }
+    }
+
+    @Test func whatIsNearlyDoneOrYoungOrHasTooFewPeersStays() async throws {
+        // Half a minute is enough for the 30 bytes that are left; the peer of one other is nobody's median.
+        for durable in [[999, 999, 970] as [Int64], [600, 20]] {
+            try await StoreFixture.run { fixture in
+                _ = try await begin(fixture, durable: durable)
+                #expect(try await fixture.store.sweepSlow() == 0)
+            }
+        }
+        try await StoreFixture.run { fixture in
+            _ = try await begin(fixture, durable: [500, 600, 20])
+            try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '40 s'")
+            #expect(try await fixture.store.sweepSlow() == 0)
+            #expect(try await fixture.store.sweepSlow(olderThan: .seconds(15)) == 1)
+        }
+    }
+
+    @Test func otherFilesOfTheOriginArePeersToo() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4, size: 90))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            for (lease, offset) in zip(leases, [60, 50, 70, 1] as [Int64]) {
+                try await worker.progress(lease, to: offset)
+            }
+            try await fixture.passMinute()
+            #expect(try await fixture.store.sweepSlow() == 1)
+            let slow = try await worker.claim(9)
+            #expect(slow.map(\.path) == [leases[3].path] && slow.first?.resume.offset == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aStreamIsNotTakenFromItsHolder() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3, size: 90))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(3)
+            for (lease, offset) in zip(leases, [60, 50, 1] as [Int64]) {
+                try await worker.learn(lease, size: 90, isSplittable: false)
+                try await worker.progress(lease, to: offset)
+            }
+            try await fixture.passMinute()
+            #expect(try await fixture.store.sweepSlow() == 0)
+        }
+    }
+}
+
+extension Bool {
+    /// Expects that the lease was the reporter's still.
+    fileprivate func holds() throws { try #require(self) }
+}

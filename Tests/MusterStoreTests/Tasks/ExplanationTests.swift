@@ -1,0 +1,110 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// The facts of why a task is not done.
+@Suite struct ExplanationTests {
+    @Test func aTaskThatIsFetchedShowsWhoWorksOnIt() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], maxConnections: 3)
+            var worker = try await fixture.makeWorker("w1")
+            let first = try #require(try await worker.claim().first)
+            try await worker.answer(first, size: 450, etag: "\"1\"")
+            try await worker.progress(first, to: 60)
+            let second = try #require(try await worker.claim().first)
+            try await worker.done(first)
+            let facts = try await fixture.store.explanation(of: "t", in: "g")
+            #expect(facts.task.state == .active && facts.task.bytesDone == 100 && facts.deadlineAt == nil)
+            #expect(
+                [facts.chunks.done, facts.chunks.leased, facts.chunks.ready, facts.chunks.waiting, facts.chunks.parked]
+                    == [1, 1, 3, 0, 0])
+            #expect(facts.group.maxConnections == 3 && facts.group.leases == 1 && !facts.group.isPaused)
+            #expect(Self.counts(facts.workers) == [1, 0, 0, 7])
+            let lease = try #require(facts.leases.first)
+            #expect(facts.leases.count == 1 && lease.worker == "w1" && lease.kind == .fetch)
+            #expect(lease.start == second.start && lease.source == second.url && lease.grantedAt <= facts.at)
+            #expect(facts.sources.map(\.origin.leases).reduce(0, +) == 1 && facts.sources.map(\.ordinal) == [0, 1])
+            #expect(facts.sources[0].bytes == 100 && facts.sources.map(\.readyChunks).reduce(0, +) == 3)
+            #expect(facts.attempts.isEmpty && facts.question == nil)
+        }
+    }
+
+    @Test func whatWasTriedIsToldWithWhatFollowed() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
+            var worker = try await fixture.makeWorker("w1")
+            try await worker.refuse(try #require(try await worker.claim().first), 451)
+            try await worker.refuse(try #require(try await worker.claim().first), 500)
+            let facts = try await fixture.store.explanation(of: "t", in: "g")
+            #expect(
+                facts.attempts.map(\.status) == [451, 500] && facts.attempts.map(\.outcome) == ["nextSource", "retry"])
+            #expect(facts.attempts.map(\.kind) == [.notFound, .httpStatus(500)])
+            #expect(facts.attempts.map(\.source) == ["http://a.test/t", "http://b.test/t"])
+            #expect(facts.attempts.allSatisfy { $0.worker == "w1" && $0.requestID != nil && $0.address == "192.0.2.1" })
+            #expect(facts.sources.map(\.state) == [.failed, .usable] && facts.sources.map(\.failures) == [1, 1])
+            #expect(facts.chunks.waiting == 1)
+            let due = try #require(facts.chunks.dueAt)
+            #expect(due > facts.task.createdAt)
+        }
+    }
+
+    @Test func aMirrorThatDiffersIsNotAFailedSource() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
+            try await fixture.run("UPDATE sources SET differs_in = 1 WHERE ordinal = 1")
+            #expect(try await fixture.store.explanation(of: "t", in: "g").sources.map(\.state) == [.usable, .differs])
+            try await fixture.run("UPDATE tasks SET version = 2")
+            #expect(try await fixture.store.explanation(of: "t", in: "g").sources.map(\.state) == [.usable, .usable])
+        }
+    }
+
+    @Test func aTaskThatWaitsForItsResolverSaysSo() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeResolvedGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 403)
+            #expect(try await fixture.store.explanation(of: "t", in: "g").question == .ready)
+            let question = try #require(try await worker.claim().first)
+            let asking = try await fixture.store.explanation(of: "t", in: "g")
+            #expect(asking.question == .leased && asking.leases.map(\.kind) == [.resolve])
+            try await worker.fail(question, .timeout)
+            guard case .waiting(let until) = try await fixture.store.explanation(of: "t", in: "g").question else {
+                Issue.record("nobody waits to ask again")
+                return
+            }
+            #expect(until > asking.task.createdAt)
+            try await fixture.passBackoffs()
+            try await worker.resolve(try #require(try await worker.claim().first { $0.kind == .resolve }))
+            let fresh = try await fixture.store.explanation(of: "t", in: "g")
+            #expect(fresh.question == nil && fresh.sources[0].resolvedAt != nil)
+            #expect(fresh.sources[0].url == "http://a.test/t" && fresh.sources[0].origin.key == "http://fresh.test:80")
+        }
+    }
+
+    @Test func workersThatLeaveOrHaveTroubleAreNoFreeSlots() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            let nobody = try await fixture.store.explanation(of: "t", in: "g").workers
+            #expect(Self.counts(nobody) == [0, 0, 0, 0])
+            _ = try await fixture.makeWorker("leaving")
+            try await fixture.store.drain(worker: "leaving")
+            var troubled = try await fixture.makeWorker("troubled")
+            try await troubled.sync(parked: ["sink"])
+            _ = try await fixture.makeWorker("elsewhere", sinks: ["other"])
+            let useless = try await fixture.store.explanation(of: "t", in: "g").workers
+            #expect(Self.counts(useless) == [2, 1, 1, 0])
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            let paused = try await fixture.store.explanation(of: "t", in: "g")
+            #expect(paused.group.isPaused && paused.chunks.parked == 1)
+            await #expect(throws: Store.Refusal.noSuchTask("u")) {
+                try await fixture.store.explanation(of: "u", in: "g")
+            }
+        }
+    }
+
+    /// How many workers reach the sink, have trouble with it, and leave, and the free slots of the others.
+    private static func counts(_ workers: ExplanationRecord.Workers) -> [Int64] {
+        [workers.reaching, workers.parked, workers.draining, workers.freeSlots]
+    }
+}

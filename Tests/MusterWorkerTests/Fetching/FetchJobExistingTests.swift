@@ -1,0 +1,147 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// What becomes of a file that stands at the task's path already (`ifExists`), before and at the response head.
+@Suite struct FetchJobExistingTests {
+    private let content = ScriptedOrigin.Content.seeded(seed: 21, size: 3 * mebibyte)
+    /// The Last-Modified that the scripted origin states.
+    private let modified: Int64 = 1_577_836_800
+
+    private func lease(_ origin: ScriptedOrigin, _ rule: ExistingFileRule? = nil) -> LeaseDocument {
+        var lease = LeaseDocument.first(origin.url("/f"), path: "f")
+        lease.policy = TransferPolicy()
+        lease.policy?.ifExists = rule
+        return lease
+    }
+
+    private func other(_ size: Int64) -> [UInt8] { ScriptedOrigin.Content.seeded(seed: 22, size: size).allBytes }
+
+    @Test func rightDigestCostsNoRequest() async throws {
+        try await withBench { bench, origin in
+            try bench.put("f", content.allBytes)
+            var lease = lease(origin)
+            lease.expectedDigests = ["sha256": content.sha256()]
+            lease.policy?.computeDigests = [.md5]
+            let ending = await bench.run(lease)
+            #expect(ending.finished?.wasThere == true)
+            #expect(ending.finished?.size == 3 * mebibyte)
+            #expect(ending.finished?.digests["sha256"] == content.sha256())
+            #expect(ending.finished?.digests["md5"] != nil)
+            #expect(origin.connectionCount == 0)
+            #expect(!bench.exists(".muster/parts/1.1.part"))
+        }
+    }
+
+    @Test func wrongDigestFailsBeforeAnyRequest() async throws {
+        try await withBench { bench, origin in
+            try bench.put("f", other(3 * mebibyte))
+            var lease = lease(origin)
+            lease.expectedDigests = ["sha256": content.sha256()]
+            let failure = await bench.run(lease).failure
+            #expect(failure?.kind == .storage)
+            #expect(failure?.detail.hasPrefix("a different file stands at f") == true)
+            #expect(origin.connectionCount == 0)
+            try #expect(bench.file("f") == other(3 * mebibyte))
+        }
+    }
+
+    @Test func sameSizeAndTimeTakeNoBody() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            origin.hold("/f", afterBytes: 0)
+            try bench.put("f", content.allBytes, modified: modified)
+            let ending = await bench.run(lease(origin))
+            #expect(ending.finished?.wasThere == true)
+            #expect(ending.learned?.representation.size == 3 * mebibyte)
+            #expect(bench.context.takeReceived() == 0)
+            #expect(!bench.exists(".muster/parts/1.1.part"))
+        }
+    }
+
+    @Test func statedDigestDecidesWhateverTheTimeIs() async throws {
+        try await withBench { bench, origin in
+            var file = ScriptedOrigin.File(content)
+            file.headers = [.reprDigest(of: content, .sha256)]
+            origin.serve("/f", file)
+            origin.hold("/f", afterBytes: 0)
+            try bench.put("f", content.allBytes, modified: 5)
+            #expect(await bench.run(lease(origin)).finished?.wasThere == true)
+            try bench.put("f", other(3 * mebibyte), modified: modified)
+            #expect(await bench.run(lease(origin)).failure?.kind == .storage)
+            try #expect(bench.file("f") == other(3 * mebibyte))
+        }
+    }
+
+    @Test func anotherSizeFailsAtTheHead() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            origin.hold("/f", afterBytes: 0)
+            try bench.put("f", other(5), modified: modified)
+            #expect(await bench.run(lease(origin)).failure?.kind == .storage)
+            #expect(bench.context.takeReceived() == 0)
+            try #expect(bench.file("f") == other(5))
+        }
+    }
+
+    @Test func bytesDecideWhereNothingElseDoes() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            // What a predecessor put there and died before it said so looks like this.
+            try bench.put("f", content.allBytes, modified: 5)
+            let ending = await bench.run(lease(origin))
+            #expect(ending.finished?.size == 3 * mebibyte)
+            try bench.put("f", other(3 * mebibyte), modified: 5)
+            #expect(await bench.run(lease(origin)).failure?.kind == .storage)
+            try #expect(bench.file("f") == other(3 * mebibyte))
+        }
+    }
+
+    @Test func ruleFailAsksNobody() async throws {
+        try await withBench { bench, origin in
+            try bench.put("f", content.allBytes, modified: modified)
+            var lease = lease(origin, .fail)
+            lease.expectedDigests = ["sha256": content.sha256()]
+            #expect(await bench.run(lease).failure?.kind == .storage)
+            #expect(origin.connectionCount == 0)
+        }
+    }
+
+    @Test func rulesThatMakeRoomFetchAtOnce() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            try bench.put("f", other(5))
+            #expect(await bench.run(lease(origin, .rename)).finished?.path == "f (2)")
+            try #expect(bench.file("f") == other(5))
+            var replacing = lease(origin, .replace)
+            replacing.task = TaskID(2)
+            #expect(await bench.run(replacing).finished?.path == nil)
+            try #expect(bench.file("f") == content.allBytes)
+        }
+    }
+
+    @Test func laterLeasesDoNotLookAgain() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            try bench.put("f", other(5))
+            let known = Representation(size: 3 * mebibyte, etag: ScriptedOrigin.File(content).etag)
+            var chunk = LeaseDocument.chunk(origin.url("/f"), mebibyte, 2 * mebibyte, of: known)
+            chunk.path = "f"
+            #expect(await bench.run(chunk).durable?.offset == 2 * mebibyte)
+        }
+    }
+
+    @Test func whatAPredecessorMayHavePutThereIsNotJudgedBeforehand() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            try bench.put("f", content.allBytes)
+            var lease = lease(origin, .fail)
+            lease.fenced = true
+            #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
+            #expect(origin.requests.count == 1)
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// Which HTTP version is spoken (`http.md` row 23), over real sockets.
+@Suite struct FetchJobProtocolTests {
+    private let content = ScriptedOrigin.File(.seeded(seed: 3, size: 2 * mebibyte))
+
+    @Test func firstRequestSpeaksHTTP2AndPlannedChunksHTTP1() async throws {
+        try await withBench(.h2) { bench, origin in
+            origin.serve("/f", content)
+            #expect(await bench.run(.first(origin.url("/f"))).finished?.size == 2 * mebibyte)
+            let known = Representation(size: 2 * mebibyte, etag: content.etag)
+            var chunk = LeaseDocument.chunk(origin.url("/f"), mebibyte, 2 * mebibyte, of: known)
+            #expect(await bench.run(chunk).durable?.offset == 2 * mebibyte)
+            chunk.options = FetchOptions()
+            chunk.options?.httpVersion = .http2
+            chunk.task = TaskID(2)
+            #expect(await bench.run(chunk).durable?.offset == 2 * mebibyte)
+            #expect(origin.requests.map(\.version) == [.http2, .http1, .http2])
+        }
+    }
+
+    @Test func priorKnowledgeNeedsNoTLS() async throws {
+        try await withBench(.h2c) { bench, origin in
+            origin.serve("/f", content)
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.options = FetchOptions()
+            lease.options?.httpVersion = .priorKnowledge
+            #expect(await bench.run(lease).finished?.size == 2 * mebibyte)
+            #expect(origin.requests.map(\.version) == [.http2])
+        }
+    }
+
+    @Test func originThatKeepsResettingStreamsIsAskedInHTTP1() async throws {
+        try await withBench(.h2) { bench, origin in
+            origin.serve("/f", content)
+            origin.misbehave("/f", .resetStream(afterBytes: mebibyte, code: 2))
+            var lease = LeaseDocument.first(origin.url("/f"))
+            for attempt in 0..<2 {
+                let ending = await bench.run(lease)
+                #expect(ending.failure?.kind == .network, "attempt \(attempt)")
+                let durable = try #require(ending.durable)
+                #expect(durable.crc == crc(content.content.bytes(in: 0..<durable.offset)))
+                if attempt == 1 {
+                    lease.resume = durable
+                    lease.representation = Representation(size: 2 * mebibyte, etag: content.etag)
+                }
+            }
+            #expect(await bench.run(lease).finished?.size == 2 * mebibyte)
+            #expect(origin.requests.map(\.version) == [.http2, .http2, .http1])
+            #expect(origin.requests.last?.range?.hasPrefix("bytes=0-") == false, "what was durable is kept")
+            try #expect(bench.file("out/file.bin") == content.content.allBytes)
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import MusterCurl
+import Testing
+
+@testable import MusterWorker
+
+@Suite struct OriginAnswerTests {
+    @Test func firstFieldThatNamesTheRequestCounts() {
+        #expect(OriginAnswer.requestID(in: ["x-correlation-id": "c", "CF-RAY": "ray", "X-Trace-Id": "t"]) == "ray")
+        #expect(OriginAnswer.requestID(in: ["X-Request-Id": "", "X-Correlation-Id": "c"]) == "c")
+        #expect(OriginAnswer.requestID(in: ["Date": "now"]) == nil)
+    }
+
+    @Test func nameOfARequestIsPrintableAndShort() {
+        #expect(OriginAnswer.requestID(in: ["X-Request-Id": "a\u{1b}[31m"]) == nil)
+        #expect(OriginAnswer.requestID(in: ["X-Request-Id": "é", "X-Trace-Id": "t"]) == "t")
+        #expect(OriginAnswer.requestID(in: ["X-Request-Id": String(repeating: "a", count: 300)])?.utf8.count == 200)
+    }
+
+    @Test func addressIsKnownEvenWithoutAHead() {
+        var statistics = TransferStatistics()
+        #expect(OriginAnswer(nil, statistics) == OriginAnswer(nil, TransferStatistics()))
+        #expect(OriginAnswer(nil, statistics).address == nil)
+        statistics.remoteAddress = "192.0.2.1"
+        #expect(OriginAnswer(nil, statistics).address == "192.0.2.1")
+        let head = ResponseHead(status: 503, remoteAddress: "192.0.2.2", bodyFraming: .none)
+        #expect(OriginAnswer(head, statistics).address == "192.0.2.2")
+        #expect(OriginAnswer(head, statistics).status == 503)
+    }
+}

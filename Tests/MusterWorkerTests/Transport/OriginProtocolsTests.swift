@@ -1,0 +1,61 @@
+import MusterCurl
+import Testing
+
+@testable import MusterWorker
+
+@Suite struct OriginProtocolsTests {
+    @Test func secondResetInARowIsOneTooMany() {
+        var history = ProtocolHistory()
+        history.note(.reset, of: "a")
+        #expect(!history.fellBack("a"))
+        history.note(.reset, of: "a")
+        #expect(history.fellBack("a"))
+        #expect(!history.fellBack("b"))
+    }
+
+    @Test func whatIsServedInBetweenBeginsTheRowAnew() {
+        var history = ProtocolHistory()
+        for _ in 0..<5 {
+            history.note(.reset, of: "a")
+            history.note(.served, of: "a")
+        }
+        #expect(!history.fellBack("a"))
+        #expect(history.count == 0)
+    }
+
+    @Test func fallbackLastsWhateverIsServedLater() {
+        var history = ProtocolHistory()
+        for event in [ProtocolHistory.Event.reset, .reset, .served, .served] { history.note(event, of: "a") }
+        #expect(history.fellBack("a"))
+    }
+
+    @Test func onlySoManyOriginsAreRememberedAndAccidentsGoFirst() {
+        var history = ProtocolHistory()
+        for _ in 0..<2 { history.note(.reset, of: "broken") }
+        for number in 0..<ProtocolHistory.originLimit * 2 { history.note(.reset, of: "origin \(number)") }
+        // Said as plain values: a failure would print a thousand origins.
+        var (count, isKnown) = (history.count, history.fellBack("broken"))
+        #expect(count == ProtocolHistory.originLimit)
+        #expect(isKnown)
+        for number in 0..<ProtocolHistory.originLimit * 2 {
+            for _ in 0..<2 { history.note(.reset, of: "worse \(number)") }
+        }
+        (count, isKnown) = (history.count, history.fellBack("broken"))
+        #expect(count == ProtocolHistory.originLimit)
+        #expect(!isKnown)
+    }
+
+    @Test func onlyWhatHappenedOverHTTP2Counts() {
+        let detail = TransferError.Detail(code: 0, message: "")
+        let two = ResponseHead(status: 206, version: .http2, bodyFraming: .chunked)
+        let one = ResponseHead(status: 206, version: .http11, bodyFraming: .chunked)
+        let statistics = TransferStatistics()
+        #expect(ProtocolHistory.Event(nil, .failed(.streamReset(detail), statistics)) == .reset)
+        #expect(ProtocolHistory.Event(two, .failed(.reset(detail), statistics)) == .reset)
+        #expect(ProtocolHistory.Event(two, .failed(.truncated(detail), statistics)) == .reset)
+        #expect(ProtocolHistory.Event(one, .failed(.reset(detail), statistics)) == nil)
+        #expect(ProtocolHistory.Event(two, .failed(.tooSlow(detail), statistics)) == nil)
+        #expect(ProtocolHistory.Event(two, .completed(statistics, .framed)) == .served)
+        #expect(ProtocolHistory.Event(one, .completed(statistics, .framed)) == nil)
+    }
+}
