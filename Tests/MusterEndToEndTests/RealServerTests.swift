@@ -76,7 +76,11 @@ extension EndToEnd {
         }
 
         @Test(.enabled(if: LighttpdServer.isInstalled)) func lighttpd() async throws {
-            try await check { try await LighttpdServer.start(root: $0) }
+            // Only what it knows a type of gets validators from it; without them a file is one stream (row 12).
+            try await check {
+                try await LighttpdServer.start(
+                    root: $0, directives: #"mimetype.assign = ("" => "application/octet-stream")"#)
+            }
         }
 
         private func check(_ start: (FilePath) async throws -> RealServer) async throws {
