@@ -13,6 +13,8 @@ ALTER TABLE origins
     ADD COLUMN learned_at timestamptz,
     -- When it last refused. Only a lease that was granted later can halve again: one burst of refusals halves once.
     ADD COLUMN limited_at timestamptz,
+    -- The newest fencing token at that moment: tells which leases were granted later, whatever becomes of the clock (I11).
+    ADD COLUMN limited_epoch bigint,
     -- A counter of bytes that decays with a time constant of 10 s, as of rate_at.
     ADD COLUMN rate_bytes double precision NOT NULL DEFAULT 0,
     ADD COLUMN rate_at    timestamptz NOT NULL DEFAULT statement_timestamp(),

@@ -102,7 +102,7 @@ DECLARE
 BEGIN
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND OR p_limit = 'none' THEN RETURN NULL; END IF;
-    v_is_echo := coalesce(l.granted_at <= o.limited_at, false);
+    v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.chunk_id <> l.chunk_id);
     -- What may have another reason is believed if there was something to limit, and if it worked before or nothing came at all.
     IF p_limit = 'possible' AND NOT (v_is_shared AND (CASE p_kind
@@ -113,7 +113,8 @@ BEGIN
     IF v_is_echo THEN RETURN false; END IF;
     v_allowed := allowed_connections(o, p_origin_cap);
     UPDATE origins
-    SET learned = greatest(1, v_allowed / 2), learned_at = clock_timestamp(), limited_at = clock_timestamp()
+    SET learned = greatest(1, v_allowed / 2), learned_at = clock_timestamp(), limited_at = clock_timestamp(),
+        limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     RETURN NOT v_is_shared OR v_allowed = 1;
 END

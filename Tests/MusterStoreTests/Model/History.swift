@@ -97,7 +97,7 @@ struct History {
             DELETE FROM groups
             """)
         try await fixture.run(
-            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, rate_bytes = 0"
+            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, limited_epoch = NULL, rate_bytes = 0"
         )
         try await fixture.run("DELETE FROM origin_flow")
     }

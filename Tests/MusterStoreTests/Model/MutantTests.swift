@@ -59,7 +59,7 @@ import Testing
     static let sourceMutants = [
         Mutant(
             name: "every refusal of a burst halves (row 24)", function: "heed_limit",
-            original: "v_is_echo := coalesce(l.granted_at <= o.limited_at, false)", replacement: "v_is_echo := false"),
+            original: "v_is_echo := coalesce(l.epoch <= o.limited_epoch, false)", replacement: "v_is_echo := false"),
         Mutant(
             name: "what an origin refused is forgotten (row 24)", function: "allowed_connections",
             original: "coalesce(o.learned", replacement: "coalesce(NULL::integer"),
