@@ -58,8 +58,9 @@ ALTER TABLE sources
     ADD COLUMN fresh_headers   jsonb,                        -- may hold secrets: read by leases alone
     ADD COLUMN fresh_origin_id bigint REFERENCES origins,
     ADD COLUMN resolved_at     timestamptz,
-    -- When the URL was last taken for expired. Refusals of leases from before then, or from before resolved_at, are echoes.
-    ADD COLUMN asked_at        timestamptz,
+    -- The last lease with the URL that was taken for expired: refusals of it and of those before it are echoes. No clock could
+    -- tell them as surely as fencing tokens.
+    ADD COLUMN stale_epoch     bigint,
     ADD COLUMN refreshes       integer NOT NULL DEFAULT 0,   -- how often that was without progress in between (I12)
     ADD COLUMN refreshed_bytes bigint,                       -- how many bytes there were then
     -- Kept for tasks with several sources alone: bytes that came from it, and how long leases on it took, in milliseconds.

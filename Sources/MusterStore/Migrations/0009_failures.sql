@@ -53,7 +53,7 @@ BEGIN
     v_is_asked := EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.kind = 'resolve')
         OR EXISTS (SELECT 1 FROM leases h WHERE h.task_id = t.id AND h.kind = 'resolve');
     -- Late refusals of the URL of before say nothing of the fresh one.
-    v_is_echo := coalesce(l.granted_at < greatest(s.resolved_at, s.asked_at), false);
+    v_is_echo := coalesce(l.epoch <= s.stale_epoch, false);
     -- Progress is whatever differs from last time. That of a stream is lost each time.
     SELECT CASE WHEN t.stream THEN 0 WHEN t.mirrors > 1 THEN s.bytes + l.durable - l.resume
         ELSE t.bytes_done + coalesce(sum(n), 0) END INTO v_bytes
@@ -71,7 +71,8 @@ BEGIN
     v_is_asked := v_is_asked AND EXISTS (SELECT 1 FROM tasks WHERE id = t.id AND version = t.version);
     IF NOT v_is_asked THEN
         IF v_is_echo THEN RETURN 'returned'; END IF;
-        UPDATE sources SET asked_at = clock_timestamp(), refreshes = v_refreshes + 1, refreshed_bytes = v_bytes
+        UPDATE sources
+        SET stale_epoch = (SELECT last_value FROM lease_epochs), refreshes = v_refreshes + 1, refreshed_bytes = v_bytes
         WHERE task_id = t.id AND ordinal = p_source;
         IF NOT v_asks THEN RETURN 'retry'; END IF;
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, source, sink, version, last, rank, status, not_before)

@@ -57,7 +57,8 @@ BEGIN
     SELECT id INTO v_origin FROM origins WHERE key = p_origin;
     -- After the lock: every lease with the URL of before was granted earlier.
     UPDATE sources
-    SET fresh_url = p_url, fresh_headers = p_headers, fresh_origin_id = v_origin, resolved_at = clock_timestamp()
+    SET fresh_url = p_url, fresh_headers = p_headers, fresh_origin_id = v_origin, resolved_at = clock_timestamp(),
+        stale_epoch = (SELECT last_value FROM lease_epochs)
     WHERE task_id = l.task_id AND ordinal = l.source;
     UPDATE ready_chunks
     SET origin_id = CASE WHEN source = l.source THEN v_origin ELSE origin_id END,

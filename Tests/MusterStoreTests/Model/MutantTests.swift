@@ -87,7 +87,7 @@ import Testing
             original: "IF NOT v_is_asked THEN", replacement: "IF true THEN"),
         Mutant(
             name: "a late refusal of the old URL asks again (row 21)", function: "renew_source",
-            original: "v_is_echo := coalesce(l.granted_at < greatest(s.resolved_at, s.asked_at), false)",
+            original: "v_is_echo := coalesce(l.epoch <= s.stale_epoch, false)",
             replacement: "v_is_echo := false"),
         Mutant(
             name: "nobody goes on after the resolver's answer (row 21)", function: "report_resolved",

@@ -137,8 +137,6 @@ struct StoreFixture: Sendable {
         try await run("UPDATE leases SET granted_at = granted_at - interval '1 min'")
         try await run(
             "UPDATE origins SET learned_at = learned_at - interval '1 min', limited_at = limited_at - interval '1 min'")
-        try await run(
-            "UPDATE sources SET asked_at = asked_at - interval '1 min', resolved_at = resolved_at - interval '1 min'")
     }
 
     /// Lets all backoffs end.

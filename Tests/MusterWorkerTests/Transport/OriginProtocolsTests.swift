@@ -47,7 +47,8 @@ import Testing
 
     @Test func onlyWhatHappenedOverHTTP2Counts() {
         let detail = TransferError.Detail(code: 0, message: "")
-        let two = ResponseHead(status: 206, version: .http2, bodyFraming: .chunked)
+        let two = ResponseHead(status: 206, version: .http2, bodyFraming: .contentLength(1))
+        let endless = ResponseHead(status: 200, version: .http2, bodyFraming: .chunked)
         let one = ResponseHead(status: 206, version: .http11, bodyFraming: .chunked)
         let statistics = TransferStatistics()
         #expect(ProtocolHistory.Event(nil, .failed(.streamReset(detail), statistics)) == .reset)
@@ -56,6 +57,7 @@ import Testing
         #expect(ProtocolHistory.Event(one, .failed(.reset(detail), statistics)) == nil)
         #expect(ProtocolHistory.Event(two, .failed(.tooSlow(detail), statistics)) == nil)
         #expect(ProtocolHistory.Event(two, .completed(statistics, .framed)) == .served)
+        #expect(ProtocolHistory.Event(endless, .completed(statistics, .framed)) == .endless)
         #expect(ProtocolHistory.Event(one, .completed(statistics, .framed)) == nil)
     }
 }
