@@ -18,9 +18,11 @@ public struct CoordinatorConfiguration: Sendable {
     public var longPoll: Duration = Limits.longPoll
     /// The most leases on one origin in the whole fleet, where the origin has no cap of its own.
     public var maxConnectionsPerOrigin: Int32 = 8
-    /// Networks that workers may fetch from although they are not of the public Internet (`http.md` row 39). A coordinator that
-    /// listens on loopback alone refuses no address, with them or without.
+    /// Networks that workers may fetch from although they are not of the public Internet (`http.md` row 39).
     public var allowedAddresses: [AddressRange] = []
+    /// Whether all others of those are refused although the coordinator listens on loopback alone, as one behind a reverse proxy
+    /// does. Where others reach it directly, they always are.
+    public var guardsAddresses = false
     /// The bound on the first wait after a failure; it doubles with every further one.
     public var retryBase: Duration = .seconds(1)
     /// The bound on every wait after a failure.
@@ -51,7 +53,9 @@ public struct CoordinatorConfiguration: Sendable {
     }
 
     /// Which addresses workers may fetch from: whoever reaches the coordinator from elsewhere must not reach what lies behind it.
-    var addressGuard: AddressGuard { AddressGuard(refusesPrivate: !isLoopback, allowed: allowedAddresses) }
+    var addressGuard: AddressGuard {
+        AddressGuard(refusesPrivate: guardsAddresses || !isLoopback, allowed: allowedAddresses)
+    }
 
     /// Throws what is impossible or unsafe about the configuration.
     func check() throws(ConfigurationRefusal) {

@@ -9,7 +9,7 @@ import Testing
     ) async throws
         -> HostileGallery.Outcome
     {
-        let prior = gallery.origin.transport == .h2c ? ["--http2-prior-knowledge"] : []
+        let prior = gallery.transport == .h2c ? ["--http2-prior-knowledge"] : []
         let answer = try await Curl.get(
             exhibit.url,
             arguments: prior + [

@@ -68,6 +68,13 @@ struct CoordinatorOptions: ParsableArguments {
     )
     var allowAddress: [String] = []
 
+    @Flag(
+        help: ArgumentHelp(
+            "Refuse private addresses also where only this machine reaches the coordinator. (MUSTER_GUARD_ADDRESSES)"
+        )
+    )
+    var guardAddresses = false
+
     @Option(
         help: ArgumentHelp(
             "The first wait after a failure; it doubles with each further one. (MUSTER_RETRY_BASE; default: 1s)",
@@ -109,6 +116,37 @@ struct CoordinatorOptions: ParsableArguments {
             .databaseConnections: databaseConnections, .minimumChunk: minimumChunk, .maximumChunk: maximumChunk,
             .retryBase: retryBase, .retryMaximum: retryMaximum,
         ]).merging(Given.lists([.allowAddress: allowAddress])) { $1 }
+            .merging(Given.flags([.guardAddresses: guardAddresses])) { $1 }
+    }
+}
+
+/// Which secrets a worker reads for the groups that name them.
+struct SecretOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            """
+            An environment variable that groups may name in secrets; may be repeated. Only needed where the coordinator \
+            listens beyond its machine. (MUSTER_SECRET_VARIABLE, separated by commas)
+            """,
+            valueName: "name"
+        )
+    )
+    var secretVariable: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            The directory below which groups may name files of secrets, keys and certificates. Only needed where the \
+            coordinator listens beyond its machine. (MUSTER_SECRET_DIRECTORY)
+            """,
+            valueName: "dir"
+        )
+    )
+    var secretDirectory: String?
+
+    /// What was given of them.
+    var given: [SettingName: [String]] {
+        Given.values([.secretDirectory: secretDirectory]).merging(Given.lists([.secretVariable: secretVariable])) { $1 }
     }
 }
 

@@ -56,6 +56,7 @@ struct UpCommand: MusterSubcommand {
     )
     var slots: String?
 
+    @OptionGroup var secrets: SecretOptions
     @OptionGroup var tokens: TokenOptions
     @OptionGroup var tuning: CoordinatorOptions
 
@@ -64,7 +65,7 @@ struct UpCommand: MusterSubcommand {
     var given: [SettingName: [String]] {
         Given.values([.data: data, .listen: listen, .workers: workers, .slots: slots])
             .merging(sink.isEmpty ? [:] : [.sink: sink]) { $1 }
-            .merging(tokens.given) { $1 }.merging(tuning.given) { $1 }
+            .merging(tokens.given) { $1 }.merging(tuning.given) { $1 }.merging(secrets.given) { $1 }
     }
 
     /// How long each part has to stop, so that all of it takes no longer than ten seconds.
@@ -155,6 +156,10 @@ struct UpCommand: MusterSubcommand {
     ) -> @Sendable (_ name: String, _ port: Int) -> [String] {
         var common = sinks.flatMap { ["--sink", "\($0.name)=\($0.directory)"] }
         if let text = settings.text(.slots) { common += [SettingName.slots.option, text] }
+        for name in settings.texts(.secretVariable) { common += [SettingName.secretVariable.option, name] }
+        if let path = settings.text(.secretDirectory) {
+            common += [SettingName.secretDirectory.option, SinkArgument.absolute(path, base: base)]
+        }
         // Their lines end up among those of this process, so that they say as much as it does.
         common += [SettingName.logLevel.option, settings.text(.logLevel) ?? Self.logLevel.rawValue]
         if let path = settings.configurationPath { common += ["--config", SinkArgument.absolute(path, base: base)] }

@@ -54,27 +54,7 @@ struct WorkCommand: MusterSubcommand {
     )
     var slots: String?
 
-    @Option(
-        help: ArgumentHelp(
-            """
-            An environment variable that groups may name in secrets; may be repeated. Only needed where the coordinator \
-            listens beyond its machine. (MUSTER_SECRET_VARIABLE, separated by commas)
-            """,
-            valueName: "name"
-        )
-    )
-    var secretVariable: [String] = []
-
-    @Option(
-        help: ArgumentHelp(
-            """
-            The directory below which groups may name files of secrets, keys and certificates. Only needed where the \
-            coordinator listens beyond its machine. (MUSTER_SECRET_DIRECTORY)
-            """,
-            valueName: "dir"
-        )
-    )
-    var secretDirectory: String?
+    @OptionGroup var secrets: SecretOptions
 
     @Flag(help: ArgumentHelp("End when standard input ends.", visibility: .hidden))
     var exitWithParent = false
@@ -85,9 +65,8 @@ struct WorkCommand: MusterSubcommand {
     var given: [SettingName: [String]] {
         Given.values([
             .server: client.server, .token: client.token, .workerToken: workerToken, .name: name, .slots: slots,
-            .secretDirectory: secretDirectory,
         ]).merging(Given.flags([.exitWithParent: exitWithParent])) { $1 }
-            .merging(Given.lists([.sink: sink, .secretVariable: secretVariable])) { $1 }
+            .merging(Given.lists([.sink: sink])) { $1 }.merging(secrets.given) { $1 }
     }
 
     func perform(_ context: CommandContext) async throws {

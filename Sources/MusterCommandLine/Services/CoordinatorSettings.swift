@@ -28,6 +28,7 @@ extension Settings {
             configuration.maxConnectionsPerOrigin = Int32(number)
         }
         configuration.allowedAddresses = try addressRanges()
+        configuration.guardsAddresses = try flag(.guardAddresses)
         if let duration = try duration(.retryBase) {
             guard duration > .zero, duration <= .seconds(60) else {
                 throw refusal(.retryBase, "must be from 1ms to 1m")

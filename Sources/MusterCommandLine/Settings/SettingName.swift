@@ -65,6 +65,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case maximumChunk = "maximum-chunk"
     /// Networks that may be fetched from although they are not of the public Internet.
     case allowAddress = "allow-address"
+    /// Whether addresses that are not of the public Internet are refused although only this machine reaches the coordinator.
+    case guardAddresses = "guard-addresses"
     /// The first wait after a failure.
     case retryBase = "retry-base"
     /// The longest wait after a failure.
@@ -128,7 +130,8 @@ enum SettingName: String, CaseIterable, Sendable {
         case .token, .workerToken, .database, .header, .proxy, .cookie, .user, .resolver: true
         case .server, .json, .logLevel, .directory, .manifest, .digest, .workers, .data, .listen, .sink, .name, .slots,
             .open, .priority, .wait, .watch, .state, .timeout, .after, .group, .follow, .files, .sessionTTL,
-            .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .allowAddress, .retryBase,
+            .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .allowAddress,
+            .guardAddresses, .retryBase,
             .retryMaximum, .cookieFile, .netrc, .caFile, .certificate, .key, .knownHosts, .privateKey, .httpVersion,
             .ifExists, .keepTime, .suggestedNames, .validators, .secretVariable, .secretDirectory, .maxConnections,
             .pauseUntil, .exitWithParent:
@@ -143,7 +146,8 @@ enum SettingName: String, CaseIterable, Sendable {
         case .server, .token, .workerToken, .json, .logLevel, .directory, .manifest, .digest, .workers, .data, .listen,
             .database, .name, .slots, .open, .priority, .wait, .watch, .state, .timeout, .after, .group, .follow,
             .files,
-            .sessionTTL, .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .retryBase,
+            .sessionTTL, .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .guardAddresses,
+            .retryBase,
             .retryMaximum, .proxy, .cookieFile, .user, .netrc, .caFile, .certificate, .key, .knownHosts, .privateKey,
             .httpVersion, .ifExists, .keepTime, .suggestedNames, .validators, .resolver, .secretDirectory,
             .maxConnections, .pauseUntil, .exitWithParent:

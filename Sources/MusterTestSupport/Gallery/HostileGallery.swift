@@ -60,58 +60,58 @@ public final class HostileGallery: Sendable {
 
     /// Everything that hangs here, by row.
     public let exhibits: [Exhibit]
-    /// The origin that plays most of them.
-    public let origin: ScriptedOrigin
-    /// Those with certificates that nobody should trust, and the mirror.
-    private let others: [ScriptedOrigin]
+    /// What its origins speak.
+    public let transport: ScriptedOrigin.Transport
+    /// One for each exhibit, so that what a program learns from one about its origin says nothing of the others; and the mirror.
+    private let origins: [ScriptedOrigin]
     /// The authority to trust, also where the gallery itself has no TLS.
     public let certificates: TestCertificates
 
     /// Opens a gallery. What an exhibit does depends on the requests before: every program gets a gallery of its own.
     ///
     /// - Parameters:
-    ///   - transport: What its origin speaks; what does not exist there is left out.
+    ///   - transport: What its origins speak; what does not exist there is left out.
     ///   - size: Of each file. Programs that split files have a least size for it, mostly of 1 MiB a part.
     public static func start(
         transport: ScriptedOrigin.Transport = .plain,
         size: Int64 = 4 << 20
     ) async throws -> HostileGallery {
-        let origin = try await ScriptedOrigin.start(transport: transport)
         let mirror = try await ScriptedOrigin.start(transport: transport)
-        var others = [mirror]
+        var origins = [mirror]
         var exhibits: [Exhibit] = []
         let specifications = Specification.all(size: size).filter { $0.isPlayable(over: transport) }
         for specification in specifications {
+            let origin = try await ScriptedOrigin.start(transport: transport)
+            origins.append(origin)
             exhibits.append(specification.fitting(transport).hang(in: origin, mirror: mirror))
         }
         for identity in TestCertificates.Identity.allCases where identity != .trusted {
             let secure = try await ScriptedOrigin.start(transport: .tls, identity: identity)
-            others.append(secure)
+            origins.append(secure)
             exhibits.append(Specification.certificate(identity, size: size).hang(in: secure, mirror: mirror))
         }
         return HostileGallery(
             exhibits: exhibits.sorted { ($0.row, $0.name) < ($1.row, $1.name) },
-            origin: origin,
-            others: others,
+            transport: transport,
+            origins: origins,
             certificates: try await TestCertificates.shared()
         )
     }
 
     private init(
         exhibits: [Exhibit],
-        origin: ScriptedOrigin,
-        others: [ScriptedOrigin],
+        transport: ScriptedOrigin.Transport,
+        origins: [ScriptedOrigin],
         certificates: TestCertificates
     ) {
         self.exhibits = exhibits
-        self.origin = origin
-        self.others = others
+        self.transport = transport
+        self.origins = origins
         self.certificates = certificates
     }
 
     /// Closes it.
     public func stop() async {
-        await origin.stop()
-        for other in others { await other.stop() }
+        for origin in origins { await origin.stop() }
     }
 }

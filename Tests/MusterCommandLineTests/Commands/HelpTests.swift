@@ -177,6 +177,8 @@ struct HelpTests {
                   --allow-address <cidr>  A network that may be fetched from although it is
                                           private, such as 10.0.0.0/8; may be repeated.
                                           (MUSTER_ALLOW_ADDRESS, separated by commas)
+                  --guard-addresses       Refuse private addresses also where only this machine
+                                          reaches the coordinator. (MUSTER_GUARD_ADDRESSES)
                   --retry-base <duration> The first wait after a failure; it doubles with each
                                           further one. (MUSTER_RETRY_BASE; default: 1s)
                   --retry-maximum <duration>
@@ -228,6 +230,16 @@ struct HelpTests {
                                           (MUSTER_SINK, separated by commas)
                   --slots <n>             Transfers at once of each worker, 1 to 1024.
                                           (MUSTER_SLOTS; default: 16)
+                  --secret-variable <name>
+                                          An environment variable that groups may name in
+                                          secrets; may be repeated. Only needed where the
+                                          coordinator listens beyond its machine.
+                                          (MUSTER_SECRET_VARIABLE, separated by commas)
+                  --secret-directory <dir>
+                                          The directory below which groups may name files of
+                                          secrets, keys and certificates. Only needed where the
+                                          coordinator listens beyond its machine.
+                                          (MUSTER_SECRET_DIRECTORY)
                   --token <token>         The administrators' token. Better set MUSTER_TOKEN:
                                           arguments can be seen by everybody.
                   --worker-token <token>  The workers' token. Better set MUSTER_WORKER_TOKEN.
@@ -241,6 +253,8 @@ struct HelpTests {
                   --allow-address <cidr>  A network that may be fetched from although it is
                                           private, such as 10.0.0.0/8; may be repeated.
                                           (MUSTER_ALLOW_ADDRESS, separated by commas)
+                  --guard-addresses       Refuse private addresses also where only this machine
+                                          reaches the coordinator. (MUSTER_GUARD_ADDRESSES)
                   --retry-base <duration> The first wait after a failure; it doubles with each
                                           further one. (MUSTER_RETRY_BASE; default: 1s)
                   --retry-maximum <duration>
