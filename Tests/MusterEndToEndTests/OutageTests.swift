@@ -4,14 +4,6 @@ import MusterTestSupport
 import SystemPackage
 import Testing
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 extension EndToEnd {
     /// Coordinators and the database that go away under load (F3, F5, F20).
     @Suite struct Outage {
@@ -103,26 +95,12 @@ extension EndToEnd {
             let load = try await Load(&random)
             let postgres = try await TestPostgres.start(durability: .full)
             try await Fleet.run(on: postgres) { fleet in
-                let coordinator = await fleet.coordinators[0]
                 var workers: [TestProcess] = []
                 for name in ["a", "b"] { workers.append(try await fleet.startWorker(name)) }
                 try await fleet.submit("g", load.files)
                 for (round, part) in [0.1, 0.5].enumerated() {
                     try await load.waitForShare(from: part, to: part + 0.2, &random)
-                    guard let current = await fleet.coordinators.first, let server = await postgres.processID else {
-                        throw Unexpected("something is dead already")
-                    }
-                    let doomed = [current.process] + workers
-                    // Stopped first, so that none of them sees another one die.
-                    for process in doomed { try process.signal(SIGSTOP) }
-                    let backends = ProcessTree.descendants(of: server)
-                    for process in backends + [server] { _ = kill(process, SIGKILL) }
-                    for process in doomed { try await fleet.kill(process) }
-                    for process in backends + [server] { try await ProcessTree.waitForEnd(of: process) }
-
-                    await postgres.stop(.immediate)
-                    try await postgres.start()
-                    try await fleet.startCoordinator(port: coordinator.port)
+                    try await fleet.cutPower(to: workers)
                     workers = []
                     for name in ["a", "b"] { workers.append(try await fleet.startWorker("\(name)\(round)")) }
                 }

@@ -30,6 +30,15 @@ extension ResponseVerdict {
         }
     }
 
+    /// Row 27: a whole body that differs from a content with validators, and states none itself, is not its next version but
+    /// something in its place, such as an error page. Nothing starts over for it.
+    static func foreignPage(_ found: Representation, _ question: FetchQuestion) -> ResponseVerdict? {
+        guard question.known.hasValidator, !found.hasValidator, !question.isProvable,
+            case .different(let what) = question.known.agreement(with: found, under: question.effectiveRule)
+        else { return nil }
+        return refuse(.badRange, "the response states no validator, and is something else: \(what)")
+    }
+
     static func wrongSize(_ size: Int64, expected: Int64) -> ResponseVerdict {
         refuse(.sizeMismatch, "expected \(expected) bytes, the origin has \(size)")
     }

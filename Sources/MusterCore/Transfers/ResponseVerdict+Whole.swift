@@ -3,6 +3,7 @@ extension ResponseVerdict {
     static func judgeWhole(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict {
         if let refusal = wrongType(facts, question) { return refusal }
         let found = facts.representation(size: length)
+        if let refusal = foreignPage(found, question) { return refusal }
         if let refusal = otherContent(found, statedSize: length, question) { return refusal }
         if let asked = question.range {
             // Row 10; RFC 9110 §13.1.5: nothing that is stated differs, and yet the condition failed.

@@ -6,9 +6,9 @@ struct OriginConnection: ResponseWriter {
     let channel: any Channel
 
     /// Serves requests until one side closes. What goes wrong with a client's connection is the client's affair.
-    func serve(_ connection: OriginFront.HTTP1Channel) async {
+    func serve(_ held: OriginFront.HTTP1Channel) async {
         do {
-            try await connection.executeThenClose { inbound, _ in
+            try await held.connection.executeThenClose { inbound, _ in
                 var buffer = ByteBuffer()
                 var bytes = inbound.makeAsyncIterator()
                 while true {

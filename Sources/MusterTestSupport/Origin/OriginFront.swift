@@ -5,8 +5,8 @@ import NIOTLS
 
 /// What stands between an accepted connection and its requests: TLS, the choice of a protocol, and HTTP/2's frames.
 struct OriginFront: Sendable {
-    typealias HTTP1Channel = NIOAsyncChannel<ByteBuffer, ByteBuffer>
-    typealias StreamChannel = NIOAsyncChannel<HTTP2Frame.FramePayload, HTTP2Frame.FramePayload>
+    typealias HTTP1Channel = HeldChannel<ByteBuffer, ByteBuffer>
+    typealias StreamChannel = HeldChannel<HTTP2Frame.FramePayload, HTTP2Frame.FramePayload>
     typealias Multiplexer = NIOHTTP2Handler.AsyncStreamMultiplexer<StreamChannel>
 
     let transport: ScriptedOrigin.Transport
@@ -73,7 +73,7 @@ struct OriginFront: Sendable {
     private static func open(_ version: ScriptedOrigin.Version, _ channel: any Channel) throws -> Conversation {
         switch version {
         case .http1:
-            return .http1(try HTTP1Channel(wrappingChannelSynchronously: channel))
+            return .http1(try HTTP1Channel(wrapping: channel))
         case .http2:
             var configuration = NIOHTTP2Handler.Configuration()
             // What is malformed is sent on purpose.
@@ -84,7 +84,7 @@ struct OriginFront: Sendable {
                     mode: .server,
                     configuration: configuration
                 ) { stream in
-                    stream.eventLoop.makeCompletedFuture { try StreamChannel(wrappingChannelSynchronously: stream) }
+                    stream.eventLoop.makeCompletedFuture { try StreamChannel(wrapping: stream) }
                 }
             )
         }
@@ -123,8 +123,9 @@ extension OriginFront.Accepted {
             try await withThrowingDiscardingTaskGroup { group in
                 for try await stream in multiplexer.inbound {
                     group.addTask {
-                        await OriginStream(responder: responder, channel: stream.channel, connection: channel)
-                            .serve(stream)
+                        await OriginStream(
+                            responder: responder, channel: stream.connection.channel, connection: channel
+                        ).serve(stream)
                     }
                 }
             }

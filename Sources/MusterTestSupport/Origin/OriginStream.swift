@@ -11,9 +11,9 @@ struct OriginStream: ResponseWriter {
     let connection: any Channel
 
     /// Serves the request.
-    func serve(_ stream: OriginFront.StreamChannel) async {
+    func serve(_ held: OriginFront.StreamChannel) async {
         do {
-            try await stream.executeThenClose { inbound, _ in
+            try await held.connection.executeThenClose { inbound, _ in
                 guard let request = try await Self.request(inbound) else { return }
                 _ = try await responder.answer(request, by: self)
                 // A connection that was one too many ends after its answer.

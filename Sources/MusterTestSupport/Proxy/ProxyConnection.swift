@@ -4,7 +4,7 @@ import NIOPosix
 
 /// One connection to a scripted proxy: it carries one request or one tunnel, then it closes.
 struct ProxyConnection: Sendable {
-    typealias Side = NIOAsyncChannel<ByteBuffer, ByteBuffer>
+    typealias Side = HeldChannel<ByteBuffer, ByteBuffer>
 
     let state: Observed<ScriptedProxy.State>
 
@@ -12,25 +12,25 @@ struct ProxyConnection: Sendable {
     func serve(_ client: Side) async {
         await withTaskCancellationHandler {
             do {
-                try await client.executeThenClose { inbound, _ in
+                try await client.connection.executeThenClose { inbound, _ in
                     var bytes = inbound.makeAsyncIterator()
                     guard let (request, rest) = try await Self.request(&bytes) else { return }
                     switch state.update({ $0.decide(request) }) {
                     case .refuse(let status):
-                        try await client.channel.writeAndFlush(Self.refusal(status))
+                        try await client.connection.channel.writeAndFlush(Self.refusal(status))
                     case .forward(let port):
                         let server = try await Self.connect(port)
                         let isTunnel = request.method == "CONNECT"
-                        if isTunnel { try await client.channel.writeAndFlush(Self.established) }
+                        if isTunnel { try await client.connection.channel.writeAndFlush(Self.established) }
                         let first = isTunnel ? rest : request.forwarded
-                        try await relay(client.channel, &bytes, to: server, first: first, isTunnel: isTunnel)
+                        try await relay(client.connection.channel, &bytes, to: server, first: first, isTunnel: isTunnel)
                     }
                 }
             } catch {
                 return
             }
         } onCancel: {
-            client.channel.close(promise: nil)
+            client.connection.channel.close(promise: nil)
         }
     }
 
@@ -42,7 +42,7 @@ struct ProxyConnection: Sendable {
         first: ByteBuffer,
         isTunnel: Bool
     ) async throws {
-        try await server.executeThenClose { answers, toServer in
+        try await server.connection.executeThenClose { answers, toServer in
             try await toServer.write(first)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -55,7 +55,7 @@ struct ProxyConnection: Sendable {
                     }
                 }
                 while let piece = try await bytes.next() { try await toServer.write(piece) }
-                server.channel.close(promise: nil)
+                server.connection.channel.close(promise: nil)
             }
         }
     }
@@ -80,7 +80,7 @@ struct ProxyConnection: Sendable {
     private static func connect(_ port: Int) async throws -> Side {
         try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: port) { channel in
-                channel.eventLoop.makeCompletedFuture { try Side(wrappingChannelSynchronously: channel) }
+                channel.eventLoop.makeCompletedFuture { try Side(wrapping: channel) }
             }
     }
 

@@ -71,7 +71,7 @@ public final class ScriptedProxy: Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .bind(host: "127.0.0.1", port: 0) { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try ProxyConnection.Side(wrappingChannelSynchronously: channel)
+                    try ProxyConnection.Side(wrapping: channel)
                 }
             }
         let service = Task {

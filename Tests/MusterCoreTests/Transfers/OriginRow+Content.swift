@@ -107,6 +107,9 @@ extension OriginRow {
         OriginRow(21, "has a URL that is gone", 410, [], to: .middle, .refuse(.notFound)),
 
         OriginRow(
+            27, "sends a page without validators in place of content that has them", 200,
+            ["Content-Length: 512", "Content-Type: text/html"], to: .weak, .refuse(.badRange)),
+        OriginRow(
             27, "sends an error page with 200", 200, ["Content-Length: 512", "Content-Type: text/html"], to: .typed,
             .refuse(.httpStatus(200))),
         OriginRow(

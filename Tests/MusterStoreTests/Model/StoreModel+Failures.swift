@@ -181,7 +181,9 @@ extension StoreModel {
                 ? chunk.durable == chunk.resume
                 : task.isPlanned
                     && ((task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0)
-            guard isShared, isPlausible else { return nil }
+            guard isPlausible else { return nil }
+            // Once more, in case that whoever shared the origin has just gone.
+            guard isShared else { return failure.kind != .network && chunk.attempts == 0 ? true : nil }
         }
         seen.insert(isEcho ? .echoed : .halved)
         if isEcho { return false }

@@ -1,0 +1,29 @@
+import NIOCore
+
+/// A channel on its way to whoever serves it.
+///
+/// NIO stops the process when an async channel is let go of that nobody has served, as it may happen to a connection that comes
+/// in while its server stops. This one is ended then.
+final class HeldChannel<Inbound: Sendable, Outbound: Sendable>: Sendable {
+    /// The channel; served at most once.
+    let connection: NIOAsyncChannel<Inbound, Outbound>
+
+    /// Takes over a channel, on its event loop.
+    init(wrapping channel: any Channel) throws {
+        connection = try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+    }
+
+    deinit { connection.endWriting() }
+}
+
+/// The writer of an async channel. NIO wants it used by whoever serves the channel alone, which nobody does here.
+private protocol HasWriter {
+    associatedtype Written: Sendable
+    var outbound: NIOAsyncChannelOutboundWriter<Written> { get }
+}
+
+extension HasWriter {
+    fileprivate func endWriting() { outbound.finish() }
+}
+
+extension NIOAsyncChannel: HasWriter {}
