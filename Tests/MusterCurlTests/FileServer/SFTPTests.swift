@@ -201,7 +201,8 @@ struct SFTPTests {
                 return .proceed
             })
             let (outcome, record) = try await fetch(loop, server.request("file"), recorder)
-            #expect(["connection reset", "truncated"].contains(outcome.error?.kind), "\(outcome)")
+            // Pieces are asked for ahead, so that the end may be met while sending too.
+            #expect(["connection reset", "truncated", "send failed"].contains(outcome.error?.kind), "\(outcome)")
             #expect(record.body.count < 20_000_000)
             #expect(outcome.statistics.remoteAddress == "127.0.0.1")
         }
