@@ -62,11 +62,13 @@ BEGIN
     IF t.planned THEN RETURN true; END IF;
 
     IF p_splittable AND p_size > l.last THEN
-        -- The chunks tile [0, size): this one, and the rest from its end on (I3).
+        -- The chunks tile [0, size): this one, and the rest from its end on (I3). That will be fetched from where the source's
+        -- URL leads now, which a resolver may have changed since the lease was granted.
         INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank)
-        SELECT t.id, t.group_id, l.origin_id, l.source, t.sink, t.version, start, least(start + p_chunk_size, p_size), start,
-            chunk_rank('fetch', t.priority, false)
-        FROM generate_series(l.last, p_size - 1, p_chunk_size) AS start;
+        SELECT t.id, t.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, t.sink, t.version, start,
+            least(start + p_chunk_size, p_size), start, chunk_rank('fetch', t.priority, false)
+        FROM sources s, generate_series(l.last, p_size - 1, p_chunk_size) AS start
+        WHERE s.task_id = t.id AND s.ordinal = l.source;
         GET DIAGNOSTICS v_more = ROW_COUNT;
     ELSE
         UPDATE leases SET last = p_size WHERE chunk_id = p_chunk;

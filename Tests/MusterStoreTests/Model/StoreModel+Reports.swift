@@ -28,7 +28,7 @@ extension StoreModel {
                 task.chunks.append(
                     Chunk(
                         first: start, last: min(start + 100, size), resume: start, durable: start, source: chunk.source,
-                        origin: chunk.origin))
+                        origin: task.sources[chunk.source].origin))
             }
         } else {
             task.chunks[index].last = size
