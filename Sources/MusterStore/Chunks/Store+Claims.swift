@@ -27,7 +27,7 @@ extension Store {
         try await queryOnce(
             """
             SELECT * FROM grant_leases(\(requests.map(\.session)), \(requests.map(\.sequence)), \(requests.map(\.room)),
-                \(policy.leasesPerOrigin), \(policy.leasesPerSession), false)
+                \(policy.leasesPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate), false)
             """
         ).map(GrantedLease.init)
     }

@@ -107,14 +107,17 @@ BEGIN
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.chunk_id <> l.chunk_id);
     -- What may have another reason is believed if there was something to limit, and if it worked before or nothing came at all.
-    -- Whoever shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed.
+    -- Whoever shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
+    -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
     IF p_limit = 'possible' THEN
         v_is_plausible := CASE p_kind
             WHEN 'network' THEN l.durable = l.resume
             ELSE t.planned AND (coalesce(t.source, l.source) = l.source OR EXISTS (
                 SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0)) END;
         IF NOT v_is_plausible THEN RETURN NULL; END IF;
-        IF NOT v_is_shared THEN RETURN CASE WHEN p_kind <> 'network' AND l.attempts = 0 THEN true END; END IF;
+        IF NOT v_is_shared THEN
+            RETURN CASE WHEN p_kind <> 'network' AND l.attempts < CASE WHEN o.learned IS NULL THEN 1 ELSE 4 END THEN true END;
+        END IF;
     END IF;
     IF v_is_echo THEN RETURN false; END IF;
     v_allowed := allowed_connections(o, p_origin_cap);

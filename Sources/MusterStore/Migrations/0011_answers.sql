@@ -54,6 +54,7 @@ DECLARE
     l leases;
     t tasks;
     v_more bigint := 0;
+    v_charge bigint := 0;
 BEGIN
     PERFORM lock_groups_of(ARRAY[p_chunk]);
     SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
@@ -69,7 +70,8 @@ BEGIN
         FROM generate_series(l.last, p_size - 1, p_chunk_size) AS start;
         GET DIAGNOSTICS v_more = ROW_COUNT;
     ELSE
-        UPDATE leases SET last = p_size WHERE chunk_id = p_chunk;
+        v_charge := coalesce(byte_charge(p_size - l.resume) - l.charged, 0);
+        UPDATE leases SET last = p_size, charged = charged + v_charge WHERE chunk_id = p_chunk;
     END IF;
     UPDATE tasks
     SET planned = true, stream = stream OR NOT p_splittable, size = p_size, etag = p_etag, last_modified = p_last_modified,
@@ -82,7 +84,8 @@ BEGIN
     UPDATE groups
     SET bytes_total = bytes_total + coalesce(p_size, 0) - coalesce(t.size, 0),
         unknown_tasks = unknown_tasks - (t.size IS NULL AND p_size IS NOT NULL)::integer
-            + (t.size IS NOT NULL AND p_size IS NULL)::integer
+            + (t.size IS NOT NULL AND p_size IS NULL)::integer,
+        served = served + v_charge / weight
     WHERE id = t.group_id;
     IF p_name IS NOT NULL THEN
         PERFORM name_task(t.id, p_name);
@@ -153,15 +156,15 @@ BEGIN
     UPDATE groups g
     SET active = g.active - n.left_active, queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing,
         bytes_done = g.bytes_done + n.more, rate_bytes = decayed(g.rate_bytes, g.rate_at, n.more),
-        rate_at = statement_timestamp()
+        rate_at = statement_timestamp(), served = g.served + n.charge / g.weight
     FROM (
         SELECT group_id, sum(left_active) AS left_active, sum(queued) AS queued, sum(finalizing) AS finalizing,
-            sum(more)::bigint AS more
+            sum(more)::bigint AS more, sum(charge)::bigint AS charge
         FROM (
             SELECT group_id, (state <> 'active')::integer AS left_active, (state = 'queued')::integer AS queued,
-                (state = 'finalizing')::integer AS finalizing, 0 AS more
+                (state = 'finalizing')::integer AS finalizing, 0 AS more, 0 AS charge
             FROM touched
-            UNION ALL SELECT group_id, 0, 0, 0, last - durable FROM fetched
+            UNION ALL SELECT group_id, 0, 0, 0, last - durable, byte_charge(last - resume) - charged FROM fetched
         ) AS parts
         GROUP BY 1
     ) AS n
@@ -189,7 +192,7 @@ BEGIN
             AND (l.kind = 'finalize' OR l.kind = 'fetch' AND EXISTS (
                 SELECT 1 FROM tasks t WHERE t.id = l.task_id
                     AND (NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size)))
-        RETURNING l.task_id, l.kind, l.origin_id, l.source, l.first, l.resume, l.durable, l.granted_at, u.size, u.digests, u.etag,
+        RETURNING l.task_id, l.kind, l.origin_id, l.source, l.first, l.resume, l.durable, l.charged, l.granted_at, u.size, u.digests, u.etag,
             u.last_modified, u.url, u.path, u.stated
     ), finished AS MATERIALIZED (
         UPDATE tasks t
@@ -204,7 +207,7 @@ BEGIN
         WHERE t.id = f.task_id AND t.state IN ('active', 'finalizing')
         RETURNING t.*, before.state AS was, before.size AS size_before,
             CASE WHEN f.kind = 'finalize' THEN 0 ELSE f.size - (f.durable - f.first) END AS more,
-            f.kind AS done_by, f.origin_id, f.source AS served_by, f.resume, f.granted_at
+            f.kind AS done_by, f.origin_id, f.source AS served_by, f.resume, f.charged, f.granted_at
     ), swept AS (
         DELETE FROM done_chunks d USING finished f WHERE d.task_id = f.id AND f.was = 'finalizing'
     ), served AS (
@@ -222,11 +225,13 @@ BEGIN
         SET active = g.active - n.active, finalizing = g.finalizing - n.finalizing, succeeded = g.succeeded + n.count,
             bytes_done = g.bytes_done + n.more, bytes_total = g.bytes_total + n.grown,
             unknown_tasks = g.unknown_tasks - n.unknown,
-            rate_bytes = decayed(g.rate_bytes, g.rate_at, n.more), rate_at = statement_timestamp()
+            rate_bytes = decayed(g.rate_bytes, g.rate_at, n.more), rate_at = statement_timestamp(),
+            served = g.served + n.charge / g.weight
         FROM (
             SELECT group_id, count(*) AS count, sum((was = 'active')::integer) AS active,
                 sum((was = 'finalizing')::integer) AS finalizing, sum(more)::bigint AS more,
-                sum(size - coalesce(size_before, 0))::bigint AS grown, sum((size_before IS NULL)::integer) AS unknown
+                sum(size - coalesce(size_before, 0))::bigint AS grown, sum((size_before IS NULL)::integer) AS unknown,
+                sum(CASE WHEN done_by = 'fetch' THEN byte_charge(size - resume) - charged ELSE 0 END)::bigint AS charge
             FROM finished GROUP BY 1
         ) AS n
         WHERE g.id = n.group_id

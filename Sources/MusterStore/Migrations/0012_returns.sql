@@ -19,7 +19,7 @@ LANGUAGE sql AS $$
 $$;
 
 -- Drops everything of the task's content version, its part file included, and begins the next one with a single chunk, which it
--- returns.
+-- returns. If the task was to be paused as soon as it would not be put in place any more, that is now.
 CREATE OR REPLACE FUNCTION start_over(
     p_task bigint, p_stream boolean, p_first_chunk bigint, p_source integer, p_attempts integer, p_deaths integer
 ) RETURNS bigint
@@ -30,12 +30,16 @@ DECLARE
     v_source integer;
     v_origin bigint;
     v_chunk bigint;
+    v_state text;
 BEGIN
     SELECT * INTO t FROM tasks WHERE id = p_task FOR NO KEY UPDATE;
+    v_state := CASE WHEN t.desired = 'pause' THEN 'paused' ELSE 'queued' END;
     SELECT t.bytes_done + coalesce(sum(n), 0) INTO v_counted FROM (
         SELECT durable - first AS n FROM leases WHERE task_id = p_task AND kind = 'fetch'
         UNION ALL SELECT resume - first FROM ready_chunks WHERE task_id = p_task AND kind = 'fetch'
     ) AS parts;
+    PERFORM hold_out(ARRAY[p_task]);
+    PERFORM settle_charges(ARRAY[p_task]);
     DELETE FROM leases WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM ready_chunks WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM done_chunks WHERE task_id = p_task;
@@ -44,23 +48,24 @@ BEGIN
     UPDATE tasks
     SET version = version + 1, planned = false, stream = p_stream, fenced = false, chunks_left = 1, leases = 0,
         bytes_done = 0, size = expected_size, etag = NULL, last_modified = NULL, date_strong = false, stated_digests = NULL,
-        source = NULL, mixes = false, state = 'queued'
+        source = NULL, mixes = false, state = v_state
     WHERE id = p_task;
     UPDATE groups
-    SET queued = queued + (t.state <> 'queued')::integer, active = active - (t.state = 'active')::integer,
-        finalizing = finalizing - (t.state = 'finalizing')::integer, paused = paused - (t.state = 'paused')::integer,
+    SET queued = queued + (v_state = 'queued')::integer - (t.state = 'queued')::integer,
+        active = active - (t.state = 'active')::integer, finalizing = finalizing - (t.state = 'finalizing')::integer,
+        paused = paused + (v_state = 'paused')::integer - (t.state = 'paused')::integer,
         bytes_done = bytes_done - v_counted,
         bytes_total = bytes_total - coalesce(t.size, 0) + coalesce(t.expected_size, 0),
         unknown_tasks = unknown_tasks + (t.expected_size IS NULL)::integer - (t.size IS NULL)::integer
     WHERE id = t.group_id;
     IF t.started_at IS NOT NULL THEN
-        INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank)
-        VALUES ('purge', p_task, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false));
+        INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
+        VALUES ('purge', p_task, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(p_task));
     END IF;
-    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths)
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths, status)
     VALUES (p_task, t.group_id, v_origin, v_source, t.sink, t.version + 1, 0,
         CASE WHEN p_stream THEN t.expected_size ELSE least(t.expected_size, p_first_chunk) END,
-        chunk_rank('fetch', t.priority, true), p_attempts, p_deaths)
+        chunk_rank('fetch', t.priority, true), p_attempts, p_deaths, CASE WHEN v_state = 'paused' THEN 'parked' ELSE 'ready' END)
     RETURNING id INTO v_chunk;
     RETURN v_chunk;
 END
@@ -109,6 +114,8 @@ LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'resolve';
     DELETE FROM ready_chunks WHERE task_id = ANY (p_tasks) AND kind = 'resolve';
+    PERFORM hold_out(p_tasks);
+    PERFORM settle_charges(p_tasks);
     UPDATE tasks t SET fenced = true
     WHERE t.id = ANY (p_tasks) AND NOT t.fenced AND EXISTS (
         SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind <> 'purge');
@@ -135,6 +142,10 @@ DECLARE
     v_count bigint;
     v_row record;
 BEGIN
+    -- Whoever is heard of still, and has not said that he has stopped, may be writing.
+    IF p_lost THEN
+        PERFORM hold_out_leases(p_chunks, p_epochs);
+    END IF;
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
         WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch
@@ -172,9 +183,18 @@ BEGIN
         ) AS n
         WHERE s.task_id = n.task_id AND s.ordinal = n.source
     ), counted AS (
-        UPDATE groups g SET queued = g.queued + n.stops, active = g.active - n.stops
-        FROM (SELECT group_id, sum(stops) AS stops FROM touched GROUP BY 1) AS n
-        WHERE g.id = n.group_id AND n.stops > 0
+        UPDATE groups g
+        SET queued = g.queued + n.stops, active = g.active - n.stops, served = g.served + n.charge / g.weight
+        FROM (
+            SELECT group_id, sum(stops) AS stops, sum(charge)::bigint AS charge
+            FROM (
+                SELECT group_id, stops, 0 AS charge FROM touched
+                -- It brought what is durable, whatever the group was charged.
+                UNION ALL SELECT group_id, 0, byte_charge(durable - resume) - charged FROM taken WHERE kind = 'fetch'
+            ) AS parts
+            GROUP BY 1
+        ) AS n
+        WHERE g.id = n.group_id AND (n.stops > 0 OR n.charge <> 0)
     )
     SELECT count(*) INTO v_count FROM taken;
 
@@ -197,23 +217,27 @@ END
 $$;
 
 -- Takes tasks out of everything that could be leased, and has what is left of them on disk deleted. That covers what was to be
--- deleted of their older versions; what is left of a task that succeeded is older versions alone.
+-- deleted of their older versions; what is left of a task that succeeded is older versions alone. It is deleted when everybody
+-- who held a lease has stopped (I13).
 CREATE OR REPLACE FUNCTION drop_chunks(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM hold_out(p_tasks);
+    PERFORM settle_charges(p_tasks);
     DELETE FROM leases l USING tasks t
     WHERE l.task_id = ANY (p_tasks) AND t.id = l.task_id AND (l.kind <> 'purge' OR t.state <> 'succeeded');
     DELETE FROM ready_chunks c USING tasks t
     WHERE c.task_id = ANY (p_tasks) AND t.id = c.task_id AND (c.kind <> 'purge' OR t.state <> 'succeeded');
     DELETE FROM done_chunks WHERE task_id = ANY (p_tasks);
-    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank)
-    SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false)
+    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
+    SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), purge_status(id)
     FROM tasks WHERE id = ANY (p_tasks) AND started_at IS NOT NULL AND state <> 'succeeded' ORDER BY id;
 END
 $$;
 
 -- Puts failed tasks back with what they had, every source usable again and the time for them given anew. A group that had
--- finished opens its next generation. Returns how many there were.
+-- finished opens its next generation. It gets its time anew too, and so does a group whose time was over. Returns how many tasks there
+-- were.
 CREATE OR REPLACE FUNCTION retry_group(p_group bigint, p_keys text[]) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -237,7 +261,9 @@ BEGIN
         generation = g.generation + (g.state NOT IN ('open', 'sealed'))::integer,
         state = CASE WHEN g.state = 'open' THEN 'open' ELSE 'sealed' END,
         -- Whoever retries wants it to go on; other tasks that were paused stay so.
-        desired = 'run', finished_at = NULL
+        desired = 'run', finished_at = NULL, overdue = false,
+        deadline_at = CASE WHEN g.overdue OR g.state NOT IN ('open', 'sealed') THEN statement_timestamp() + g.time_limit
+            ELSE g.deadline_at END
     FROM (
         SELECT count(*) FILTER (WHERE t.state = 'queued') AS queued, count(*) FILTER (WHERE t.state = 'finalizing') AS finalizing
         FROM tasks t WHERE t.id = ANY (v_tasks)

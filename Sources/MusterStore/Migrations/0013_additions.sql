@@ -7,7 +7,9 @@
 -- p_staged is how many lines were staged. Fewer are there when the database crashed in between (the table is not logged), when
 -- the upload was swept, or when this very call was committed before and its answer got lost: then nothing is added, and the
 -- caller sends everything again, which is harmless.
-CREATE OR REPLACE FUNCTION add_staged_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint)
+--
+-- p_reopens says that a group which is sealed or has finished is opened for them, if any of them is new to it.
+CREATE FUNCTION add_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint, p_reopens boolean)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, added bigint, existing bigint)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -59,7 +61,7 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
-    IF g.state <> 'open' THEN
+    IF g.state <> 'open' AND NOT p_reopens THEN
         SELECT CASE WHEN g.state = 'sealed' THEN 'sealed' ELSE 'finished' END, s.line, s.key INTO outcome, line, subject
         FROM staged_tasks s WHERE s.upload = p_upload ORDER BY s.line LIMIT 1;
         RETURN NEXT;
@@ -79,6 +81,11 @@ BEGIN
     JOIN tasks t ON t.sink = g.sink AND t.path = s.path AND t.state IN ('queued', 'active', 'paused', 'finalizing')
     WHERE s.upload = p_upload ORDER BY s.line LIMIT 1;
     IF FOUND THEN RETURN NEXT; RETURN; END IF;
+
+    IF g.state <> 'open' THEN
+        PERFORM reopen_group(p_group);
+        SELECT * INTO g FROM groups WHERE id = p_group;
+    END IF;
 
     -- 5. The tasks, their sources, and the first chunk of each.
     WITH made AS MATERIALIZED (
@@ -118,4 +125,10 @@ BEGIN
     added := v_staged;
     RETURN NEXT;
 END
+$$;
+
+CREATE OR REPLACE FUNCTION add_staged_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, added bigint, existing bigint)
+LANGUAGE sql AS $$
+    SELECT * FROM add_tasks(p_group, p_upload, p_staged, p_first_chunk, false)
 $$;

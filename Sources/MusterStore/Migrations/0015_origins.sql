@@ -74,14 +74,19 @@ $$;
 
 -- What somebody wishes of an origin, which is made known by that if it isn't yet. A new cap is not held against what the
 -- origin refused under the old one.
-CREATE FUNCTION set_origin(p_key text, p_sets_cap boolean, p_cap integer, p_sets_pause boolean, p_paused_until timestamptz)
-RETURNS void
-LANGUAGE sql AS $$
+CREATE FUNCTION set_origin(
+    p_key text, p_sets_cap boolean, p_cap integer, p_sets_pause boolean, p_paused_until timestamptz, p_sets_rate boolean,
+    p_rate bigint
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO origins (key) VALUES (p_key) ON CONFLICT (key) DO NOTHING;
     UPDATE origins
     SET max_connections = CASE WHEN p_sets_cap THEN p_cap ELSE max_connections END,
         learned = CASE WHEN NOT p_sets_cap THEN learned END,
         learned_at = CASE WHEN NOT p_sets_cap THEN learned_at END,
-        not_before = CASE WHEN p_sets_pause THEN p_paused_until ELSE not_before END
+        not_before = CASE WHEN p_sets_pause THEN p_paused_until ELSE not_before END,
+        bytes_per_second = CASE WHEN p_sets_rate THEN p_rate ELSE bytes_per_second END
     WHERE key = p_key;
+END
 $$;

@@ -51,6 +51,7 @@ BEGIN
     FROM leases l JOIN unnest(v_chunks, v_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
     UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = ANY (v_chunks) AND t.id = l.task_id;
+    PERFORM hold_out_leases(v_chunks, v_epochs);
     PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
     UPDATE ready_chunks c
     SET moves = c.moves + 1, source = coalesce(n.ordinal, c.source), origin_id = coalesce(n.origin_id, c.origin_id)

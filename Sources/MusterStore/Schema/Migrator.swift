@@ -32,6 +32,11 @@ public struct Migrator: Sendable {
         Migration("0014_questions", PackageResources._014_questions_sql),
         Migration("0015_origins", PackageResources._015_origins_sql),
         Migration("0016_sweeps", PackageResources._016_sweeps_sql),
+        Migration("0017_limits", PackageResources._017_limits_sql),
+        Migration("0018_verbs", PackageResources._018_verbs_sql),
+        Migration("0019_chains", PackageResources._019_chains_sql),
+        Migration("0020_subscriptions", PackageResources._020_subscriptions_sql),
+        Migration("0021_budgets", PackageResources._021_budgets_sql),
     ]
 
     /// What of the schema is missing, or too new.

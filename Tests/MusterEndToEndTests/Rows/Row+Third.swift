@@ -80,16 +80,18 @@ extension Row {
             $0.file((.garbage("SSH-2.0-OpenSSH_9.2p1\r\n"), .first(1)))
         },
         Row(32, "drips for ever") {
-            $0.file((.drip(bytes: 10, every: .milliseconds(100)), .always)).with { $0.task.deadline = "20s" }
-                .failing(.tooSlow, .deadline)
+            $0.file((.drip(bytes: 10, every: .milliseconds(100)), .always)).impatient().with {
+                $0.task.deadline = "20s"
+            }
+            .failing(.tooSlow, .deadline)
         },
-        Row(32, "drips once") { $0.file((.drip(bytes: 10, every: .milliseconds(100)), .first(1))) },
-        Row(33, "hangs before its headers, once") { $0.file((.hangBeforeHeaders, .first(1))) },
+        Row(32, "drips once") { $0.file((.drip(bytes: 10, every: .milliseconds(100)), .first(1))).impatient() },
+        Row(33, "hangs before its headers, once") { $0.file((.hangBeforeHeaders, .first(1))).impatient() },
         Row(33, "hangs before its headers, always") {
-            $0.file((.hangBeforeHeaders, .always)).with { $0.task.deadline = "3s" }.failing(.deadline)
+            $0.file((.hangBeforeHeaders, .always)).impatient().with { $0.task.deadline = "3s" }.failing(.deadline)
         },
         Row(33, "hangs in the handshake", on: [.tls, .h2]) { stage in
-            let play = stage.file()
+            let play = stage.file().impatient()
             stage.origin.refuseConnections(0..<1, .hang)
             return play
         },

@@ -96,6 +96,15 @@ struct Row: Sendable {
             return play
         }
 
+        /// The same with little patience, for an origin that falls silent.
+        func impatient() -> Play {
+            with {
+                $0.fetch.connectTimeoutSeconds = 2
+                $0.fetch.firstByteTimeoutSeconds = 1
+                $0.fetch.lowSpeedSeconds = 1
+            }
+        }
+
         /// The same with a look at what the origin saw.
         func checking(
             _ check: @escaping @Sendable (TaskDocument, [ScriptedOrigin.Request]) async throws -> Void

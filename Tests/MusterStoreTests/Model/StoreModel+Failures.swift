@@ -182,8 +182,9 @@ extension StoreModel {
                 : task.isPlanned
                     && ((task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0)
             guard isPlausible else { return nil }
-            // Once more, in case that whoever shared the origin has just gone.
-            guard isShared else { return failure.kind != .network && chunk.attempts == 0 ? true : nil }
+            // Once more, in case that whoever shared the origin has just gone; some more times if it is known to have limits.
+            let patience = origin.learned == nil ? 1 : 4
+            guard isShared else { return failure.kind != .network && chunk.attempts < patience ? true : nil }
         }
         seen.insert(isEcho ? .echoed : .halved)
         if isEcho { return false }
