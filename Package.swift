@@ -89,6 +89,11 @@ let package = Package(
                 .embedInCode("Migrations/0011_answers.sql"), .embedInCode("Migrations/0012_returns.sql"),
                 .embedInCode("Migrations/0013_additions.sql"), .embedInCode("Migrations/0014_questions.sql"),
                 .embedInCode("Migrations/0015_origins.sql"), .embedInCode("Migrations/0016_sweeps.sql"),
+                .embedInCode("Migrations/0017_limits.sql"), .embedInCode("Migrations/0018_verbs.sql"),
+                .embedInCode("Migrations/0019_chains.sql"), .embedInCode("Migrations/0020_subscriptions.sql"),
+                .embedInCode("Migrations/0021_budgets.sql"), .embedInCode("Migrations/0022_charges.sql"),
+                .embedInCode("Migrations/0023_endings.sql"), .embedInCode("Migrations/0024_sharing.sql"),
+                .embedInCode("Migrations/0025_reopening.sql"),
             ]),
         library(
             "MusterCoordinator",
@@ -105,9 +110,8 @@ let package = Package(
         library(
             "MusterCommandLine",
             [
-                "MusterAPI", "MusterCoordinator", "MusterCore", "MusterEmbeddedPostgres", "MusterWorker",
-                argumentParser,
-                configuration, crypto, logging, serviceLifecycle, subprocess, system, unixSignals,
+                "MusterAPI", "MusterCoordinator", "MusterCore", "MusterCurl", "MusterEmbeddedPostgres", "MusterWorker",
+                argumentParser, configuration, crypto, logging, serviceLifecycle, subprocess, system, unixSignals,
             ]),
         .executableTarget(name: "muster", dependencies: ["MusterCommandLine"], swiftSettings: settings),
 
@@ -129,15 +133,17 @@ let package = Package(
         tests(
             "MusterCoordinator",
             [
-                "MusterCoordinator", "MusterAPI", "MusterCore", "MusterStore", "MusterPostgres", "MusterTestSupport",
-                "MusterWorker", logging, serviceLifecycle,
+                "MusterCoordinator", "MusterAPI", "MusterCommandLine", "MusterCore", "MusterStore", "MusterPostgres",
+                "MusterTestSupport", "MusterWorker", logging, serviceLifecycle, system,
             ]),
         tests(
             "MusterWorker",
             ["MusterWorker", "MusterAPI", "MusterCore", "MusterCurl", "MusterTestSupport", crypto, logging, system]),
         tests(
             "MusterCommandLine",
-            ["MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", argumentParser]),
+            [
+                "MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", argumentParser, system,
+            ]),
         tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),
     ],
     swiftLanguageModes: [.v6]

@@ -40,4 +40,17 @@ runtime_packages=(libcurl4-openssl-dev libpq-dev libisal-dev pkg-config postgres
 # What the demonstration and the tests serve files with.
 origin_packages=(nginx)
 # Other people's servers that the tests fetch from, and other people's programs that they compare with.
-peer_packages=(apache2 caddy lighttpd squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone)
+peer_packages=(apache2 caddy lighttpd squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone python3-venv)
+# Other people's verifiers of what Muster sends.
+python_packages=(standardwebhooks==1.1.0 cloudevents==2.2.0)
+
+# Installs the Python packages into an environment of their own, where the tests find them: DIRECTORY/bin/python3.
+install_python_packages() { # directory
+    local probe='import standardwebhooks, cloudevents.core.bindings.http'
+    "$1/bin/python3" -c "$probe" 2>/dev/null && return
+    rm -rf "$1"
+    # The system's own first: it is the one that python3-venv belongs to.
+    PATH="/usr/bin:$PATH" python3 -m venv "$1"
+    "$1/bin/pip" install --quiet --disable-pip-version-check "${python_packages[@]}"
+    "$1/bin/python3" -c "$probe" || fail "the Python packages don't work: ${python_packages[*]}"
+}

@@ -12,18 +12,22 @@ public import ServiceLifecycle
 public struct Coordinator: Service {
     private let configuration: CoordinatorConfiguration
     private let logger: Logger
+    private let post: WebhookSend
     private let onListening: @Sendable (_ port: Int) async -> Void
 
     /// A coordinator that is not running yet.
     ///
-    /// - Parameter onListening: called once with the port when requests are accepted.
+    /// - Parameters:
+    ///   - post: carries deliveries of events to their receivers, as far as `CoordinatorConfiguration.addressGuard` lets it.
+    ///   - onListening: called once with the port when requests are accepted.
     public init(
-        configuration: CoordinatorConfiguration, logger: Logger,
+        configuration: CoordinatorConfiguration, logger: Logger, post: @escaping WebhookSend,
         onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
     ) throws(ConfigurationRefusal) {
         try configuration.check()
         self.configuration = configuration
         self.logger = logger
+        self.post = post
         self.onListening = onListening
     }
 
@@ -53,6 +57,7 @@ public struct Coordinator: Service {
         var policy = Store.Policy()
         policy.firstChunk = configuration.minimumChunk.bytes
         policy.leasesPerOrigin = configuration.maxConnectionsPerOrigin
+        policy.fleetRate = configuration.maxBytesPerSecond
         policy.backoffBase = configuration.retryBase
         policy.backoffMaximum = configuration.retryMaximum
         let store = Store(pool: pool, policy: policy)
@@ -75,11 +80,17 @@ public struct Coordinator: Service {
                 if events { sequencer.news() }
             })
         let reports = ReportBatcher(writer: writer)
+        let deliverer = Deliverer(
+            store: store, post: post, bell: bell, policy: configuration.delivery, metrics: metrics, logger: logger,
+            random: { Double.random(in: 0..<1) })
+        let retention = EventRetention(
+            store: store, age: configuration.eventRetention, metrics: metrics, logger: logger)
         let api = API(
             store: store,
             syncs: SyncService(
                 store: store, dispatcher: dispatcher, reports: reports, configuration: configuration, metrics: metrics),
-            sequencer: sequencer, hasWork: hasWork, bell: bell, clock: clock, configuration: configuration,
+            sequencer: sequencer, deliverer: deliverer, hasWork: hasWork, bell: bell, clock: clock,
+            configuration: configuration,
             metrics: metrics,
             logger: logger)
         let server = Application(
@@ -97,7 +108,9 @@ public struct Coordinator: Service {
 
         // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
         // batcher and the sequencer, and these two at the end.
-        let services: [any Service] = [sequencer, reports, hinter, server, dispatcher, listener, sweeper]
+        let services: [any Service] = [
+            sequencer, reports, hinter, server, dispatcher, listener, sweeper, retention, deliverer,
+        ]
         var group = ServiceGroupConfiguration(
             services: services.map {
                 .init(service: NamedService($0), successTerminationBehavior: .gracefullyShutdownGroup)

@@ -18,6 +18,9 @@ public struct CoordinatorConfiguration: Sendable {
     public var longPoll: Duration = Limits.longPoll
     /// The most leases on one origin in the whole fleet, where the origin has no cap of its own.
     public var maxConnectionsPerOrigin: Int32 = 8
+    /// How many bytes per second the whole fleet may fetch; as many as come when absent. Every coordinator of a database must be
+    /// given the same.
+    public var maxBytesPerSecond: Int64?
     /// Networks that workers may fetch from although they are not of the public Internet (`http.md` row 39).
     public var allowedAddresses: [AddressRange] = []
     /// Whether all others of those are refused although the coordinator listens on loopback alone, as one behind a reverse proxy
@@ -38,6 +41,10 @@ public struct CoordinatorConfiguration: Sendable {
     /// Whether every worker of this database is a child of this coordinator's process: then no session can have outlived the
     /// start, and what earlier ones held is taken back at once.
     public var ownsFleet = false
+    /// How long events are kept: a reader that comes back later is told what it has missed.
+    public var eventRetention: Duration = .seconds(30 * 86_400)
+    /// How events are delivered to subscriptions.
+    var delivery = DeliveryPolicy()
 
     /// The defaults, on a database.
     public init(database: String) {
@@ -52,13 +59,14 @@ public struct CoordinatorConfiguration: Sendable {
         return listenHost == "localhost" || listenHost == "::1" || listenHost == "[::1]" || isIPv4 && parts[0] == "127"
     }
 
-    /// Which addresses workers may fetch from: whoever reaches the coordinator from elsewhere must not reach what lies behind it.
-    var addressGuard: AddressGuard {
+    /// Which addresses workers may fetch from, and events may be delivered to: whoever reaches the coordinator from elsewhere must
+    /// not reach what lies behind it.
+    public var addressGuard: AddressGuard {
         AddressGuard(refusesPrivate: guardsAddresses || !isLoopback, allowed: allowedAddresses)
     }
 
     /// Throws what is impossible or unsafe about the configuration.
-    func check() throws(ConfigurationRefusal) {
+    public func check() throws(ConfigurationRefusal) {
         guard isLoopback || (adminToken != nil && workerToken != nil) else {
             throw ConfigurationRefusal(
                 """
@@ -87,9 +95,15 @@ public struct CoordinatorConfiguration: Sendable {
         guard maxConnectionsPerOrigin > 0 else {
             throw ConfigurationRefusal("the connections per origin must be positive")
         }
+        guard maxBytesPerSecond.map(Limits.bytesPerSecond.contains) ?? true else {
+            throw ConfigurationRefusal("the fleet's rate must be within \(Limits.bytesPerSecond) bytes per second")
+        }
         guard retryBase > .zero, retryBase <= retryMaximum else {
             throw ConfigurationRefusal(
                 "the waits after a failure must be positive, the first no longer than the longest")
+        }
+        guard eventRetention > .zero, eventRetention <= Limits.eventRetention.upperBound else {
+            throw ConfigurationRefusal("events must be kept for some time, at most 3650d")
         }
         guard (2...1_000).contains(databaseConnections) else {
             throw ConfigurationRefusal("the connections to the database must be 2 to 1000")

@@ -14,6 +14,9 @@ public struct Store: Sendable {
         public var leasesPerOrigin: Int32 = 8
         /// The most leases of one session.
         public var leasesPerSession: Int32 = 1_024
+        /// The byte budget of the whole fleet, in bytes per second; `nil` when it has none. Every coordinator of a database must be
+        /// given the same.
+        public var fleetRate: Int64?
         /// Failures without progress after which a task fails (I12).
         public var attempts: Int32 = Limits.attempts
         /// Content versions after which a task fails.
@@ -51,6 +54,16 @@ public struct Store: Sendable {
         case groupSealed(newKey: String, line: Int64)
         /// The group has finished.
         case groupFinished(newKey: String, line: Int64)
+        /// Groups would wait for each other in a circle: from the group that was to wait, by those that it would wait for, to itself.
+        case prerequisiteCycle([String])
+        /// The group that was to be waited for does not exist.
+        case noSuchPrerequisite(String)
+        /// A group has finished, and can't be told to wait for others any more.
+        case prerequisitesTooLate(String)
+        /// Another group still waits for this one.
+        case groupInUse(String, by: String)
+        /// PostgreSQL knows no time zone of this name; `pointer` says where in the request it stands.
+        case unknownTimeZone(String, pointer: String)
     }
 
     let pool: PostgresPool

@@ -186,12 +186,36 @@ struct ExplanationTests {
         #expect(Explanation(facts: Self.facts(.succeeded)).document.summary.contains("stands at k"))
     }
 
+    @Test func whatHoldsTheGroupHoldsItsTasksButNotThoseThatAreFetchedAlready() {
+        var facts = Self.facts()
+        facts.prerequisites = ["a", "b"]
+        #expect(reasons(facts) == [.prerequisites])
+        #expect(Explanation(facts: facts).document.summary == #"Its group waits for the groups "a", "b"."#)
+        facts.prerequisites = []
+        facts.window = .closed(until: Self.later)
+        let document = Explanation(facts: facts).document
+        #expect(document.waits.map(\.reason) == [.windowClosed] && document.waits[0].until == Self.later)
+        #expect(document.next == "it goes on at \(Self.later)")
+        facts.task.state = .finalizing
+        #expect(reasons(facts) == [.workersBusy])
+    }
+
+    @Test func aRateThatTheGroupUsesUpIsAReason() {
+        var facts = Self.facts()
+        facts.bytesPerSecondAllowed = 1_024
+        facts.groupBytesPerSecond = 1_000
+        #expect(reasons(facts) == [.rateLimited])
+        #expect(Explanation(facts: facts).document.summary.contains("1.0 KiB/s"))
+        facts.groupBytesPerSecond = 100
+        #expect(reasons(facts) == [.workersBusy])
+    }
+
     @Test func everyReasonIsGivenInSomeCase() {
-        // The other tests show each of them; this one fails when a new reason comes without its test.
+        // The other tests, and those of groups, show each of them; this one fails when a new reason comes without its test.
         #expect(
             Set(ExplanationDocument.Reason.allCases) == [
-                .paused, .backoff, .originPaused, .originFull, .groupFull, .noWorker, .sinkParked, .workersBusy,
-                .resolver, .fetching, .finalizing,
+                .paused, .prerequisites, .windowClosed, .backoff, .originPaused, .originFull, .groupFull, .rateLimited,
+                .noWorker, .sinkParked, .workersBusy, .resolver, .fetching, .finalizing, .unsealed,
             ])
     }
 }

@@ -5,6 +5,7 @@ import MusterTestSupport
 import MusterWorker
 import ServiceLifecycle
 
+@testable import MusterCommandLine
 @testable import MusterCoordinator
 
 /// A coordinator in this process, on a database of its own, spoken to over real HTTP.
@@ -12,6 +13,8 @@ struct RunningCoordinator {
     let client: MusterClient
     let send: APISend
     let url: String
+    /// Its database, as a libpq connection string.
+    let database: String
 
     /// Runs `body` against a coordinator, which is stopped gracefully afterwards.
     static func with(
@@ -27,7 +30,8 @@ struct RunningCoordinator {
         configure(&configuration)
         let port = Observed<Int?>(nil)
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let coordinator = try Coordinator(configuration: configuration, logger: logger) { number in
+        let sender = try WebhookSender(addressGuard: configuration.addressGuard)
+        let coordinator = try Coordinator(configuration: configuration, logger: logger, post: sender.post) { number in
             port.update { $0 = number }
         }
         let group = ServiceGroup(configuration: .init(services: [.init(service: coordinator)], logger: logger))
@@ -38,7 +42,8 @@ struct RunningCoordinator {
             let url = "http://127.0.0.1:\(number)"
             let client = MusterClient(servers: [url], token: token, send: transport.send)
             do {
-                try await body(RunningCoordinator(client: client, send: transport.send, url: url))
+                try await body(
+                    RunningCoordinator(client: client, send: transport.send, url: url, database: database.conninfo))
             } catch {
                 await group.triggerGracefulShutdown()
                 throw error

@@ -53,17 +53,20 @@ final class Recorder: TransferHandler {
     private let contents = Mutex(Record())
     private let onHead: @Sendable (ResponseHead) -> HeadVerdict
     private let onBody: @Sendable (Int) -> BodyVerdict
+    private let onBytes: @Sendable (Int) -> Void
     /// Fired at the first body piece.
     let bodyBegan = Signal()
     private let ended = Signal()
 
-    /// `onBody` gets the number of the piece, from 0.
+    /// `onBody` gets the number of the piece, from 0, `onBytes` its size.
     init(
         onHead: @escaping @Sendable (ResponseHead) -> HeadVerdict = { _ in .accept(limit: nil) },
-        onBody: @escaping @Sendable (Int) -> BodyVerdict = { _ in .proceed }
+        onBody: @escaping @Sendable (Int) -> BodyVerdict = { _ in .proceed },
+        onBytes: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
         self.onHead = onHead
         self.onBody = onBody
+        self.onBytes = onBytes
     }
 
     var record: Record { contents.withLock { $0 } }
@@ -83,6 +86,7 @@ final class Recorder: TransferHandler {
             record.pieces += 1
             return record.pieces - 1
         }
+        onBytes(bytes.count)
         bodyBegan.fire()
         return onBody(piece)
     }

@@ -66,16 +66,39 @@ extension MusterClient {
         try await exchange("DELETE", try Self.path(group, task: key), query: [("files", files.rawValue)])
     }
 
+    /// `PATCH /v1/groups/{name}`: changes what the patch names.
+    public func change(group name: String, _ patch: GroupPatch) async throws -> GroupDocument {
+        try await call("PATCH", Self.path(name), body: Self.json(patch), as: GroupDocument.self)
+    }
+
+    /// `POST /v1/groups/{name}/reopen`: a finished group begins its next generation, a sealed one takes tasks again.
+    public func reopen(group name: String) async throws -> GroupDocument {
+        try await call("POST", Self.path(name) + "/reopen", body: .bytes(Array("{}".utf8)), as: GroupDocument.self)
+    }
+
+    /// `GET /v1/groups/{name}/explanation`: what the group waits for, and when it will be done.
+    public func groupExplanation(of name: String) async throws -> GroupExplanationDocument {
+        try await call("GET", Self.path(name) + "/explanation", as: GroupExplanationDocument.self)
+    }
+
     /// `POST /v1/groups/{name}/tasks` as a JSON array.
-    public func addTasks(_ tasks: [TaskRequest], to group: String) async throws -> AddedDocument {
-        try await call("POST", Self.path(group) + "/tasks", body: Self.json(tasks), as: AddedDocument.self)
+    ///
+    /// - Parameter reopen: whether a group that is finished or sealed is opened for them, if one of them is new.
+    public func addTasks(
+        _ tasks: [TaskRequest], to group: String, reopen: Bool = false
+    ) async throws -> AddedDocument {
+        try await call(
+            "POST", Self.path(group) + "/tasks", query: [("reopen", reopen ? "true" : nil)], body: Self.json(tasks),
+            as: AddedDocument.self)
     }
 
     /// `POST /v1/groups/{name}/tasks` as NDJSON of any length.
     public func addTasks(
-        streaming lines: AsyncThrowingStream<[UInt8], any Error>, to group: String
+        streaming lines: AsyncThrowingStream<[UInt8], any Error>, to group: String, reopen: Bool = false
     ) async throws -> AddedDocument {
-        try await call("POST", Self.path(group) + "/tasks", body: .stream(lines), timeout: nil, as: AddedDocument.self)
+        try await call(
+            "POST", Self.path(group) + "/tasks", query: [("reopen", reopen ? "true" : nil)], body: .stream(lines),
+            timeout: nil, as: AddedDocument.self)
     }
 
     /// A page of `GET /v1/groups/{name}/tasks`.

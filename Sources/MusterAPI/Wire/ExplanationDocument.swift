@@ -2,10 +2,14 @@ public import MusterCore
 
 /// `GET /v1/groups/{name}/tasks/{key}/explanation`: why a task is not done, what was tried, and what happens next.
 public struct ExplanationDocument: Hashable, Sendable, Codable {
-    /// Why a task does not go on, or what is being done for it.
+    /// Why a task or a group does not go on, or what is being done for it.
     public enum Reason: String, Hashable, Sendable, Codable, CaseIterable {
         /// Somebody told it, or its group, to wait.
         case paused
+        /// Its group waits for other groups.
+        case prerequisites
+        /// Its group may run only in a part of the day, which is not now.
+        case windowClosed
         /// A try failed, and the next one is not due yet.
         case backoff
         /// Nothing is leased on its origins before a moment.
@@ -14,6 +18,8 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         case originFull
         /// Its group has as many connections as it may have.
         case groupFull
+        /// Its group, its origin or the fleet has a cap on bytes per second, and uses all of it.
+        case rateLimited
         /// No live worker reaches the sink.
         case noWorker
         /// The sink is in trouble wherever it is reached.
@@ -26,6 +32,8 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         case fetching
         /// A worker verifies it and puts it in place.
         case finalizing
+        /// The group can still be given tasks, and ends only when somebody seals it.
+        case unsealed
     }
 
     /// One thing that keeps the task from going on, or that is being done for it.

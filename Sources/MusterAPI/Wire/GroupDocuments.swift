@@ -1,124 +1,5 @@
 public import MusterCore
 
-/// The caps of a group.
-public struct GroupLimits: Hashable, Sendable, Codable {
-    /// The most leases, and so connections, that the group may hold in the whole fleet.
-    public var maxConnections: Int32?
-
-    private enum CodingKeys: String, CodingKey, CaseIterable {
-        case maxConnections
-    }
-
-    /// Caps; absent ones don't limit.
-    public init(maxConnections: Int32? = nil) {
-        self.maxConnections = maxConnections
-    }
-
-    /// Reads caps and refuses unknown ones.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-        maxConnections = try container.integerIfPresent(Int32.self, forKey: .maxConnections)
-    }
-
-    /// Throws when a cap is impossible.
-    func check() throws(InputRefusal) {
-        if let maxConnections, !(1...100_000).contains(maxConnections) {
-            throw InputRefusal(pointer: "/limits/maxConnections", reason: "must be within 1...100000")
-        }
-    }
-}
-
-/// The body of `POST /v1/groups`.
-public struct GroupRequest: Hashable, Sendable, Codable {
-    /// The group's name: 1 to 200 characters of `A-Z a-z 0-9 . _ -`.
-    public var name: String
-    /// Where its files end up; `default` when absent.
-    public var sink: String?
-    /// Whether no task will be added any more.
-    public var sealed: Bool?
-    /// Higher is served first.
-    public var priority: Int32?
-    /// Share within the priority.
-    public var weight: Int32?
-    /// Caps.
-    public var limits: GroupLimits?
-    /// The caller's own data.
-    public var metadata: JSONValue?
-    /// Tasks to begin with.
-    public var tasks: [TaskRequest]?
-    /// How the sources of its tasks are asked, unless a task says otherwise. Never read back.
-    public var fetch: FetchOptions?
-    /// What shall be done where there is a choice.
-    public var policy: TransferPolicy?
-    /// Who knows fresh URLs. Its headers are never read back.
-    public var resolver: Resolver?
-
-    private enum CodingKeys: String, CodingKey, CaseIterable {
-        case name, sink, sealed, priority, weight, limits, metadata, tasks, fetch, policy, resolver
-    }
-
-    /// A group to create.
-    public init(
-        name: String, sink: String? = nil, sealed: Bool? = nil, priority: Int32? = nil, weight: Int32? = nil,
-        limits: GroupLimits? = nil, metadata: JSONValue? = nil, tasks: [TaskRequest]? = nil, fetch: FetchOptions? = nil,
-        policy: TransferPolicy? = nil, resolver: Resolver? = nil
-    ) {
-        self.name = name
-        self.sink = sink
-        self.sealed = sealed
-        self.priority = priority
-        self.weight = weight
-        self.limits = limits
-        self.metadata = metadata
-        self.tasks = tasks
-        self.fetch = fetch
-        self.policy = policy
-        self.resolver = resolver
-    }
-
-    /// Reads a group and refuses unknown fields.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-        name = try container.decode(String.self, forKey: .name)
-        sink = try container.decodeIfPresent(String.self, forKey: .sink)
-        sealed = try container.decodeIfPresent(Bool.self, forKey: .sealed)
-        priority = try container.integerIfPresent(Int32.self, forKey: .priority)
-        weight = try container.integerIfPresent(Int32.self, forKey: .weight)
-        limits = try container.decodeIfPresent(GroupLimits.self, forKey: .limits)
-        metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
-        tasks = try container.decodeIfPresent([TaskRequest].self, forKey: .tasks)
-        fetch = try container.decodeIfPresent(FetchOptions.self, forKey: .fetch)
-        policy = try container.decodeIfPresent(TransferPolicy.self, forKey: .policy)
-        resolver = try container.decodeIfPresent(Resolver.self, forKey: .resolver)
-    }
-
-    /// Throws what is wrong with the group itself; its tasks are checked one by one where they are stored.
-    public func check() throws(InputRefusal) {
-        guard NameRule.accepts(name) else { throw InputRefusal(pointer: "/name", reason: NameRule.explanation) }
-        if let sink, !NameRule.accepts(sink) { throw InputRefusal(pointer: "/sink", reason: NameRule.explanation) }
-        if let priority, !Limits.priority.contains(priority) {
-            throw InputRefusal(pointer: "/priority", reason: "must be within \(Limits.priority)")
-        }
-        if let weight, !Limits.weight.contains(weight) {
-            throw InputRefusal(pointer: "/weight", reason: "must be within \(Limits.weight)")
-        }
-        try limits?.check()
-        if let metadata { try MetadataRule.check(metadata) }
-        do {
-            try fetch?.check()
-        } catch {
-            throw error.within("/fetch")
-        }
-        if let names = fetch?.headers?.keys { try HeaderNames.check(names, at: "/fetch/headers") }
-        do {
-            try resolver?.check()
-        } catch {
-            throw error.within("/resolver")
-        }
-        if let names = resolver?.headers?.keys { try HeaderNames.check(names, at: "/resolver/headers") }
-    }
-}
-
 /// A group as the API shows it.
 public struct GroupDocument: Hashable, Sendable, Codable {
     /// Tasks by state.
@@ -188,8 +69,16 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     public var priority: Int32
     /// Share within the priority.
     public var weight: Int32
-    /// Caps.
+    /// What it may use, and when.
     public var limits: GroupLimits
+    /// By when it has to be finished.
+    public var deadlineAt: Timestamp?
+    /// What happens at its deadline; absent without one.
+    public var onDeadline: DeadlineAction?
+    /// Whether its deadline has passed and it goes on all the same.
+    public var overdue: Bool?
+    /// The groups that it waits for, or waited for; absent when there are none.
+    public var after: [PrerequisiteDocument]?
     /// The caller's own data.
     public var metadata: JSONValue?
     /// Tasks by state.
@@ -218,7 +107,9 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         name: String, state: GroupState, generation: Int32, sealed: Bool, sink: String, priority: Int32, weight: Int32,
         limits: GroupLimits, metadata: JSONValue?, tasks: TaskCounts, bytes: Bytes, bytesPerSecond: Int64,
         etaSeconds: Int64?, createdAt: Timestamp, finishedAt: Timestamp?, notes: [String],
-        policy: TransferPolicy? = nil, resolver: ResolverDocument? = nil, fetchOptions: [String]? = nil
+        policy: TransferPolicy? = nil, resolver: ResolverDocument? = nil, fetchOptions: [String]? = nil,
+        deadlineAt: Timestamp? = nil, onDeadline: DeadlineAction? = nil, overdue: Bool? = nil,
+        after: [PrerequisiteDocument]? = nil
     ) {
         self.name = name
         self.state = state
@@ -228,6 +119,10 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         self.priority = priority
         self.weight = weight
         self.limits = limits
+        self.deadlineAt = deadlineAt
+        self.onDeadline = onDeadline
+        self.overdue = overdue
+        self.after = after
         self.metadata = metadata
         self.tasks = tasks
         self.bytes = bytes
@@ -252,6 +147,10 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         try container.encode(priority, forKey: .priority)
         try container.encode(weight, forKey: .weight)
         try container.encode(limits, forKey: .limits)
+        try container.encode(deadlineAt, forKey: .deadlineAt)
+        try container.encodeIfPresent(onDeadline, forKey: .onDeadline)
+        try container.encodeIfPresent(overdue, forKey: .overdue)
+        try container.encodeIfPresent(after, forKey: .after)
         try container.encodeIfPresent(metadata, forKey: .metadata)
         try container.encode(tasks, forKey: .tasks)
         try container.encode(bytes, forKey: .bytes)
@@ -263,30 +162,5 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         try container.encodeIfPresent(policy, forKey: .policy)
         try container.encodeIfPresent(resolver, forKey: .resolver)
         try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
-    }
-}
-
-/// The body of a verb on a group: `{keys?[]}` narrows it to some tasks.
-public struct VerbRequest: Hashable, Sendable, Codable {
-    /// The keys of the tasks that are meant; all of the group when absent.
-    public var keys: [String]?
-
-    private enum CodingKeys: String, CodingKey, CaseIterable {
-        case keys
-    }
-
-    /// A verb on the group, or on some of its tasks.
-    public init(keys: [String]? = nil) {
-        self.keys = keys
-    }
-
-    /// Reads the body and refuses unknown fields and too many keys.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-        keys = try container.decodeIfPresent([String].self, forKey: .keys)
-        guard keys?.count ?? 0 <= Limits.keysPerRequest else {
-            throw DecodingError.dataCorruptedError(
-                forKey: .keys, in: container, debugDescription: "at most \(Limits.keysPerRequest) keys")
-        }
     }
 }

@@ -69,6 +69,10 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var resolver: Resolver?
     /// For `resolve`: the question.
     public var question: ResolverQuestion?
+    /// The group whose byte budget the work draws from; absent for work of no group.
+    public var group: String?
+    /// The origin whose byte budget it draws from; absent for work that fetches nothing.
+    public var origin: String?
 
     /// A lease.
     public init(

@@ -16,11 +16,13 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     public var limitedAt: Timestamp?
     /// Bytes per second lately.
     public var bytesPerSecond: Int64
+    /// How many bytes per second the whole fleet may take from it; `nil` when as many as come.
+    public var bytesPerSecondLimit: Int64?
 
     /// An origin's document.
     public init(
         key: String, maxConnections: Int32, allowedConnections: Int32, leases: Int64, pausedUntil: Timestamp?,
-        limitedAt: Timestamp?, bytesPerSecond: Int64
+        limitedAt: Timestamp?, bytesPerSecond: Int64, bytesPerSecondLimit: Int64? = nil
     ) {
         self.key = key
         self.maxConnections = maxConnections
@@ -29,6 +31,7 @@ public struct OriginDocument: Hashable, Sendable, Codable {
         self.pausedUntil = pausedUntil
         self.limitedAt = limitedAt
         self.bytesPerSecond = bytesPerSecond
+        self.bytesPerSecondLimit = bytesPerSecondLimit
     }
 
     /// Writes every field, absent ones as `null`.
@@ -41,23 +44,19 @@ public struct OriginDocument: Hashable, Sendable, Codable {
         try container.encode(pausedUntil, forKey: .pausedUntil)
         try container.encode(limitedAt, forKey: .limitedAt)
         try container.encode(bytesPerSecond, forKey: .bytesPerSecond)
+        try container.encode(bytesPerSecondLimit, forKey: .bytesPerSecondLimit)
     }
 }
 
 /// The body of `PATCH /v1/origins/{key}`; what is absent stays, `null` takes a setting away.
 public struct OriginPatch: Hashable, Sendable, Codable {
     /// What is to become of one setting.
-    public enum Change<Value: Hashable & Sendable>: Hashable, Sendable {
-        /// It stays.
-        case keep
-        /// It goes back to the default.
-        case clear
-        /// It is this from now on.
-        case set(Value)
-    }
+    public typealias Change = PatchField
 
     /// The cap on leases; setting it also forgets what was learned.
     public var maxConnections: Change<Int32>
+    /// How many bytes per second the whole fleet may take from the origin.
+    public var bytesPerSecond: Change<Int64>
     /// Until when nothing is leased on the origin.
     public var pausedUntil: Change<Timestamp>
     /// For how long nothing is leased on it, such as `30m`, in place of `pausedUntil`: counted by the database's clock, so that
@@ -65,14 +64,16 @@ public struct OriginPatch: Hashable, Sendable, Codable {
     public var pauseFor: String?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case maxConnections, pausedUntil, pauseFor
+        case maxConnections, bytesPerSecond, pausedUntil, pauseFor
     }
 
     /// A change of an origin.
     public init(
-        maxConnections: Change<Int32> = .keep, pausedUntil: Change<Timestamp> = .keep, pauseFor: String? = nil
+        maxConnections: Change<Int32> = .keep, bytesPerSecond: Change<Int64> = .keep,
+        pausedUntil: Change<Timestamp> = .keep, pauseFor: String? = nil
     ) {
         self.maxConnections = maxConnections
+        self.bytesPerSecond = bytesPerSecond
         self.pausedUntil = pausedUntil
         self.pauseFor = pauseFor
     }
@@ -80,19 +81,19 @@ public struct OriginPatch: Hashable, Sendable, Codable {
     /// Reads a change; refuses unknown fields and impossible caps.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-        maxConnections = .keep
-        if container.contains(.maxConnections) {
-            maxConnections =
-                try container.integerIfPresent(Int32.self, forKey: .maxConnections).map { .set($0) } ?? .clear
-        }
-        if case .set(let cap) = maxConnections, !(1...100_000).contains(cap) {
+        maxConnections = try container.patch(integer: Int32.self, forKey: .maxConnections)
+        if let cap = maxConnections.value, !(1...100_000).contains(cap) {
             throw DecodingError.dataCorruptedError(
                 forKey: .maxConnections, in: container, debugDescription: "must be within 1...100000")
         }
-        pausedUntil = .keep
-        if container.contains(.pausedUntil) {
-            pausedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .pausedUntil).map { .set($0) } ?? .clear
+        bytesPerSecond = try container.patch(integer: Int64.self, forKey: .bytesPerSecond)
+        if let rate = bytesPerSecond.value, !Limits.bytesPerSecond.contains(rate) {
+            throw DecodingError.dataCorruptedError(
+                forKey: .bytesPerSecond, in: container,
+                debugDescription:
+                    "must be within \(Limits.bytesPerSecond.lowerBound)...\(Limits.bytesPerSecond.upperBound)")
         }
+        pausedUntil = try container.patch(Timestamp.self, forKey: .pausedUntil)
         pauseFor = try container.decodeIfPresent(String.self, forKey: .pauseFor)
         guard pauseFor == nil || pausedUntil == .keep else {
             throw DecodingError.dataCorruptedError(
@@ -115,16 +116,9 @@ public struct OriginPatch: Hashable, Sendable, Codable {
     /// Writes what changes.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        switch maxConnections {
-        case .keep: break
-        case .clear: try container.encodeNil(forKey: .maxConnections)
-        case .set(let cap): try container.encode(cap, forKey: .maxConnections)
-        }
-        switch pausedUntil {
-        case .keep: break
-        case .clear: try container.encodeNil(forKey: .pausedUntil)
-        case .set(let moment): try container.encode(moment, forKey: .pausedUntil)
-        }
+        try container.encode(maxConnections, forKey: .maxConnections)
+        try container.encode(bytesPerSecond, forKey: .bytesPerSecond)
+        try container.encode(pausedUntil, forKey: .pausedUntil)
         try container.encodeIfPresent(pauseFor, forKey: .pauseFor)
     }
 }

@@ -16,6 +16,12 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case taskNotFound
         /// There is no such worker.
         case workerNotFound
+        /// There is no such subscription.
+        case subscriptionNotFound
+        /// There is no such delivery, or not any more.
+        case deliveryNotFound
+        /// No consumer of this name has acknowledged anything.
+        case consumerNotFound
         /// There is no such session, or it is over: the worker opens a new one.
         case sessionNotFound
         /// There is no such page.
@@ -24,6 +30,8 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case methodNotAllowed
         /// A group of this name is there already.
         case groupExists
+        /// A subscription of this name is there already.
+        case subscriptionExists
         /// The group's tasks are final.
         case groupSealed
         /// The group has finished, and was not asked to open again.
@@ -32,6 +40,10 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case destinationTaken
         /// The verb makes no sense in this state.
         case conflict
+        /// The events after this position are not kept any more; `oldest` is the position of the oldest that are.
+        case eventsGone
+        /// The coordinator serves as many readers as it can; another one, or a later try, will do.
+        case busy
         /// The database can't be reached now; worth trying again.
         case databaseUnavailable
         /// The coordinator is stopping; another one, or a later try, will do.
@@ -45,13 +57,15 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .invalidRequest: 400
             case .unauthorized: 401
             case .forbidden: 403
-            case .groupNotFound, .taskNotFound, .workerNotFound, .notFound: 404
+            case .groupNotFound, .taskNotFound, .workerNotFound, .subscriptionNotFound, .deliveryNotFound,
+                .consumerNotFound, .notFound:
+                404
             case .methodNotAllowed: 405
-            case .groupExists, .groupSealed, .groupFinished, .destinationTaken, .conflict: 409
-            case .sessionNotFound: 410
+            case .groupExists, .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict: 409
+            case .sessionNotFound, .eventsGone: 410
             case .tooLarge: 413
             case .internal: 500
-            case .databaseUnavailable, .stopping: 503
+            case .busy, .databaseUnavailable, .stopping: 503
             }
         }
 
@@ -65,14 +79,20 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .groupNotFound: "There is no such group"
             case .taskNotFound: "There is no such task"
             case .workerNotFound: "There is no such worker"
+            case .subscriptionNotFound: "There is no such subscription"
+            case .deliveryNotFound: "There is no such delivery"
+            case .consumerNotFound: "There is no such consumer"
             case .sessionNotFound: "The session is over"
             case .notFound: "There is nothing here"
             case .methodNotAllowed: "The method is not allowed here"
             case .groupExists: "A group of this name exists"
+            case .subscriptionExists: "A subscription of this name exists"
             case .groupSealed: "The group is sealed"
             case .groupFinished: "The group has finished"
             case .destinationTaken: "The destination is taken"
             case .conflict: "The state does not allow this"
+            case .eventsGone: "The events are not kept any more"
+            case .busy: "The coordinator has too many readers"
             case .databaseUnavailable: "The database is not available"
             case .stopping: "The coordinator is stopping"
             case .internal: "Something is wrong with Muster"
@@ -94,9 +114,11 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
     public var pointer: String?
     /// The line of the manifest, counted from 1.
     public var line: Int?
+    /// The position of the oldest event that is kept; with `eventsGone` alone.
+    public var oldest: Int64?
 
     /// A problem.
-    public init(_ code: Code, _ detail: String, pointer: String? = nil, line: Int? = nil) {
+    public init(_ code: Code, _ detail: String, pointer: String? = nil, line: Int? = nil, oldest: Int64? = nil) {
         type = "urn:muster:problem:\(code.rawValue)"
         title = code.title
         status = code.status
@@ -104,6 +126,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         self.detail = detail
         self.pointer = pointer
         self.line = line
+        self.oldest = oldest
     }
 
     /// One line for people.

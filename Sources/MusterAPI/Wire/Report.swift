@@ -16,6 +16,8 @@ public struct Report: Hashable, Sendable, Codable {
         case restart
         /// The resolver answered; `resolved` has the fresh URL (row 21).
         case resolved
+        /// The chunk will end at `end`: nothing is written at or beyond it after this report. The old end when it is too late.
+        case shrunk
     }
 
     /// What the first response told of a task (`http.md`).
@@ -100,11 +102,13 @@ public struct Report: Hashable, Sendable, Codable {
     public var finished: Finished?
     /// What the resolver answered.
     public var resolved: ResolverAnswer?
+    /// For `shrunk`: the byte after the last that will be written under the lease.
+    public var end: Int64?
 
     /// A report.
     public init(
         lease: LeaseName, kind: Kind, durable: DurablePrefix? = nil, learned: Learned? = nil, failure: Failure? = nil,
-        finished: Finished? = nil, resolved: ResolverAnswer? = nil
+        finished: Finished? = nil, resolved: ResolverAnswer? = nil, end: Int64? = nil
     ) {
         chunk = lease.chunk
         epoch = lease.epoch
@@ -114,6 +118,7 @@ public struct Report: Hashable, Sendable, Codable {
         self.failure = failure
         self.finished = finished
         self.resolved = resolved
+        self.end = end
     }
 
     /// The lease that the report is about.

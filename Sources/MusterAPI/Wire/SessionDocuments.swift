@@ -12,14 +12,20 @@ public struct SessionRequest: Hashable, Sendable, Codable {
     public var version: String
     /// Labels of its operator's choosing.
     public var labels: [String: String]
+    /// The rate that the worker keeps to by itself, in bytes per second, if it does; only shown.
+    public var bytesPerSecond: Int64?
 
     /// An introduction.
-    public init(name: String, sinks: [String], slots: Int, version: String, labels: [String: String] = [:]) {
+    public init(
+        name: String, sinks: [String], slots: Int, version: String, labels: [String: String] = [:],
+        bytesPerSecond: Int64? = nil
+    ) {
         self.name = name
         self.sinks = sinks
         self.slots = slots
         self.version = version
         self.labels = labels
+        self.bytesPerSecond = bytesPerSecond
     }
 }
 
@@ -58,11 +64,13 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     public var sinks: [SinkStatus]
     /// Bytes received since the last settled sync, for the display of speeds.
     public var receivedBytes: Int64
+    /// What was used of byte budgets since the last settled sync; a worker of before leaves it out.
+    public var traffic: [Traffic]?
 
     /// A sync.
     public init(
         sequence: Int64, settled: Int64, reports: [Report] = [], held: [LeaseName] = [], room: Int = 0,
-        waitMilliseconds: Int64 = 0, sinks: [SinkStatus] = [], receivedBytes: Int64 = 0
+        waitMilliseconds: Int64 = 0, sinks: [SinkStatus] = [], receivedBytes: Int64 = 0, traffic: [Traffic]? = nil
     ) {
         self.sequence = sequence
         self.settled = settled
@@ -72,10 +80,46 @@ public struct SyncRequest: Hashable, Sendable, Codable {
         self.waitMilliseconds = waitMilliseconds
         self.sinks = sinks
         self.receivedBytes = receivedBytes
+        self.traffic = traffic
     }
 }
 
-/// A request to give up the tail of a running chunk. Planned for; not sent yet.
+/// What a worker used of one byte budget.
+public struct Traffic: Hashable, Sendable, Codable {
+    /// The budget's name, as the answer to an earlier sync gave it.
+    public var budget: String
+    /// Bytes of bodies that were received under it.
+    public var bytes: Int64
+
+    /// Use of a budget.
+    public init(budget: String, bytes: Int64) {
+        self.budget = budget
+        self.bytes = bytes
+    }
+}
+
+/// A worker's share of a byte budget of the fleet. All the shares of a budget together never exceed its rate.
+public struct BudgetShare: Hashable, Sendable, Codable {
+    /// The budget: `group:<name>`, `origin:<key>` or `fleet`.
+    public var name: String
+    /// How much of it is the worker's until the next answer says otherwise.
+    public var bytesPerSecond: Int64
+
+    /// A share.
+    public init(name: String, bytesPerSecond: Int64) {
+        self.name = name
+        self.bytesPerSecond = bytesPerSecond
+    }
+
+    /// The budget of a group.
+    public static func name(group: String) -> String { "group:\(group)" }
+    /// The budget of an origin.
+    public static func name(origin: String) -> String { "origin:\(origin)" }
+    /// The budget of the whole fleet.
+    public static let fleet = "fleet"
+}
+
+/// A request to give up the tail of a running chunk; the holder answers with a report `shrunk`. Not sent yet.
 public struct Shrink: Hashable, Sendable, Codable {
     /// The lease that is asked.
     public var lease: LeaseName
@@ -101,16 +145,20 @@ public struct SyncResponse: Hashable, Sendable, Codable {
     public var drain: Bool
     /// The session's time to live from the moment at which this sync was sent, in milliseconds.
     public var ttlMilliseconds: Int64
+    /// The worker's shares of byte budgets, all of them, each time. A budget that is missing does not limit (any more), nor does
+    /// any when the field is absent.
+    public var budgets: [BudgetShare]?
 
     /// An answer.
     public init(
         lost: [LeaseName] = [], shrink: [Shrink] = [], leases: [LeaseDocument] = [], drain: Bool = false,
-        ttlMilliseconds: Int64
+        ttlMilliseconds: Int64, budgets: [BudgetShare]? = nil
     ) {
         self.lost = lost
         self.shrink = shrink
         self.leases = leases
         self.drain = drain
         self.ttlMilliseconds = ttlMilliseconds
+        self.budgets = budgets
     }
 }

@@ -165,6 +165,14 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     public var startedAt: Timestamp?
     /// When it became terminal.
     public var finishedAt: Timestamp?
+    /// The media type that the content must have, if the caller named one.
+    public var contentType: String?
+    /// When it fails if it is not done by then.
+    public var deadlineAt: Timestamp?
+    /// Which options for asking its sources it has of its own, by name alone: their values may be secrets.
+    public var fetchOptions: [String]?
+    /// Bytes per second lately; 0 when nothing comes.
+    public var bytesPerSecond: Int64?
 
     /// A task's document.
     public init(
@@ -172,7 +180,8 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         metadata: JSONValue?,
         bytes: Bytes, contentVersion: Int32, etag: String?, lastModified: String?, effectiveURL: String?,
         digests: [String: String], attempts: Int32, failure: FailureDocument?, createdAt: Timestamp,
-        startedAt: Timestamp?, finishedAt: Timestamp?
+        startedAt: Timestamp?, finishedAt: Timestamp?, contentType: String? = nil, deadlineAt: Timestamp? = nil,
+        fetchOptions: [String]? = nil, bytesPerSecond: Int64? = nil
     ) {
         self.key = key
         self.state = state
@@ -192,6 +201,10 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         self.createdAt = createdAt
         self.startedAt = startedAt
         self.finishedAt = finishedAt
+        self.contentType = contentType
+        self.deadlineAt = deadlineAt
+        self.fetchOptions = fetchOptions
+        self.bytesPerSecond = bytesPerSecond
     }
 
     /// Writes every field of the contract, absent ones as `null`.
@@ -215,6 +228,10 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         try container.encode(createdAt, forKey: .createdAt)
         try container.encode(startedAt, forKey: .startedAt)
         try container.encode(finishedAt, forKey: .finishedAt)
+        try container.encodeIfPresent(contentType, forKey: .contentType)
+        try container.encodeIfPresent(deadlineAt, forKey: .deadlineAt)
+        try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
+        try container.encodeIfPresent(bytesPerSecond, forKey: .bytesPerSecond)
     }
 }
 

@@ -44,12 +44,15 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
     public var lastSeenAt: Timestamp
     /// Labels of its operator's choosing.
     public var labels: [String: String]
+    /// The rate that the worker keeps to by itself, in bytes per second, if it does.
+    public var bytesPerSecondLimit: Int64?
 
     /// A worker's document.
     public init(
         name: String, session: SessionID, state: String, version: String, sinks: [SinkStatus], slots: Int,
         leases: Int64,
-        bytesPerSecond: Int64, startedAt: Timestamp, lastSeenAt: Timestamp, labels: [String: String]
+        bytesPerSecond: Int64, startedAt: Timestamp, lastSeenAt: Timestamp, labels: [String: String],
+        bytesPerSecondLimit: Int64? = nil
     ) {
         self.name = name
         self.session = session
@@ -62,5 +65,6 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
         self.startedAt = startedAt
         self.lastSeenAt = lastSeenAt
         self.labels = labels
+        self.bytesPerSecondLimit = bytesPerSecondLimit
     }
 }

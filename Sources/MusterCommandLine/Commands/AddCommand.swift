@@ -7,11 +7,14 @@ struct AddCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Adds tasks to a group, which is created if it is missing.",
-        usage: "muster add <group> [-i <manifest>] [--sink <name>] [--open] [--priority <n>] [--wait] [<url> ...]",
+        usage:
+            "muster add <group> [-i <manifest>] [--sink <name>] [--open] [--reopen] [--priority <n>] [--wait] [<url> ...]",
         discussion: """
             The group is sealed afterwards, so that it completes once every task is done; with --open more can be added \
-            later. Tasks whose key is there already change nothing. A list with a mistake is refused as a whole. How files are \
-            fetched is said when the group is made. Paths and env:NAME are those of the workers.
+            later. Tasks whose key is there already change nothing. A list with a mistake is refused as a whole. With --reopen \
+            a group that is sealed, or has finished, takes more: it completes once more then. How files are fetched, what the \
+            group may use and what it waits for is said when the group is made; see muster help limit. Paths and env:NAME are \
+            those of the workers.
 
             A manifest has a URL per line, or a task as JSON per line:
               https://example.org/a.tar
@@ -21,6 +24,8 @@ struct AddCommand: MusterSubcommand {
               muster add nightly https://example.org/a.tar https://example.org/b.tar
               muster add nightly -i manifest.ndjson --wait
               generate-list | muster add nightly -i - --open
+              muster add nightly --reopen https://example.org/c.tar
+              muster add report -i reports.txt --after nightly --rate 10MiB/s
               muster add private -i urls.txt --header 'X-Key: file:/run/secrets/key'
             """
     )
@@ -42,13 +47,8 @@ struct AddCommand: MusterSubcommand {
     @Flag(help: "Leave the group open for more tasks. (MUSTER_OPEN)")
     var open = false
 
-    @Option(
-        help: ArgumentHelp(
-            "The priority of a new group, -1000 to 1000; higher is served first. (MUSTER_PRIORITY; default: 0)",
-            valueName: "n"
-        )
-    )
-    var priority: String?
+    @Flag(help: "Open the group again if it is sealed or has finished. (MUSTER_REOPEN)")
+    var reopen = false
 
     @Flag(help: "Wait until the group is done, and show how it goes. (MUSTER_WAIT)")
     var wait = false
@@ -59,6 +59,7 @@ struct AddCommand: MusterSubcommand {
     @Argument(help: ArgumentHelp("URLs to fetch.", valueName: "url"))
     var urls: [String] = []
 
+    @OptionGroup var limits: LimitArguments
     @OptionGroup var sources: SourceArguments
     @OptionGroup var policy: PolicyArguments
     @OptionGroup var client: ClientOptions
@@ -66,9 +67,9 @@ struct AddCommand: MusterSubcommand {
 
     var given: [SettingName: [String]] {
         Given.values([
-            .server: client.server, .token: client.token, .manifest: manifest, .sink: sink, .priority: priority,
-        ]).merging(Given.flags([.open: open, .wait: wait])) { $1 }
-            .merging(sources.given) { $1 }.merging(policy.given) { $1 }
+            .server: client.server, .token: client.token, .manifest: manifest, .sink: sink,
+        ]).merging(Given.flags([.open: open, .reopen: reopen, .wait: wait])) { $1 }
+            .merging(limits.given) { $1 }.merging(sources.given) { $1 }.merging(policy.given) { $1 }
     }
 
     /// The result as JSON.
@@ -84,12 +85,12 @@ struct AddCommand: MusterSubcommand {
         try CommandContext.checkName(group, what: "group")
         let isOpen = try settings.flag(.open)
         let waits = try settings.flag(.wait)
+        let reopens = try settings.flag(.reopen)
         if isOpen, waits {
             throw CommandFailure.usage("--wait with --open would wait for ever: an open group never completes")
         }
         let sink = try sink(settings)
-        let bounds = Int(Limits.priority.lowerBound)...Int(Limits.priority.upperBound)
-        let priority = try settings.number(.priority, in: bounds).map(Int32.init)
+        let wishes = try settings.groupPatch()
         let manifest = try settings.text(.manifest).map { path throws(CommandFailure) in
             try ManifestFile.open(path, temporaryDirectory: context.temporaryDirectory)
         }
@@ -104,15 +105,18 @@ struct AddCommand: MusterSubcommand {
                 client: client,
                 group: group,
                 sink: sink,
-                priority: priority,
+                wishes: wishes,
                 transfers: transfers,
                 seals: !isOpen,
+                reopens: reopens,
                 tasks: tasks
             )
             var result = try await submission.submit(survey)
             if !context.console.json { try context.console.line(Self.summary(result)) }
-            if priority != nil, !result.isCreated {
-                context.console.remark("note: the group was there already; its priority stays \(result.group.priority)")
+            if wishes != GroupPatch(), !result.isCreated {
+                context.console.remark(
+                    "note: the group was there already; what it may use and waits for stays as it is: muster limit \(group) …"
+                )
             }
             if !transfers.isEmpty, !result.isCreated {
                 context.console.remark(

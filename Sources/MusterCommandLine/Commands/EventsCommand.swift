@@ -30,7 +30,7 @@ struct EventsCommand: MusterSubcommand {
     @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token, .after: after, .group: group])
+        Given.values([.server: client.server, .token: client.token, .group: group, .after: after])
             .merging(Given.flags([.follow: follow])) { $1 }
     }
 
@@ -68,10 +68,10 @@ struct EventsCommand: MusterSubcommand {
 
     /// `42  2026-03-01T12:00:00.000Z  group.succeeded  groups/nightly`, with the task where there is one.
     static func line(_ event: EventDocument) -> String {
-        var type = event.type
-        if type.hasPrefix("dev.muster.") { type.removeFirst("dev.muster.".count) }
-        if type.hasSuffix(".v1") { type.removeLast(".v1".count) }
-        var parts = [TextWidth.aligned("\(event.position)", to: 8), event.time.description, type, event.subject]
+        var parts = [
+            TextWidth.aligned("\(event.position)", to: 8), event.time.description, EventType.short(event.type),
+            event.subject,
+        ]
         if case .object(let data) = event.data, case .string(let key)? = data["key"] { parts.append(key) }
         return TextWidth.escaped(parts.joined(separator: "  "))
     }

@@ -2,17 +2,19 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// `muster explain`: why a task is not done.
+/// `muster explain`: why a group or a task is not done.
 struct ExplainCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Tells why a task is not done: what it waits for, since when, and what happens next.",
-        usage: "muster explain <group> <key>",
+        abstract: "Tells why a group or a task is not done: what it waits for, and what happens next.",
+        usage: "muster explain <group> [<key>]",
         discussion: """
-            It shows who works on the task, how each of its sources did, and what was tried: when, with which answer, and what \
-            followed.
+            Of a group it tells what keeps its tasks, which origin is the slowest, what has to happen before the end, and when \
+            that will be, as far as anybody can know. Of a task it shows who works on it, how each of its sources did, and what \
+            was tried: when, with which answer, and what followed.
 
             Examples:
+              muster explain nightly
               muster explain nightly a/b.tar
               muster explain nightly a/b.tar --json | jq -r .summary
             """
@@ -21,8 +23,8 @@ struct ExplainCommand: MusterSubcommand {
     @Argument(help: "The group's name.")
     var group: String
 
-    @Argument(help: "The task's key.")
-    var key: String
+    @Argument(help: "The task's key; the group as a whole if absent.")
+    var key: String?
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
@@ -31,13 +33,23 @@ struct ExplainCommand: MusterSubcommand {
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")
-        let explanation = try await context.withClient { try await $0.explanation(of: key, in: group) }
-        if context.console.json {
-            try context.console.document(explanation)
-        } else {
-            for line in ExplanationText.lines(explanation, width: context.console.tableWidth) {
-                try context.console.line(line)
+        try await context.withClient { client in
+            if let key {
+                let explanation = try await client.explanation(of: key, in: group)
+                try show(explanation, ExplanationText.lines, context.console)
+            } else {
+                let explanation = try await client.groupExplanation(of: group)
+                try show(explanation, GroupExplanationText.lines, context.console)
             }
         }
+    }
+
+    private func show<Document: Encodable>(
+        _ document: Document,
+        _ lines: (Document, Int?) -> [String],
+        _ console: Console
+    ) throws {
+        guard !console.json else { return try console.document(document) }
+        for line in lines(document, console.tableWidth) { try console.line(line) }
     }
 }

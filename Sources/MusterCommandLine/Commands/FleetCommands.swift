@@ -26,21 +26,24 @@ struct WorkersCommand: MusterSubcommand {
         } else if workers.isEmpty {
             try context.console.line("there are no workers")
         } else {
-            for line in Self.table(workers).lines(width: context.console.tableWidth) { try context.console.line(line) }
+            try context.console.table(Self.table(workers))
         }
     }
 
     /// The table of workers.
     static func table(_ workers: [WorkerDocument]) -> Table {
         var table = Table([
-            .text("WORKER"), .text("STATE"), .number("LEASES"), .number("SLOTS"), .number("SPEED"), .text("SINKS"),
+            .text("WORKER"), .text("STATE"), .number("LEASES"), .number("SLOTS"), .number("SPEED"),
+            .number("AT MOST", isOptional: true), .text("SINKS"),
             .text("VERSION"), .text("LAST SEEN"),
         ])
         for worker in workers {
             let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.rawValue))" } ?? "") }
             table.add([
                 worker.name, worker.state, "\(worker.leases)", "\(worker.slots)",
-                ProgressSnapshot.rate(worker.bytesPerSecond), sinks.joined(separator: ", "), worker.version,
+                ProgressSnapshot.rate(worker.bytesPerSecond),
+                worker.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", sinks.joined(separator: ", "),
+                worker.version,
                 worker.lastSeenAt.description,
             ])
         }

@@ -95,7 +95,7 @@ struct GetCommand: MusterSubcommand {
         (coordinator.adminToken, coordinator.workerToken) = (RandomToken.make(), RandomToken.make())
         if settings.text(.sessionTTL) == nil { coordinator.sessionTimeToLive = Self.sessionTimeToLive }
         coordinator.ownsFleet = true
-        try Settings.check(coordinator, logger: logger)
+        try Settings.check(coordinator)
         let worker = try settings.worker(
             servers: [],
             token: coordinator.workerToken,

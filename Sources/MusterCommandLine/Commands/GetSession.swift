@@ -191,9 +191,10 @@ struct GetSession {
             client: client,
             group: name(generation),
             sink: defaultSinkName,
-            priority: nil,
+            wishes: GroupPatch(),
             transfers: transfers,
             seals: true,
+            reopens: false,
             tasks: tasks,
             chosen: chosen
         )

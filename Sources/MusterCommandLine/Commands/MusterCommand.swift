@@ -29,9 +29,14 @@ struct MusterCommand: AsyncParsableCommand {
                 name: "Groups",
                 subcommands: [
                     AddCommand.self, SealCommand.self, StatusCommand.self, TasksCommand.self, ExplainCommand.self,
-                    WaitCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self, RetryCommand.self,
-                    RemoveCommand.self,
-                    EventsCommand.self,
+                    WaitCommand.self, LimitCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
+                    RetryCommand.self, RemoveCommand.self,
+                ]
+            ),
+            CommandGroup(
+                name: "Events",
+                subcommands: [
+                    EventsCommand.self, OnCommand.self, SubscriptionsCommand.self, DeliveriesCommand.self,
                 ]
             ),
             CommandGroup(
@@ -64,8 +69,8 @@ public enum MusterProgram {
         }
     }
 
-    /// The help text of a command, as it is printed; of the program without one.
-    static func help(_ command: String..., columns: Int) -> String {
+    /// The help text of a command, as it is printed; of the program when the command is empty.
+    static func help(_ command: [String], columns: Int) -> String {
         do {
             var help = try MusterCommand.parseAsRoot(command + ["--help"])
             try help.run()

@@ -59,6 +59,14 @@ struct CoordinatorOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "The most bytes per second of the whole fleet, such as 100MiB/s. (MUSTER_MAX_RATE; default: no limit)",
+            valueName: "rate"
+        )
+    )
+    var maxRate: String?
+
+    @Option(
+        help: ArgumentHelp(
             """
             A network that may be fetched from although it is private, such as 10.0.0.0/8; may be repeated. \
             (MUSTER_ALLOW_ADDRESS, separated by commas)
@@ -114,10 +122,24 @@ struct CoordinatorOptions: ParsableArguments {
         Given.values([
             .sessionTTL: sessionTTL, .maxConnectionsPerOrigin: maxConnectionsPerOrigin,
             .databaseConnections: databaseConnections, .minimumChunk: minimumChunk, .maximumChunk: maximumChunk,
-            .retryBase: retryBase, .retryMaximum: retryMaximum,
+            .retryBase: retryBase, .retryMaximum: retryMaximum, .maxRate: maxRate,
         ]).merging(Given.lists([.allowAddress: allowAddress])) { $1 }
             .merging(Given.flags([.guardAddresses: guardAddresses])) { $1 }
     }
+}
+
+/// How long the log of a coordinator goes back.
+struct RetentionOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "How long events are kept, 1h to 3650d. (MUSTER_EVENT_RETENTION; default: 30d)",
+            valueName: "duration"
+        )
+    )
+    var eventRetention: String?
+
+    /// What was given of them.
+    var given: [SettingName: [String]] { Given.values([.eventRetention: eventRetention]) }
 }
 
 /// Which secrets a worker reads for the groups that name them.

@@ -9,14 +9,14 @@ struct OriginsCommand: AsyncParsableCommand {
         commandName: "origins",
         abstract: "Lists the origins that files come from, and sets what the fleet may do to them.",
         usage:
-            "muster origins [--json]\nmuster origins set <origin> [--max-connections <n>] [--pause-until <t>]",
+            "muster origins [--json]\nmuster origins set <origin> [--max-connections <n>] [--rate <rate>] [--pause-until <t>]",
         discussion: """
             An origin is a scheme, a host and a port. The fleet shares one budget for each: its cap is halved when the origin \
             refuses because there is too much at once, and grows again by one a minute.
 
             Examples:
               muster origins
-              muster origins set https://example.org --max-connections 4
+              muster origins set https://example.org --max-connections 4 --rate 20MiB/s
               muster origins set https://example.org --pause-until 30m
             """,
         subcommands: [OriginsListCommand.self, OriginsSetCommand.self],
@@ -47,15 +47,13 @@ struct OriginsListCommand: MusterSubcommand {
     var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
-        let page = try await context.withClient { try await $0.origins() }
+        let origins = try await context.withClient { try await $0.origins().items }
         if context.console.json {
-            try context.console.document(page)
-        } else if page.items.isEmpty {
+            try context.console.document(Page(items: origins, next: nil))
+        } else if origins.isEmpty {
             try context.console.line("there are no origins yet")
         } else {
-            for line in Self.table(page.items).lines(width: context.console.tableWidth) {
-                try context.console.line(line)
-            }
+            try context.console.table(Self.table(origins))
         }
     }
 
@@ -63,12 +61,14 @@ struct OriginsListCommand: MusterSubcommand {
     static func table(_ origins: [OriginDocument]) -> Table {
         var table = Table([
             .text("ORIGIN"), .number("CONNECTIONS"), .number("ALLOWED"), .number("MOST"), .number("SPEED"),
-            .text("PAUSED UNTIL"), .text("LAST REFUSED"),
+            .number("AT MOST", isOptional: true), .text("PAUSED UNTIL", isOptional: true),
+            .text("LAST REFUSED", isOptional: true),
         ])
         for origin in origins {
             table.add([
                 origin.key, "\(origin.leases)", "\(origin.allowedConnections)", "\(origin.maxConnections)",
-                ProgressSnapshot.rate(origin.bytesPerSecond), origin.pausedUntil?.description ?? "-",
+                ProgressSnapshot.rate(origin.bytesPerSecond),
+                origin.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", origin.pausedUntil?.description ?? "-",
                 origin.limitedAt?.description ?? "-",
             ])
         }
@@ -80,15 +80,17 @@ struct OriginsListCommand: MusterSubcommand {
 struct OriginsSetCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Sets how many connections the fleet may have to an origin, or leaves it alone for a while.",
-        usage: "muster origins set <origin> [--max-connections <n>|default] [--pause-until <time>|<duration>|now]",
+        abstract:
+            "Sets how many connections and bytes per second the fleet may have of an origin, or leaves it alone for a while.",
+        usage:
+            "muster origins set <origin> [--max-connections <n>|default] [--rate <rate>|none] [--pause-until <time>|<duration>|now]",
         discussion: """
             A duration is counted by the database's clock from the moment the request arrives. Transfers that are running \
             when an origin is paused go on; nothing new is begun.
 
             Examples:
               muster origins set https://example.org --max-connections 4
-              muster origins set https://example.org --max-connections default
+              muster origins set https://example.org --max-connections default --rate none
               muster origins set https://example.org:8443 --pause-until 2026-03-01T06:00:00Z
             """
     )
@@ -102,6 +104,14 @@ struct OriginsSetCommand: MusterSubcommand {
         )
     )
     var maxConnections: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The most bytes per second of the whole fleet, such as 20MiB/s, or none. (MUSTER_RATE)",
+            valueName: "rate"
+        )
+    )
+    var rate: String?
 
     @Option(
         help: ArgumentHelp(
@@ -119,22 +129,21 @@ struct OriginsSetCommand: MusterSubcommand {
 
     var given: [SettingName: [String]] {
         Given.values([
-            .server: client.server, .token: client.token, .maxConnections: maxConnections, .pauseUntil: pauseUntil,
+            .server: client.server, .token: client.token, .maxConnections: maxConnections, .rate: rate,
+            .pauseUntil: pauseUntil,
         ])
     }
 
     func perform(_ context: CommandContext) async throws {
         let patch = try context.settings.originPatch()
         guard patch != OriginPatch() else {
-            throw CommandFailure.usage("give --max-connections, or --pause-until, or both")
+            throw CommandFailure.usage("give --max-connections, --rate or --pause-until")
         }
         let document = try await context.withClient { try await $0.setOrigin(origin, patch) }
         if context.console.json {
             try context.console.document(document)
         } else {
-            for line in OriginsListCommand.table([document]).lines(width: context.console.tableWidth) {
-                try context.console.line(line)
-            }
+            try context.console.table(OriginsListCommand.table([document]))
         }
     }
 }
@@ -148,6 +157,7 @@ extension Settings {
         } else if let number = try number(.maxConnections, in: 1...100_000) {
             patch.maxConnections = .set(Int32(number))
         }
+        patch.bytesPerSecond = try change(.rate) { () throws(CommandFailure) in try rate(.rate) }
         guard let text = text(.pauseUntil) else { return patch }
         if text == "now" {
             patch.pausedUntil = .clear

@@ -37,11 +37,13 @@ struct ServeCommand: MusterSubcommand {
 
     @OptionGroup var tokens: TokenOptions
     @OptionGroup var tuning: CoordinatorOptions
+    @OptionGroup var retention: RetentionOptions
 
     @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.database: database, .listen: listen]).merging(tokens.given) { $1 }.merging(tuning.given) { $1 }
+            .merging(retention.given) { $1 }
     }
 
     func perform(_ context: CommandContext) async throws {
@@ -51,9 +53,10 @@ struct ServeCommand: MusterSubcommand {
         var configuration = try settings.coordinator(listen: address)
         configuration.database = try settings.databaseConnection()
         let announcement = Announcement(console: context.console)
+        let sender = try WebhookSender(addressGuard: configuration.addressGuard)
         let coordinator: Coordinator
         do {
-            coordinator = try Coordinator(configuration: configuration, logger: logger) { port in
+            coordinator = try Coordinator(configuration: configuration, logger: logger, post: sender.post) { port in
                 announcement.listening(ListenAddress(host: address.host, port: port))
             }
         } catch {

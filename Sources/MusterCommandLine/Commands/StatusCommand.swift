@@ -33,7 +33,7 @@ struct StatusCommand: MusterSubcommand {
         Given.values([.server: client.server, .token: client.token]).merging(Given.flags([.watch: watch])) { $1 }
     }
 
-    /// How often groups are looked at.
+    /// How often groups are looked at while one of them runs: their bytes grow without any event.
     private static let period: Duration = .seconds(1)
 
     func perform(_ context: CommandContext) async throws {
@@ -56,13 +56,14 @@ struct StatusCommand: MusterSubcommand {
         } else if groups.isEmpty {
             try context.console.line("there are no groups")
         } else {
-            for line in Self.table(groups).lines(width: context.console.tableWidth) { try context.console.line(line) }
+            try context.console.table(Self.table(groups))
         }
     }
 
     private func watchAll(_ client: MusterClient, _ context: CommandContext) async throws {
         var region = LiveRegion()
         let patience = Patience(console: context.console)
+        var listener = try await LogListener(client, group: nil, patience: patience)
         while true {
             let groups = try await patience.persist(until: nil) { try await Self.groups(client) }
             if context.console.json {
@@ -74,8 +75,17 @@ struct StatusCommand: MusterSubcommand {
             } else {
                 for group in groups { try context.console.line(PlainProgress.line(ProgressSnapshot(group: group))) }
             }
-            try await Task.sleep(for: Self.period)
+            // Where nothing runs, nothing changes without an event.
+            let isQuiet = groups.allSatisfy(\.state.isTerminal)
+            try await pause(&listener, limit: isQuiet ? Limits.longPoll : Self.period)
         }
+    }
+
+    /// Waits until something happens, and at the most for `limit`; never less than the period, however much happens.
+    private func pause(_ listener: inout LogListener, limit: Duration) async throws {
+        let next = ContinuousClock.now + Self.period
+        if try await listener.listen(limit: limit).count == LogListener.page { try await listener.skip() }
+        try await ContinuousClock().sleep(until: next)
     }
 
     private func watchOne(_ group: String, _ client: MusterClient, _ context: CommandContext) async throws {
@@ -85,29 +95,23 @@ struct StatusCommand: MusterSubcommand {
             return
         }
         let patience = Patience(console: context.console)
+        var listener = try await LogListener(client, group: group, patience: patience)
         while true {
             let document = try await patience.persist(until: nil) { try await client.group(group) }
             try context.console.document(document)
             if document.state.isTerminal { return }
-            try await Task.sleep(for: Self.period)
+            try await pause(&listener, limit: Self.period)
         }
     }
 
     /// All groups, page by page.
     static func groups(_ client: MusterClient) async throws -> [GroupDocument] {
-        var groups: [GroupDocument] = []
-        var after: String?
-        repeat {
-            let page = try await client.groups(after: after)
-            groups += page.items
-            after = page.next
-        } while after != nil
-        return groups
+        try await Page.all { try await client.groups(after: $0, limit: Limits.pageSize) }
     }
 
     private func show(_ group: GroupDocument, _ client: MusterClient, _ console: Console) async throws {
         guard !console.json else { return try console.document(group) }
-        for line in Self.details(group) { try console.line(line) }
+        for line in FactLines.lines(GroupFacts.all(group)) { try console.line(line) }
         guard group.tasks.failed > 0 else { return }
         let failures = try await GroupResult(client: client, console: console).failures(of: group)
         for line in GroupResult.lines(failures, of: group) { try console.line(line) }
@@ -129,37 +133,5 @@ struct StatusCommand: MusterSubcommand {
             ])
         }
         return table
-    }
-
-    /// A group in detail.
-    static func details(_ group: GroupDocument) -> [String] {
-        let tasks = group.tasks
-        let counts = [
-            (tasks.succeeded, "succeeded"), (tasks.active, "active"), (tasks.finalizing, "finalizing"),
-            (tasks.queued, "queued"), (tasks.paused, "paused"), (tasks.failed, "failed"),
-            (tasks.cancelled, "cancelled"),
-        ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        let snapshot = ProgressSnapshot(group: group)
-        var facts: [(String, String)] = [
-            ("group", group.name),
-            ("state", group.state.rawValue + (group.sealed || group.state.isTerminal ? "" : " (not sealed)")),
-            ("generation", "\(group.generation)"),
-            ("sink", group.sink),
-            ("priority", "\(group.priority)"),
-            ("tasks", "\(tasks.total)" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", "))),
-            (
-                "bytes",
-                snapshot.bytesText
-                    + (group.bytes.unknownTasks > 0 ? " (size unknown of \(group.bytes.unknownTasks))" : "")
-            ),
-        ]
-        if !group.state.isTerminal {
-            facts.append(("speed", ProgressSnapshot.rate(group.bytesPerSecond)))
-            if let eta = group.etaSeconds { facts.append(("ETA", DurationNotation.format(.seconds(eta)))) }
-        }
-        facts.append(("created", group.createdAt.description))
-        if let finished = group.finishedAt { facts.append(("finished", finished.description)) }
-        facts += group.notes.map { ("note", $0) }
-        return facts.map { TextWidth.padded("\($0.0):", to: 12) + TextWidth.escaped($0.1) }
     }
 }

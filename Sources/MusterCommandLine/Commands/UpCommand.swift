@@ -59,6 +59,7 @@ struct UpCommand: MusterSubcommand {
     @OptionGroup var secrets: SecretOptions
     @OptionGroup var tokens: TokenOptions
     @OptionGroup var tuning: CoordinatorOptions
+    @OptionGroup var retention: RetentionOptions
 
     @OptionGroup var global: GlobalOptions
 
@@ -66,6 +67,7 @@ struct UpCommand: MusterSubcommand {
         Given.values([.data: data, .listen: listen, .workers: workers, .slots: slots])
             .merging(sink.isEmpty ? [:] : [.sink: sink]) { $1 }
             .merging(tokens.given) { $1 }.merging(tuning.given) { $1 }.merging(secrets.given) { $1 }
+            .merging(retention.given) { $1 }
     }
 
     /// How long each part has to stop, so that all of it takes no longer than ten seconds.
@@ -86,7 +88,7 @@ struct UpCommand: MusterSubcommand {
         let data = try Self.dataDirectory(settings, base: context.workingDirectory)
         var sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
         if sinks.isEmpty { sinks = [SinkArgument(name: defaultSinkName, directory: data + "/files")] }
-        try Settings.check(configuration, logger: logger)
+        try Settings.check(configuration)
         let program = try Self.program()
         let lock = try DirectoryLock.acquire(data)
         for sink in sinks { try Self.make(sink) }

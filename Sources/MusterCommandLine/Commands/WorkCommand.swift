@@ -54,6 +54,14 @@ struct WorkCommand: MusterSubcommand {
     )
     var slots: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The most bytes per second of this worker, such as 10MiB/s. (MUSTER_RATE; default: no limit)",
+            valueName: "rate"
+        )
+    )
+    var rate: String?
+
     @OptionGroup var secrets: SecretOptions
 
     @Flag(help: ArgumentHelp("End when standard input ends.", visibility: .hidden))
@@ -65,6 +73,7 @@ struct WorkCommand: MusterSubcommand {
     var given: [SettingName: [String]] {
         Given.values([
             .server: client.server, .token: client.token, .workerToken: workerToken, .name: name, .slots: slots,
+            .rate: rate,
         ]).merging(Given.flags([.exitWithParent: exitWithParent])) { $1 }
             .merging(Given.lists([.sink: sink])) { $1 }.merging(secrets.given) { $1 }
     }
@@ -134,6 +143,7 @@ extension Settings {
             version: MusterVersion.current
         )
         if let slots = try number(.slots, in: Limits.slots) { configuration.slots = slots }
+        configuration.bytesPerSecond = try rate(.rate)
         return configuration
     }
 }

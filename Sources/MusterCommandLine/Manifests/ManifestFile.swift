@@ -54,16 +54,8 @@ final class ManifestFile: Sendable {
     }
 
     private static func copy(of source: FileDescriptor, in directory: String) throws -> ManifestFile {
-        // A name that nobody can foresee, made exclusively, and removed at once: nobody else ever opens it.
-        let name = FilePath(directory).appending(".muster-manifest-\(RandomToken.make())")
-        let target = try FileDescriptor.open(
-            name,
-            .readWrite,
-            options: [.create, .exclusiveCreate, .closeOnExec],
-            permissions: .ownerReadWrite
-        )
+        let target = try NamelessFile.make(in: directory)
         let file = ManifestFile(target)
-        guard unlink(name.string) == 0 else { throw Errno(rawValue: errno) }
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = try buffer.withUnsafeMutableBytes { try source.read(into: $0) }

@@ -21,12 +21,14 @@ struct Submission {
     let group: String
     /// Its sink; the group's own, or the default one, when absent.
     let sink: String?
-    /// Its priority.
-    let priority: Int32?
+    /// What a new one may use and when, and what it waits for.
+    let wishes: GroupPatch
     /// How its files are to be fetched.
     let transfers: TransferSettings
     /// Whether it is sealed afterwards.
     let seals: Bool
+    /// Whether it is opened again if it is sealed or finished.
+    let reopens: Bool
     /// The tasks.
     let tasks: TaskList
     /// The keys of the tasks that are meant; all when absent.
@@ -36,12 +38,13 @@ struct Submission {
     ///
     /// - Throws: `Problem` with the manifest's line where it is known; `CommandFailure`.
     func submit(_ survey: TaskList.Survey) async throws -> Result {
-        var request = GroupRequest(name: group, sink: sink, sealed: false, priority: priority)
+        var request = GroupRequest(name: group, sink: sink, sealed: false)
+        wishes.apply(to: &request)
         transfers.apply(to: &request)
         guard survey.isSmall else {
             let isNew = try await create(request)
             return try await add(isNew: isNew) {
-                try await client.addTasks(streaming: tasks.stream(chosen: chosen), to: group)
+                try await client.addTasks(streaming: tasks.stream(chosen: chosen), to: group, reopen: reopens)
             }
         }
         let items = try tasks.items(chosen: chosen)
@@ -49,8 +52,12 @@ struct Submission {
             return try await createWhole(request, items)
         } catch let problem as Problem where problem.code == .groupExists {
             return try await add(isNew: false) {
+                if items.isEmpty, reopens {
+                    _ = try await client.reopen(group: group)
+                    return AddedDocument(added: 0, existing: 0)
+                }
                 do {
-                    return try await client.addTasks(items.map(\.request), to: group)
+                    return try await client.addTasks(items.map(\.request), to: group, reopen: reopens)
                 } catch let problem as Problem {
                     throw Self.located(problem, prefix: "/", items)
                 }

@@ -55,6 +55,10 @@ enum CommandFailure: Error, Sendable {
         var lines = ["Refused: \(problem.title)", "  \(problem.detail)"]
         if let line = problem.line { lines.append("  line: \(line)") }
         if let pointer = problem.pointer, !pointer.isEmpty { lines.append("  at: \(pointer)") }
+        if problem.code == .groupSealed || problem.code == .groupFinished {
+            lines.append("  muster add --reopen opens the group again")
+        }
+        if let oldest = problem.oldest { lines.append("  oldest: \(oldest)") }
         lines.append("  code: \(problem.code.rawValue) (status \(problem.status))")
         return lines
     }

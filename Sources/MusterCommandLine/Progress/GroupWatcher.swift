@@ -20,13 +20,10 @@ struct GroupWatcher {
     /// The environment, for the terminal's abilities.
     let environment: [String: String]
 
-    /// How often a group is looked at that somebody watches.
+    /// How often a group is looked at that somebody watches in a terminal: its bytes grow without any event.
     private static let livePeriod: Duration = .milliseconds(500)
-    /// How often at the most and at the least a group is looked at that nobody watches: short groups are noticed soon,
-    /// long ones cost little.
-    private static let quietPeriod: (first: Duration, last: Duration) = (.milliseconds(100), .seconds(1))
-    /// Events of one answer.
-    private static let newsPage = 500
+    /// The least time between two looks at a group that keeps ringing: short groups are noticed soon, long ones cost little.
+    private static let pace: (first: Duration, last: Duration) = (.milliseconds(100), .seconds(1))
     /// How long the end of the group is waited for in the log once the group is known to be done.
     private static let lastWait: Duration = .seconds(2)
 
@@ -39,19 +36,21 @@ struct GroupWatcher {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
         var speeds = TransferSpeeds()
-        var position: Int64? = if case .after(let start) = news, display.printsNews { start } else { nil }
-        var period = display.showsFiles ? Self.livePeriod : Self.quietPeriod.first
+        let start: Int64? = if case .after(let start) = news, display.printsNews { start } else { nil }
+        var pace = Self.pace.first
         let patience = Patience(console: console)
         do {
+            // The log's end is known before the first look: what happens after that look rings.
+            var listener = try await LogListener(client, group: group, after: start, patience: patience)
+            var generation: Int32?
+            var end: GroupState?
             while true {
-                let document = try await patience.persist(until: deadline) { try await client.group(group) }
-                if let start = position {
-                    position = try await patience.persist(until: deadline) {
-                        try await printNews(after: start, &display)
-                    }
-                }
+                var document = try await patience.persist(until: deadline) { try await client.group(group) }
+                // Somebody may have reopened it between its end and this look.
+                if let end, let generation, document.generation > generation { document.state = end }
+                generation = document.generation
                 if document.state.isTerminal {
-                    if let start = position { try await printLastNews(after: start, &display) }
+                    if start != nil { try await printLastNews(&listener, &display) }
                     try display.finish()
                     return document
                 }
@@ -63,9 +62,17 @@ struct GroupWatcher {
                     try display.finish()
                     throw CommandFailure.timedOut("the group \(group) is not done yet: \(PlainProgress.line(snapshot))")
                 }
-                let next = clock.now + period
-                try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
-                if !display.showsFiles { period = min(period * 3 / 2, Self.quietPeriod.last) }
+                let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
+                let events = try await listener.listen(limit: quiet(display), until: deadline)
+                if start != nil { try printNews(events, &display) }
+                end = Self.end(events)
+                if end != nil { continue }
+                if start == nil, events.count == LogListener.page { try await listener.skip() }
+                // A full page has more behind it whose lines are wanted now.
+                if start == nil || events.count < LogListener.page {
+                    try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
+                }
+                pace = min(pace * 3 / 2, Self.pace.last)
             }
         } catch {
             try? display.finish()
@@ -73,41 +80,38 @@ struct GroupWatcher {
         }
     }
 
-    /// The position behind the last event of the group there is.
+    /// The position behind the last event there is.
     func lastPosition() async throws -> Int64 {
-        var position: Int64 = 0
-        while true {
-            let page = try await client.events(after: position, limit: Limits.pageSize, group: group)
-            position = max(position, page.next)
-            if page.items.isEmpty { return position }
-        }
+        try await LogListener(client, group: group, patience: Patience(console: console)).position
     }
 
-    /// Prints the lines of the files that finished after a position, and returns the position after them.
-    private func printNews(after start: Int64, _ display: inout ProgressDisplay) async throws -> Int64 {
-        var position = start
-        while true {
-            let page = try await client.events(after: position, limit: Self.newsPage, group: group)
-            for event in page.items {
-                if let news = FileNews(event) { try display.print(news.line) }
-            }
-            position = max(position, page.next)
-            if page.items.count < Self.newsPage { return position }
+    /// How long nobody rings until the group is looked at all the same.
+    private func quiet(_ display: ProgressDisplay) -> Duration {
+        display.showsFiles ? Self.livePeriod : console.json ? Limits.longPoll : PlainProgress.interval
+    }
+
+    /// How the group ended, if one of the events tells.
+    private static func end(_ events: [EventDocument]) -> GroupState? {
+        events.lazy.compactMap { event -> GroupState? in
+            guard event.type.hasPrefix("dev.muster.group.") else { return nil }
+            return GroupState(rawValue: EventType.short(event.type).split(separator: ".").last.map(String.init) ?? "")
+        }.first { $0.isTerminal }
+    }
+
+    /// Prints the lines of the files that finished.
+    private func printNews(_ events: [EventDocument], _ display: inout ProgressDisplay) throws {
+        for event in events {
+            if let news = FileNews(event) { try display.print(news.line) }
         }
     }
 
     /// Prints the lines of what happened since, up to the group's own end: events get their positions a moment after what they
     /// tell of, so that the group may be seen to be done before its last ones are in the log.
-    private func printLastNews(after start: Int64, _ display: inout ProgressDisplay) async throws {
-        var position = start
+    private func printLastNews(_ listener: inout LogListener, _ display: inout ProgressDisplay) async throws {
         while true {
-            let page = try await client.events(
-                after: position, limit: Self.newsPage, group: group, wait: Self.lastWait)
-            for event in page.items {
-                if let news = FileNews(event) { try display.print(news.line) }
-            }
-            position = max(position, page.next)
-            if page.items.isEmpty || page.items.contains(where: { $0.type.hasPrefix("dev.muster.group.") }) { return }
+            let events = try await listener.listen(limit: Self.lastWait)
+            try printNews(events, &display)
+            if events.isEmpty || Self.end(events) != nil { return }
         }
     }
 

@@ -21,7 +21,9 @@ struct CoordinatorService: Service {
         } catch is CancellationError {
             return
         }
-        let coordinator = try Coordinator(configuration: configuration, logger: logger) { [port] number in
+        let sender = try WebhookSender(addressGuard: configuration.addressGuard)
+        let coordinator = try Coordinator(configuration: configuration, logger: logger, post: sender.post) {
+            [port] number in
             port.fulfil(number)
         }
         try await coordinator.run()

@@ -1,4 +1,3 @@
-import Logging
 import MusterCoordinator
 import MusterCore
 
@@ -26,6 +25,13 @@ extension Settings {
         }
         if let number = try number(.maxConnectionsPerOrigin, in: 1...100_000) {
             configuration.maxConnectionsPerOrigin = Int32(number)
+        }
+        configuration.maxBytesPerSecond = try rate(.maxRate)
+        if let duration = try duration(.eventRetention) {
+            guard Limits.eventRetention.contains(duration) else {
+                throw refusal(.eventRetention, "must be from 1h to 3650d")
+            }
+            configuration.eventRetention = duration
         }
         configuration.allowedAddresses = try addressRanges()
         configuration.guardsAddresses = try flag(.guardAddresses)
@@ -69,10 +75,9 @@ extension Settings {
     }
 
     /// Refuses what a coordinator would refuse to start with, before anything is made for it.
-    static func check(_ configuration: CoordinatorConfiguration, logger: Logger) throws(CommandFailure) {
+    static func check(_ configuration: CoordinatorConfiguration) throws(CommandFailure) {
         do {
-            // This one is never run.
-            _ = try Coordinator(configuration: configuration, logger: logger)
+            try configuration.check()
         } catch {
             throw .usage(error.description)
         }

@@ -6,7 +6,9 @@ enum ArgumentOrder {
     private static let flags: Set<String> = ["--json"]
 
     /// Commands of two words.
-    private static let parts: [String: Set<String>] = ["origins": ["set", "list"]]
+    private static let parts: [String: Set<String>] = [
+        "origins": ["set", "list"], "subscriptions": ["add", "remove", "list"], "deliveries": ["replay", "list"],
+    ]
 
     /// The arguments with leading global options moved behind the command. Anything else in front of the command, such
     /// as `--help`, leaves them as they are, for the parser to judge.

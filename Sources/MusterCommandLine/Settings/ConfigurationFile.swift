@@ -1,6 +1,5 @@
 import FoundationEssentials
 import MusterCore
-import SystemPackage
 
 /// A configuration file: a JSON object whose keys are the options' long names.
 ///
@@ -18,7 +17,8 @@ struct ConfigurationFile {
     ///
     /// - Throws: `CommandFailure.usage`, which names the file and the key.
     init(path: String, command: String, commands: Set<String>) throws(CommandFailure) {
-        try self.init(json: Self.read(path), path: path, command: command, commands: commands)
+        let json = try SmallFile.read(path, what: "configuration file", limit: Self.limit)
+        try self.init(json: json, path: path, command: command, commands: commands)
     }
 
     /// Reads the content of a file; `path` only names it in errors.
@@ -73,26 +73,6 @@ struct ConfigurationFile {
             return (name, texts)
         case .null, .number, .array, .object:
             throw .usage("the configuration file \(path): \"\(place)\" must be a text, a whole number, true or false")
-        }
-    }
-
-    private static func read(_ path: String) throws(CommandFailure) -> [UInt8] {
-        do {
-            let descriptor = try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
-            return try descriptor.closeAfter {
-                var content: [UInt8] = []
-                var buffer = [UInt8](repeating: 0, count: 64 << 10)
-                while content.count <= limit {
-                    let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
-                    if count == 0 { return content }
-                    content += buffer[..<count]
-                }
-                throw CommandFailure.usage("the configuration file \(path) is longer than \(limit) bytes")
-            }
-        } catch let failure as CommandFailure {
-            throw failure
-        } catch {
-            throw .usage("the configuration file \(path) can't be read: \(error)")
         }
     }
 }

@@ -35,17 +35,33 @@ enum SettingName: String, CaseIterable, Sendable {
     case slots
     /// Whether a group stays open.
     case open
+    /// Whether a group that is sealed or finished is opened again.
+    case reopen
     /// The priority of a group.
     case priority
+    /// The share of a group among those of its priority.
+    case weight
+    /// The bytes per second of a group, an origin or a worker.
+    case rate
+    /// When a group may run at all.
+    case between
+    /// The time zone of `between` and of `rate-between`.
+    case timeZone = "tz"
+    /// The bytes per second of a group in parts of the day.
+    case rateBetween = "rate-between"
+    /// How long a group may take.
+    case deadline
+    /// What happens when that time is over.
+    case onDeadline = "on-deadline"
     /// Whether `add` waits for the group.
     case wait
     /// Whether `status` goes on showing.
     case watch
-    /// The state by which tasks are chosen.
+    /// The state by which tasks or deliveries are chosen.
     case state
     /// How long `wait` waits.
     case timeout
-    /// The position after which events are read.
+    /// The position after which events are read, or the groups that a group waits for.
     case after
     /// The group whose events are read.
     case group
@@ -53,10 +69,24 @@ enum SettingName: String, CaseIterable, Sendable {
     case follow
     /// What becomes of the files of what is removed.
     case files
+    /// The groups whose events a subscription gets, as a pattern.
+    case groups
+    /// The types of events that a subscription or a command gets.
+    case types
+    /// The file with the secret of a subscription.
+    case secretFile = "secret-file"
+    /// The subscription whose deliveries are listed.
+    case subscription
+    /// The name under which a command's place in the log is kept.
+    case consumer
     /// How long a session lives without a sync.
     case sessionTTL = "session-ttl"
     /// The most connections of the fleet to an origin.
     case maxConnectionsPerOrigin = "max-connections-per-origin"
+    /// The bytes per second of the whole fleet.
+    case maxRate = "max-rate"
+    /// How long events are kept.
+    case eventRetention = "event-retention"
     /// The connections of a coordinator to its database.
     case databaseConnections = "database-connections"
     /// The smallest chunk.
@@ -109,7 +139,7 @@ enum SettingName: String, CaseIterable, Sendable {
     case secretVariable = "secret-variable"
     /// The directory that a worker may read secrets from.
     case secretDirectory = "secret-directory"
-    /// The cap on connections to an origin.
+    /// The cap on connections of a group, or to an origin.
     case maxConnections = "max-connections"
     /// Until when an origin is left alone.
     case pauseUntil = "pause-until"
@@ -124,37 +154,21 @@ enum SettingName: String, CaseIterable, Sendable {
         "MUSTER_" + rawValue.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
     }
 
+    /// Those whose values must never be shown.
+    static let secrets: Set<SettingName> = [
+        .token, .workerToken, .database, .header, .proxy, .cookie, .user, .resolver,
+    ]
+    /// Those that have several values.
+    static let lists: Set<SettingName> = [
+        .sink, .allowAddress, .header, .cookie, .secretVariable, .rateBetween, .after, .types,
+    ]
+    /// Those lists whose values stand on lines of their own in the environment, since they may have commas in them.
+    static let listsOfLines: Set<SettingName> = [.header, .cookie]
+
     /// Whether its value must never be shown.
-    var isSecret: Bool {
-        switch self {
-        case .token, .workerToken, .database, .header, .proxy, .cookie, .user, .resolver: true
-        case .server, .json, .logLevel, .directory, .manifest, .digest, .workers, .data, .listen, .sink, .name, .slots,
-            .open, .priority, .wait, .watch, .state, .timeout, .after, .group, .follow, .files, .sessionTTL,
-            .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .allowAddress,
-            .guardAddresses, .retryBase,
-            .retryMaximum, .cookieFile, .netrc, .caFile, .certificate, .key, .knownHosts, .privateKey, .httpVersion,
-            .ifExists, .keepTime, .suggestedNames, .validators, .secretVariable, .secretDirectory, .maxConnections,
-            .pauseUntil, .exitWithParent:
-            false
-        }
-    }
-
+    var isSecret: Bool { Self.secrets.contains(self) }
     /// Whether it has several values.
-    var isList: Bool {
-        switch self {
-        case .sink, .allowAddress, .header, .cookie, .secretVariable: true
-        case .server, .token, .workerToken, .json, .logLevel, .directory, .manifest, .digest, .workers, .data, .listen,
-            .database, .name, .slots, .open, .priority, .wait, .watch, .state, .timeout, .after, .group, .follow,
-            .files,
-            .sessionTTL, .maxConnectionsPerOrigin, .databaseConnections, .minimumChunk, .maximumChunk, .guardAddresses,
-            .retryBase,
-            .retryMaximum, .proxy, .cookieFile, .user, .netrc, .caFile, .certificate, .key, .knownHosts, .privateKey,
-            .httpVersion, .ifExists, .keepTime, .suggestedNames, .validators, .resolver, .secretDirectory,
-            .maxConnections, .pauseUntil, .exitWithParent:
-            false
-        }
-    }
-
-    /// Whether its values stand on lines of their own in the environment, since they may have commas in them.
-    var isListOfLines: Bool { self == .header || self == .cookie }
+    var isList: Bool { Self.lists.contains(self) }
+    /// Whether its values stand on lines of their own in the environment.
+    var isListOfLines: Bool { Self.listsOfLines.contains(self) }
 }

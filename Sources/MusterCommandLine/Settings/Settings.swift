@@ -1,6 +1,7 @@
 import Configuration
 import FoundationEssentials
 import Logging
+import MusterAPI
 import MusterCore
 
 /// What a command was told, from everywhere: the command line wins, then the environment, then the configuration file;
@@ -61,14 +62,23 @@ struct Settings: Sendable {
         ConfigKey(["muster", name.rawValue])
     }
 
-    /// The text of a setting that has one value.
+    /// The text of a setting that has one value here; those of a list are put together again.
     func text(_ name: SettingName) -> String? {
-        reader.string(forKey: Self.key(name), isSecret: name.isSecret)
+        guard name.isList else { return reader.string(forKey: Self.key(name), isSecret: name.isSecret) }
+        let texts = texts(name)
+        return texts.isEmpty ? nil : texts.joined(separator: ",")
     }
 
     /// The texts of a setting that has several; in the environment they are separated by commas.
     func texts(_ name: SettingName) -> [String] {
         reader.stringArray(forKey: Self.key(name), isSecret: name.isSecret, default: [])
+    }
+
+    /// The texts of a setting that has several, which may also be separated by commas where they are typed.
+    func words(_ name: SettingName) -> [String] {
+        texts(name).flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map {
+            $0.split(separator: " ").joined(separator: " ")
+        }
     }
 
     /// Whether something is switched on.
@@ -107,6 +117,32 @@ struct Settings: Sendable {
         return size
     }
 
+    /// Bytes per second, such as `10MiB/s`.
+    func rate(_ name: SettingName) throws(CommandFailure) -> Int64? {
+        guard let text = text(name) else { return nil }
+        guard let rate = RateNotation.parse(text) else { throw refusal(name, RateNotation.rule) }
+        return rate
+    }
+
+    /// A setting that the word `none` takes away.
+    ///
+    /// - Parameter read: reads it where it is another word.
+    func change<Value: Hashable & Sendable>(
+        _ name: SettingName,
+        _ read: () throws(CommandFailure) -> Value?
+    ) throws(CommandFailure) -> PatchField<Value> {
+        if texts(of: name) == [Self.noneWord] { return .clear }
+        return try read().map { .set($0) } ?? .keep
+    }
+
+    /// What takes a setting away.
+    static let noneWord = "none"
+
+    /// The texts of any setting.
+    private func texts(of name: SettingName) -> [String] {
+        name.isList ? texts(name) : text(name).map { [$0] } ?? []
+    }
+
     /// One of the values of an enumeration.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ name: SettingName,
@@ -121,7 +157,7 @@ struct Settings: Sendable {
 
     /// The refusal of a setting's value. It shows the value unless that is a secret.
     func refusal(_ name: SettingName, _ rule: String) -> CommandFailure {
-        let given = name.isSecret ? "" : ", not \"\(text(name) ?? texts(name).joined(separator: ","))\""
+        let given = name.isSecret ? "" : ", not \"\(text(name) ?? "")\""
         return .usage("\(name.option) (\(name.variable)) \(rule)\(given)")
     }
 

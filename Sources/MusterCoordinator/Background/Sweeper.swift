@@ -4,8 +4,9 @@ import MusterPostgres
 import MusterStore
 import ServiceLifecycle
 
-/// The regular rounds of a coordinator: expired sessions, stalled and slow leases, backoffs that are over, tasks whose deadline
-/// has passed, speeds of origins, leftovers of uploads. Any number of coordinators may go round at once: what one has locked the others skip.
+/// The regular rounds of a coordinator: expired sessions, stalled and slow leases, backoffs that are over, tasks and groups whose
+/// deadline has passed, windows that have closed, groups that waited for others, leftovers that nobody writes any more, speeds of
+/// origins, leftovers of uploads. Any number of coordinators may go round at once: what one has locked the others skip.
 struct Sweeper: Service {
     let store: Store
     let dispatcher: ClaimDispatcher
@@ -67,6 +68,12 @@ struct Sweeper: Service {
                 ])
         }
         var returned = swept.leases + (try await store.promoteDueChunks())
+        returned += try await store.releasePurges()
+        let groups = try await store.sweepGroups()
+        returned += groups.released + groups.recalled
+        metrics.add(.tasksOverdue, Int(groups.failedTasks))
+        // Groups that ended by that, or begin and are empty, have written events.
+        if groups.released > 0 || groups.expired > 0 { sequencer.news() }
         if round.isMultiple(of: 4) {
             try await store.foldOriginRates()
             let overdue = try await store.failOverdue()

@@ -17,6 +17,10 @@ extension LeaseDocument {
         contentType = lease.contentType
         // Said only where it is so: an older worker reads nothing new then.
         if lease.isOtherMirror { isOtherMirror = true }
+        if lease.kind == .fetch {
+            group = lease.group
+            origin = lease.origin
+        }
         guard lease.kind == .resolve else { return }
         resolver = StoredJSON.document(Resolver.self, lease.resolver)
         question = lease.url.map {

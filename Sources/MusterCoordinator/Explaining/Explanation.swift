@@ -21,13 +21,15 @@ struct Explanation: Sendable {
         guard !facts.task.state.isTerminal else { return [] }
         if let paused { return [paused] }
         var waits = [fetching, finalizing].compactMap { $0 }
+        // What is fetched already is put in place at any time.
+        if facts.task.state != .finalizing, let whole = held ?? closed { return [whole] + waits }
         // The rest is about chunks that nobody holds.
         guard facts.chunks.ready + facts.chunks.waiting > 0 else { return waits + [asking].compactMap { $0 } }
         waits += [noWorker, sinkParked, asking].compactMap { $0 }
         if facts.chunks.waiting > 0 { waits += [backoff].compactMap { $0 } }
         // Putting a file in place takes nobody's connection.
         if facts.chunks.ready > 0, facts.task.state != .finalizing {
-            waits += [originPaused, groupFull, originFull].compactMap { $0 }
+            waits += [originPaused, rateLimited, groupFull, originFull].compactMap { $0 }
         }
         if waits.isEmpty { waits.append(workersBusy) }
         return waits
@@ -40,6 +42,27 @@ struct Explanation: Sendable {
         return facts.isGroupPaused
             ? Wait(reason: .paused, detail: "the group is paused; go on with: muster resume \(facts.group)")
             : Wait(reason: .paused, detail: "it is paused; go on with: muster resume \(facts.group) \(facts.task.key)")
+    }
+
+    private var held: Wait? {
+        guard !facts.prerequisites.isEmpty else { return nil }
+        let names = facts.prerequisites.map { "\"\($0)\"" }.joined(separator: ", ")
+        return Wait(
+            reason: .prerequisites,
+            detail: "its group waits for the group\(facts.prerequisites.count == 1 ? "" : "s") \(names)")
+    }
+
+    private var closed: Wait? {
+        guard case .closed(let until) = facts.window else { return nil }
+        return Wait(reason: .windowClosed, detail: "its group may not run at this time of day", until: until)
+    }
+
+    private var rateLimited: Wait? {
+        guard let rate = facts.bytesPerSecondAllowed,
+            GroupFacts.isUsedUp(rate, by: facts.groupBytesPerSecond)
+        else { return nil }
+        return Wait(
+            reason: .rateLimited, detail: "its group uses all of the \(ByteCount(bytes: rate))/s that it may have")
     }
 
     private var fetching: Wait? {
@@ -167,7 +190,12 @@ extension Explanation {
         case .originPaused: return "it goes on\(when)"
         case .groupFull: return "it goes on when another transfer of the group ends"
         case .originFull: return "it goes on when another transfer from there ends"
+        case .prerequisites: return "it begins after them"
+        case .windowClosed: return "it goes on\(when.isEmpty ? " when its group may run" : when)"
+        case .rateLimited: return "it goes on as the rate allows"
         case .workersBusy: return "a worker takes it as soon as it has room"
+        // Of groups alone.
+        case .unsealed: return nil
         }
     }
 }

@@ -9,7 +9,11 @@ extension TaskFacts {
     init(_ record: ExplanationRecord, of group: GroupRecord) {
         let staying = max(0, record.workers.reaching - record.workers.draining)
         self.init(
-            task: TaskDocument(record.task), group: group.name, isGroupPaused: record.group.isPaused, sink: group.sink,
+            task: TaskDocument(record.task), group: group.name, isGroupPaused: record.group.isPaused,
+            prerequisites: group.prerequisites.filter { !$0.isSatisfied }.map(\.group),
+            window: GroupFacts.Window(group),
+            bytesPerSecondAllowed: group.bytesPerSecondAllowed, groupBytesPerSecond: group.bytesPerSecond,
+            sink: group.sink,
             chunks: ExplanationDocument.Chunks(
                 done: record.chunks.done, leased: record.chunks.leased, ready: record.chunks.ready,
                 waiting: record.chunks.waiting, parked: record.chunks.parked),

@@ -44,6 +44,14 @@ struct TaskFacts: Sendable {
     var group: String
     /// Whether the whole group was told to wait.
     var isGroupPaused: Bool
+    /// The groups that its group still waits for.
+    var prerequisites: [String] = []
+    /// When its group may run.
+    var window = GroupFacts.Window.always
+    /// The most bytes per second that its group may have now.
+    var bytesPerSecondAllowed: Int64?
+    /// Bytes per second of its group lately.
+    var groupBytesPerSecond: Int64 = 0
     /// The sink.
     var sink: String
     /// Its chunks.

@@ -10,6 +10,7 @@ struct API: Sendable {
     let store: Store
     let syncs: SyncService
     let sequencer: EventSequencer
+    let deliverer: Deliverer
     let hasWork: @Sendable () async -> Void
     let bell: Bell
     let clock: MonotonicClock
@@ -41,7 +42,10 @@ struct API: Sendable {
         let intake = TaskIntake(store: store, metrics: metrics)
         GroupRoutes(store: store, intake: intake, hasWork: hasWork, hasEvents: hasEvents).add(to: admin)
         TaskRoutes(store: store, intake: intake, hasWork: hasWork, hasEvents: hasEvents).add(to: admin)
-        EventRoutes(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll).add(to: admin)
+        let reader = EventReader(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll)
+        EventRoutes(reader: reader).add(to: admin)
+        ConsumerRoutes(store: store, reader: reader).add(to: admin)
+        SubscriptionRoutes(store: store, hasDeliveries: { [deliverer] in deliverer.news() }).add(to: admin)
         FleetRoutes(
             store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin, hasWork: hasWork
         ).add(to: admin)

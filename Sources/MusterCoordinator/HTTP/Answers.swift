@@ -50,6 +50,7 @@ extension Problem {
         case let refusal as InputRefusal: self.init(refusal)
         case let error as DecodingError: self.init(InputRefusal(error))
         case let refusal as Store.Refusal: self.init(refusal)
+        case let refusal as EventRefusal: self.init(refusal)
         case let error as PostgresError where error.isUnavailable:
             self.init(.databaseUnavailable, "the database can't be reached now; try again in a moment")
         case is CancellationError: self.init(.stopping, "try another coordinator")
@@ -96,6 +97,20 @@ extension Problem {
             self.init(
                 .groupFinished, "the group has finished, and the task \"\(key)\" is new to it", pointer: "/key",
                 line: Int(line))
+        case .prerequisiteCycle(let names):
+            self.init(
+                .conflict, "the groups would wait for each other in a circle: \(names.joined(separator: " → "))",
+                pointer: "/after")
+        case .noSuchPrerequisite(let name):
+            self.init(.invalidRequest, "there is no group \"\(name)\" to wait for", pointer: "/after")
+        case .prerequisitesTooLate(let name):
+            self.init(.groupFinished, "the group \"\(name)\" has finished, and waits for nothing", pointer: "/after")
+        case .groupInUse(let name, let other):
+            self.init(
+                .conflict,
+                "the group \"\(other)\" waits for \"\(name)\"; change that first: muster limit \(other) --after none")
+        case .unknownTimeZone(let name, let pointer):
+            self.init(.invalidRequest, "there is no time zone \"\(name)\"", pointer: pointer)
         }
     }
 }

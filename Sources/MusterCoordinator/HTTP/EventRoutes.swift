@@ -3,37 +3,59 @@ import Hummingbird
 import MusterAPI
 import MusterCore
 import MusterStore
-import ServiceLifecycle
 
 /// `/v1/events`: the log, by position.
 struct EventRoutes: Sendable {
-    let store: Store
-    let bell: Bell
-    let clock: MonotonicClock
-    let longPoll: Duration
+    let reader: EventReader
+    let gate = StreamGate(limit: Limits.eventStreams)
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.get("events", use: read)
     }
 
-    /// Reads from after a position. With `wait` the answer is held back until there is something or the time is up.
+    /// Reads from after a position. With `wait` the answer is held back until there is something or the time is up; whoever
+    /// accepts an event stream gets one.
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
-        let after = try request.query("after", in: 0...Int64.max, default: 0)
-        let limit = try request.pageLimit()
-        let group = try request.query("group")
-        if let group, !NameRule.accepts(group) { throw Problem(.invalidRequest, "group \(NameRule.explanation)") }
-        let wait = try request.query("wait", atMost: longPoll)
-        let end = clock.now() + wait.milliseconds * 1_000_000
-        var position = after
-        while true {
-            let (events, next) = try await store.events(after: position, limit: limit, group: group)
-            let left = end - clock.now()
-            if !events.isEmpty || left <= 0 || Task.isCancelled || Task.isShuttingDownGracefully {
-                return try Answer.json(EventsDocument(items: events.map { EventDocument($0) }, next: next))
+        let after = try request.query("after").map { _ in try request.query("after", in: 0...Int64.max, default: 0) }
+        var question = try EventReader.Question(request, after: after)
+        guard request.acceptsEventStream else {
+            return try Answer.events(
+                try await reader.read(question, wait: try request.query("wait", atMost: reader.longPoll)))
+        }
+        // A reader that comes again still asks for the place where it began.
+        if let last = request.headers[.lastEventID] {
+            guard let position = Int64(last), position >= 0 else {
+                throw Problem(.invalidRequest, "Last-Event-ID must be the position of an event")
             }
-            position = next
-            // A ring may be missed between the read and the wait; a second later the log is read anyway.
-            await bell.wait(limit: min(.seconds(1), .nanoseconds(left)))
+            question.after = position
+        }
+        // What has been dropped is told while there is a status to tell it with.
+        let start = try await reader.read(question, wait: .zero)
+        if question.after == nil { question.after = start.events.first.map { $0.position - 1 } ?? start.next }
+        guard let place = gate.enter() else {
+            throw Problem(
+                .busy, "\(Limits.eventStreams) event streams are open; read by position, or from another coordinator")
+        }
+        let stream = EventStream(reader: reader, question: question)
+        return Response(
+            status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
+            body: ResponseBody { writer in
+                try await stream.write(to: &writer)
+                withExtendedLifetime(place) {}
+            })
+    }
+}
+
+extension Request {
+    /// Whether the reader takes server-sent events.
+    fileprivate var acceptsEventStream: Bool {
+        headers[values: .accept].flatMap { $0.split(separator: ",") }.contains { range in
+            range.prefix { $0 != ";" }.filter { $0 != " " }.lowercased() == "text/event-stream"
         }
     }
+}
+
+extension HTTPField.Name {
+    /// Where a reader of an event stream was when it was cut off.
+    fileprivate static var lastEventID: Self { .init("Last-Event-ID")! }
 }

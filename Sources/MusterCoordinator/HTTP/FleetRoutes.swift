@@ -33,7 +33,8 @@ struct FleetRoutes: Sendable {
         var pause = patch.pausedUntil.stored
         if let duration = patch.pause { pause = .set(try await store.now() + duration) }
         let record = try await store.setOrigin(
-            key, maxConnections: patch.maxConnections.stored, pausedUntil: pause)
+            key, maxConnections: patch.maxConnections.stored, bytesPerSecond: patch.bytesPerSecond.stored,
+            pausedUntil: pause)
         // A pause that ends, or a larger cap, lets work out.
         await hasWork()
         return try Answer.json(OriginDocument(record, cap: maxConnectionsPerOrigin))
@@ -62,13 +63,13 @@ extension OriginDocument {
             key: record.key, maxConnections: record.maxConnections ?? cap,
             allowedConnections: record.allowedConnections,
             leases: record.leases, pausedUntil: record.pausedUntil, limitedAt: record.limitedAt,
-            bytesPerSecond: record.bytesPerSecond)
+            bytesPerSecond: record.bytesPerSecond, bytesPerSecondLimit: record.bytesPerSecondLimit)
     }
 }
 
-extension OriginPatch.Change {
+extension PatchField {
     /// The same in the words of the store.
-    fileprivate var stored: OriginChange<Value> {
+    fileprivate var stored: MusterStore.Change<Value> {
         switch self {
         case .keep: .keep
         case .clear: .clear

@@ -22,7 +22,12 @@ struct GroupRoutes: Sendable {
             use: { _, context in
                 try Answer.json(GroupDocument(try await store.group(try context.path("name"))))
             })
+        group.patch("groups/:name", use: change)
         group.delete("groups/:name", use: remove)
+        group.get("groups/:name/explanation") { _, context in
+            let record = try await store.explanation(of: try context.path("name"))
+            return try Answer.json(GroupExplanation(facts: GroupFacts(record)).document)
+        }
         group.post("groups/:name/seal") { request, context in
             let name = try context.path("name")
             guard try await request.document(VerbRequest.self).keys == nil else {
@@ -31,6 +36,14 @@ struct GroupRoutes: Sendable {
             let sealed = try await store.seal(name)
             await hasEvents()
             return try Answer.json(GroupDocument(sealed))
+        }
+        group.post("groups/:name/reopen") { request, context in
+            let name = try context.path("name")
+            guard try await request.document(VerbRequest.self).keys == nil else {
+                throw Problem(.invalidRequest, "a group is reopened as a whole", pointer: "/keys")
+            }
+            let reopened = try await store.reopen(name)
+            return try Answer.json(GroupDocument(reopened))
         }
         group.post("groups/:name/pause") { try await apply(.pause, $0, $1) }
         group.post("groups/:name/resume") { try await apply(.resume, $0, $1) }
@@ -45,16 +58,24 @@ struct GroupRoutes: Sendable {
         }
         let wish = try await request.document(GroupRequest.self)
         try wish.check()
-        let creation = GroupCreation(
-            name: wish.name, sink: wish.sink ?? defaultSinkName, priority: wish.priority ?? 0, weight: wish.weight ?? 1,
-            maxConnections: wish.limits?.maxConnections, metadata: try StoredJSON.text(wish.metadata),
-            isSealed: wish.sealed ?? false, creationKey: key, options: try StoredJSON.text(wish.fetch),
-            policy: try StoredJSON.text(wish.policy), resolver: try StoredJSON.text(wish.resolver))
+        let creation = try GroupCreation(wish, key: key)
         let upload = try await intake.stage(wish.tasks ?? [], pointer: "/tasks", policy: wish.policy)
         let group = try await intake.finish(upload) { try await store.createGroup(creation, upload: upload) }
         await hasWork()
         if creation.isSealed { await hasEvents() }
         return try Answer.json(GroupDocument(group), status: .created)
+    }
+
+    /// Changes what the patch names, whatever the group is doing.
+    private func change(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let name = try context.path("name")
+        let patch = try await request.document(GroupPatch.self)
+        try patch.check(of: name)
+        let group = try await store.change(name, try GroupChange(patch))
+        // A larger limit, an open window or a prerequisite less lets work out, and may complete an empty group.
+        await hasWork()
+        await hasEvents()
+        return try Answer.json(GroupDocument(group))
     }
 
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {

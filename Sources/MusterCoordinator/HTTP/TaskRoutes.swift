@@ -39,6 +39,7 @@ struct TaskRoutes: Sendable {
     /// A JSON array, or NDJSON of any length, which is never held whole.
     private func add(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.path("name")
+        let reopening = try request.query("reopen", as: Flag.self) == .true
         // A missing group is said before a long stream is read.
         let policy = StoredJSON.document(TransferPolicy.self, try await store.group(name).policy)
         let type = request.headers[.contentType]?.lowercased() ?? "application/json"
@@ -50,10 +51,15 @@ struct TaskRoutes: Sendable {
             }
         let addition = try await intake.finish(upload) {
             guard let upload else { return Addition(added: 0, existing: 0) }
-            return try await store.addTasks(upload, to: name)
+            return try await store.addTasks(upload, to: name, reopening: reopening)
         }
         if addition.added > 0 { await hasWork() }
         return try Answer.json(AddedDocument(added: addition.added, existing: addition.existing))
+    }
+
+    /// A parameter of the query that is true or false.
+    private enum Flag: String, CaseIterable {
+        case `true`, `false`
     }
 
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {

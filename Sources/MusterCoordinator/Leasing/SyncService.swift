@@ -11,6 +11,19 @@ struct SyncService: Sendable {
     let reports: ReportBatcher
     let configuration: CoordinatorConfiguration
     let metrics: CoordinatorMetrics
+    let budgets: BudgetWatch
+
+    init(
+        store: Store, dispatcher: ClaimDispatcher, reports: ReportBatcher, configuration: CoordinatorConfiguration,
+        metrics: CoordinatorMetrics
+    ) {
+        self.store = store
+        self.dispatcher = dispatcher
+        self.reports = reports
+        self.configuration = configuration
+        self.metrics = metrics
+        budgets = BudgetWatch(store: store)
+    }
 
     /// Opens a session.
     func open(_ request: SessionRequest) async throws -> SessionDocument {
@@ -53,19 +66,35 @@ struct SyncService: Sendable {
         if !request.reports.isEmpty {
             lost += try await reports.submit(.init(session: session, reports: request.reports))
         }
+        var shares = try await settle(session, request)
         var leases: [GrantedLease] = []
         if renewed.isNewest, !renewed.isDraining, request.room > 0 {
             // Reports are answered at once; only a sync that has nothing to say waits for work.
-            let wait: Duration =
+            var wait: Duration =
                 request.reports.isEmpty && lost.isEmpty
                 ? min(configuration.longPoll, .milliseconds(max(0, request.waitMilliseconds))) : .zero
+            // Who has shares of byte budgets hears soon how they change.
+            if !shares.isEmpty { wait = min(wait, .seconds(1)) }
             leases = try await dispatcher.claim(
                 session: session, sequence: request.sequence, room: Int32(min(request.room, Limits.leasesPerSync)),
                 wait: wait)
         }
+        // What was granted may draw from budgets that the session had no share of before.
+        if leases.contains(where: \.isLimited) { shares = try await store.budgetShares(of: session) }
         return SyncResponse(
             lost: Array(Set(lost)), leases: try leases.map { try LeaseDocument($0) }, drain: renewed.isDraining,
-            ttlMilliseconds: configuration.sessionTimeToLive.milliseconds)
+            ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
+            budgets: shares.isEmpty
+                ? nil : shares.map { BudgetShare(name: $0.budget, bytesPerSecond: $0.bytesPerSecond) })
+    }
+
+    /// Tells what the session used of byte budgets, and what its shares are now; nothing where there are none.
+    private func settle(_ session: SessionID, _ request: SyncRequest) async throws -> [StoredShare] {
+        let traffic = request.traffic ?? []
+        guard try await budgets.isNeeded() || !traffic.isEmpty else { return [] }
+        return try await store.settleBudgets(
+            session, sequence: request.sequence, settled: request.settled,
+            use: traffic.map { BudgetUse(budget: $0.budget, bytes: max(0, $0.bytes)) })
     }
 
     private func check(_ request: SessionRequest) throws(InputRefusal) {
@@ -98,6 +127,11 @@ struct SyncService: Sendable {
         }
         guard request.held.count <= Limits.heldPerSync else {
             throw InputRefusal(pointer: "/held", reason: "at most \(Limits.heldPerSync) leases")
+        }
+        guard request.traffic?.count ?? 0 <= Limits.heldPerSync,
+            request.traffic?.allSatisfy({ $0.budget.utf8.count <= 2_000 && !$0.budget.utf8.contains(0) }) ?? true
+        else {
+            throw InputRefusal(pointer: "/traffic", reason: "at most \(Limits.heldPerSync) budgets, by their names")
         }
         guard request.sinks.count <= Limits.sinksPerWorker else {
             throw InputRefusal(pointer: "/sinks", reason: "at most \(Limits.sinksPerWorker) sinks")

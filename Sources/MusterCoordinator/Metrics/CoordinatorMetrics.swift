@@ -38,6 +38,14 @@ final class CoordinatorMetrics: Sendable {
         case sessionsExpired = "muster_sessions_expired_total"
         /// Events that were given their position.
         case eventsSequenced = "muster_events_sequenced_total"
+        /// Events that were dropped from the log since they were too old.
+        case eventsDropped = "muster_events_dropped_total"
+        /// Deliveries that a receiver took.
+        case eventsDelivered = "muster_events_delivered_total"
+        /// Tries to deliver that failed.
+        case deliveriesFailed = "muster_deliveries_failed_total"
+        /// Deliveries that were given up.
+        case deliveriesDead = "muster_deliveries_dead_total"
         /// Tasks added.
         case tasksAdded = "muster_tasks_added_total"
 
@@ -61,6 +69,10 @@ final class CoordinatorMetrics: Sendable {
             case .sessionsOpened: "Worker sessions opened."
             case .sessionsExpired: "Worker sessions expired."
             case .eventsSequenced: "Events given their position in the log."
+            case .eventsDropped: "Events dropped from the log because they were too old."
+            case .eventsDelivered: "Deliveries of events that a receiver took."
+            case .deliveriesFailed: "Tries to deliver an event that failed."
+            case .deliveriesDead: "Deliveries of events that were given up."
             case .tasksAdded: "Tasks added."
             }
         }
@@ -100,4 +112,6 @@ enum CoordinatorMetadata {
     static let host = "host"
     static let request = "request"
     static let migrations = "migrations"
+    static let subscription = "subscription"
+    static let event = "event"
 }

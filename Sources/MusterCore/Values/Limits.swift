@@ -52,6 +52,14 @@ public enum Limits {
     public static let deaths: Int32 = 5
     /// How long a task may be given.
     public static let deadline = Duration.seconds(365 * 86_400)
+    /// How long a group may be given from when its deadline is set.
+    public static let groupDeadline: ClosedRange<Duration> = .seconds(1)...Duration.seconds(3_650 * 86_400)
+    /// A cap on bytes per second, whatever it is of.
+    public static let bytesPerSecond: ClosedRange<Int64> = 1...(1 << 50) - 1
+    /// Lines of a group's timetable.
+    public static let timetableEntries = 48
+    /// Groups that one group may wait for.
+    public static let prerequisites = 64
     /// How long an origin may have itself parked by Retry-After.
     public static let retryAfter = Duration.seconds(3_600)
     /// Attempts that are kept for the explanation of a task.
@@ -60,4 +68,26 @@ public enum Limits {
     public static let priority: ClosedRange<Int32> = -1_000...1_000
     /// Weight of a group within its priority.
     public static let weight: ClosedRange<Int32> = 1...1_000
+    /// Types of events that one filter may name.
+    public static let eventTypes = 64
+    /// Bytes of a webhook's secret, as Standard Webhooks has it.
+    public static let webhookSecretBytes = 24...64
+    /// How long a webhook's receiver may take to answer.
+    public static let webhookTimeout = Duration.seconds(15)
+    /// Bytes of a receiver's answer that are read; what it says beyond its status matters to nobody.
+    public static let webhookAnswer = ByteCount.kibibytes(64)
+    /// Deliveries of one subscription that are under way at once, in the whole fleet.
+    public static let deliveriesPerSubscription: Int32 = 8
+    /// How long a receiver may have a delivery put off by Retry-After.
+    public static let webhookRetryAfter = Duration.seconds(86_400)
+    /// How long the secret before the last one goes on signing.
+    public static let secretRotation = Duration.seconds(86_400)
+    /// Subscriptions of one database.
+    public static let subscriptions: Int64 = 1_000
+    /// Consumers of one database.
+    public static let consumers: Int64 = 10_000
+    /// Streams of events that one coordinator serves at once.
+    public static let eventStreams = 256
+    /// How long events may be kept.
+    public static let eventRetention: ClosedRange<Duration> = .seconds(3_600)...Duration.seconds(3_650 * 86_400)
 }

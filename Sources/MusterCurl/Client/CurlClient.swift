@@ -50,7 +50,8 @@ public struct CurlClient: Sendable {
         return try response(of: ending, request, pipe)
     }
 
-    private func transferRequest(
+    /// The transfer of a request, and the stream that makes its body, if one does.
+    func transferRequest(
         for request: HTTPRequest,
         _ pipe: BodyPipe
     ) -> (TransferRequest, stream: HTTPBodyStream?) {
@@ -61,6 +62,7 @@ public struct CurlClient: Sendable {
         // Once a small response has begun, a minute without a byte means that it will not end.
         transfer.lowSpeed = LowSpeedLimit(bytesPerSecond: 1, over: .seconds(60))
         transfer.maxRedirects = request.maxRedirects
+        transfer.addressAllowed = request.addressAllowed
         transfer.receiveBufferBytes = 64 * 1024
         transfer.userAgent = userAgent
         transfer.caFile = caFile

@@ -44,6 +44,9 @@ public struct HTTPRequest: Sendable {
     public var deadline: Duration?
     /// How many redirects to follow.
     public var maxRedirects: Int
+    /// Asked for the numeric address of each connection before the request goes out on it, see ``TransferRequest/addressAllowed``;
+    /// nil allows all.
+    public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
 
     /// Makes a request with 8 MiB of response, 15 s to connect, 60 s to answer, no deadline, no redirects.
     public init(method: String = "GET", url: String, headers: HeaderList = [], body: HTTPBody = .none) {
@@ -56,6 +59,7 @@ public struct HTTPRequest: Sendable {
         self.responseTimeout = .seconds(60)
         self.deadline = nil
         self.maxRedirects = 0
+        self.addressAllowed = nil
     }
 }
 

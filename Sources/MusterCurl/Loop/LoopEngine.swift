@@ -26,6 +26,7 @@ final class LoopEngine {
     private let multi: MultiHandle
     private let inbox: LoopInbox
     private let timers = TimerBoard()
+    private let pacing = PacingQueue()
     private var active: [TransferID: Transfer] = [:]
     private var idleHandles: [EasyHandle] = []
 
@@ -42,6 +43,7 @@ final class LoopEngine {
             perform()
             finishCompleted()
             expireTimers()
+            goOnWithinBudgets()
             multi.poll(milliseconds: sleepMilliseconds())
         }
         for transfer in Array(active.values) { finish(transfer, as: .local(.cancelled)) }
@@ -80,7 +82,15 @@ final class LoopEngine {
             handler.finished(.failed(.other(detail), TransferStatistics()))
             return
         }
-        let transfer = Transfer(id: id, request: request, handler: handler, easy: easy, timers: timers, inbox: inbox)
+        let transfer = Transfer(
+            id: id,
+            request: request,
+            handler: handler,
+            easy: easy,
+            timers: timers,
+            pacing: pacing,
+            inbox: inbox
+        )
         if let problem = transfer.configure() {
             recycle(easy)
             handler.finished(.failed(problem, TransferStatistics()))
@@ -111,12 +121,24 @@ final class LoopEngine {
         for (transfer, end) in expired { finish(transfer, as: .local(end)) }
     }
 
+    /// Lets those transfers go on whose budgets have something again.
+    private func goOnWithinBudgets() {
+        guard pacing.earliest != .max else { return }
+        pacing.visit(at: monotonicNanoseconds()) { id in
+            guard let transfer = active[id] else { return 0 }
+            let (wait, code) = transfer.goOnWithinBudgets()
+            if code != CURLE_OK { finish(transfer, as: .curl(code)) }
+            return wait
+        }
+    }
+
     private func sleepMilliseconds() -> Int32 {
-        guard timers.earliest != .max else { return Int32(Self.longestSleepMilliseconds) }
+        let earliest = min(timers.earliest, pacing.earliest)
+        guard earliest != .max else { return Int32(Self.longestSleepMilliseconds) }
         let now = monotonicNanoseconds()
-        guard timers.earliest > now else { return 0 }
+        guard earliest > now else { return 0 }
         // Rounded up, so that the thread does not wake a moment too soon and spin.
-        return Int32(min((timers.earliest - now) / 1_000_000 + 1, Self.longestSleepMilliseconds))
+        return Int32(min((earliest - now) / 1_000_000 + 1, Self.longestSleepMilliseconds))
     }
 
     /// Takes the transfer out of libcurl first and calls the handler last, so that nothing can follow `finished`.

@@ -51,6 +51,8 @@ final class Transfer {
         case pausing
         /// The handler paused, and libcurl holds a piece back and reads no more.
         case held
+        /// A budget is used up; libcurl holds a piece back and reads no more until the loop goes on with it.
+        case paced
     }
 
     /// Bodies of refused responses up to this size are read to keep the connection.
@@ -63,6 +65,7 @@ final class Transfer {
     let handler: any TransferHandler
     let easy: EasyHandle
     let timers: TimerBoard
+    let pacing: PacingQueue
     let inbox: LoopInbox
     let startedAt: UInt64
 
@@ -100,6 +103,7 @@ final class Transfer {
         handler: any TransferHandler,
         easy: EasyHandle,
         timers: TimerBoard,
+        pacing: PacingQueue,
         inbox: LoopInbox
     ) {
         self.id = id
@@ -107,6 +111,7 @@ final class Transfer {
         self.handler = handler
         self.easy = easy
         self.timers = timers
+        self.pacing = pacing
         self.inbox = inbox
         self.startedAt = monotonicNanoseconds()
         self.fileScheme = FileScheme(url: request.url)
@@ -211,10 +216,14 @@ extension Transfer {
         guard !bytes.isEmpty else { return 0 }
         switch phase {
         case .body(let remaining):
-            guard case .flowing = reception else {
+            switch reception {
+            case .flowing: break
+            case .pausing, .held:
                 reception = .held
                 return Int(CURL_WRITEFUNC_PAUSE)
+            case .paced: return Int(CURL_WRITEFUNC_PAUSE)
             }
+            guard request.budgets.isEmpty || mayTakePiece() else { return Int(CURL_WRITEFUNC_PAUSE) }
             return deliver(bytes, remaining)
         case .closing:
             return abort(.delivered)
@@ -234,6 +243,7 @@ extension Transfer {
         bytesReceived += Int64(bytes.count)
         if count > 0 {
             bytesDelivered += count
+            if !request.budgets.isEmpty { bookPiece(count) }
             switch handler.body(UnsafeRawBufferPointer(rebasing: bytes[..<Int(count)])) {
             case .proceed: break
             case .pause: reception = .pausing
@@ -249,8 +259,16 @@ extension Transfer {
     /// Goes on after a pause; the code is not OK if the transfer has to end now.
     func resume() -> CURLcode {
         var isPausedInCurl = upload.isPaused
-        if case .held = reception { isPausedInCurl = true }
-        reception = .flowing
+        var stays = CURLPAUSE_CONT
+        switch reception {
+        case .flowing: break
+        case .pausing: reception = .flowing
+        case .held:
+            reception = .flowing
+            isPausedInCurl = true
+        // When this goes on the budgets say, whoever else wishes it.
+        case .paced: stays = CURLPAUSE_RECV
+        }
         upload.isPaused = false
         let now = monotonicNanoseconds()
         switch phase {
@@ -258,7 +276,7 @@ extension Transfer {
         case .body: startSpeedWindow(at: now)
         case .connecting, .redirecting, .closing, .draining, .ended: break
         }
-        return isPausedInCurl ? easy.pause(CURLPAUSE_CONT) : CURLE_OK
+        return isPausedInCurl ? easy.pause(stays) : CURLE_OK
     }
 }
 

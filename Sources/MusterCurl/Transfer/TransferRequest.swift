@@ -72,6 +72,9 @@ public struct TransferRequest: Sendable {
     public var deadline: Duration?
     /// The least speed once the response has begun; nil for no limit.
     public var lowSpeed: LowSpeedLimit?
+    /// What its body keeps to, all of them at once; the bytes of the body are counted, as they are delivered. Time that passes
+    /// because a budget is used up does not count against ``lowSpeed``.
+    public var budgets: [ByteBudget]
     /// How many redirects to follow; 0 delivers a redirect as the final response.
     public var maxRedirects: Int
     /// The schemes that the URL may have, lowercase. A redirect may lead to those of them that are http or https.
@@ -127,6 +130,7 @@ public struct TransferRequest: Sendable {
         self.firstByteTimeout = .seconds(60)
         self.deadline = nil
         self.lowSpeed = nil
+        self.budgets = []
         self.maxRedirects = 10
         self.allowedSchemes = ["http", "https"]
         self.addressAllowed = nil

@@ -66,8 +66,12 @@ public struct GrantedLease: Sendable {
     public let failureStatus: Int32?
     /// For a finalize lease: every chunk.
     public let chunks: [FinishedChunk]
+    /// The origin that the lease counts against; `nil` for work that fetches nothing.
+    public let origin: String?
+    /// Whether the work draws from some byte budget, of which its session has a share.
+    public let isLimited: Bool
 
-    /// A row of `grant_leases`.
+    /// A row of `granted_leases`.
     init(_ row: PostgresRow) throws {
         session = try row.decode("session_id")
         name = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
@@ -106,6 +110,8 @@ public struct GrantedLease: Sendable {
         resolver = try row.decode("resolver")
         failureStatus = try row.decode("failure_status")
         chunks = try Self.finishedChunks(row)
+        origin = try row.decode("origin")
+        isLimited = try row.decode("is_limited")
     }
 
     private static func finishedChunks(_ row: PostgresRow) throws -> [FinishedChunk] {

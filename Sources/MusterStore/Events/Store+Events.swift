@@ -2,7 +2,7 @@ public import MusterCore
 import MusterPostgres
 
 /// An entry of the log that has its position.
-public struct EventRecord: Sendable {
+public struct EventRecord: Sendable, Hashable {
     /// Its place in the log.
     public let position: Int64
     /// Its deterministic id (I9).
@@ -17,33 +17,81 @@ public struct EventRecord: Sendable {
     public let data: String
 }
 
+/// A stretch of the log.
+public struct EventStretch: Sendable, Hashable {
+    /// What was asked for of it, positions ascending.
+    public let events: [EventRecord]
+    /// The position up to which the log was read: with a filter that can be further than the last event.
+    public let next: Int64
+    /// Whether that is the end of the log.
+    public let isEnd: Bool
+}
+
 extension Store {
+    /// How many positions one call looks through for what a pattern or types let pass, so that none takes long.
+    private static let filteredPositions: Int64 = 20_000
+
     /// Gives positions to events that were committed since. Returns how many got one.
     public func sequenceEvents(limit: Int32 = 10_000) async throws -> Int64 {
         try await query("SELECT sequence_events(\(limit)) AS count")[0].decode("count")
     }
 
-    /// Reads the log from after a position, for all groups or one.
+    /// Reads the log from after a position.
     ///
-    /// - Returns: the events in order, and the position up to which the log was read: with a filter that can be further than
-    ///   the last event.
-    public func events(after: Int64, limit: Int32, group: String?) async throws -> (events: [EventRecord], next: Int64)
-    {
+    /// - Parameters:
+    ///   - after: the last position that the reader knows; `nil` begins with the oldest event that is kept.
+    ///   - group: the events of this group alone.
+    ///   - filter: what is wanted of them.
+    /// - Throws: `EventRefusal.gone` when events after the position have been dropped (I9: a reader is told what it misses).
+    public func events(
+        after: Int64?, limit: Int32, group: String? = nil, filter: EventFilter = .all
+    ) async throws -> EventStretch {
         let subject = group.map { "groups/\($0)" }
         // The end of the log is read first: what is added meanwhile is left for the next call.
-        let last: Int64 = try await query("SELECT last_position FROM event_log")[0].decode("last_position")
+        let log = try await query("SELECT first_position, last_position FROM event_log")[0]
+        let start = try after ?? log.decode("first_position") - 1
+        let last: Int64 = try log.decode("last_position")
+        let end = filter == .all ? last : min(last, start + Self.filteredPositions)
+        let types = filter.types
+        let expression = filter.groupsExpression
         let rows = try await query(
             """
             SELECT position, id, type, subject, at, data::text AS data FROM events
-            WHERE position > \(after) AND position <= \(last) AND (\(subject)::text IS NULL OR subject = \(subject))
+            WHERE position > \(start) AND position <= \(end) AND (\(subject)::text IS NULL OR subject = \(subject))
+                AND (\(expression)::text IS NULL OR substr(subject, length('groups/') + 1) ~ \(expression))
+                AND (\(types) = '{}' OR type = ANY (\(types)))
             ORDER BY position LIMIT \(limit)
             """)
-        let events = try rows.map { row in
-            EventRecord(
-                position: try row.decode("position"), id: try row.decode("id"), type: try row.decode("type"),
-                subject: try row.decode("subject"), time: Timestamp(try row.decode("at")), data: try row.decode("data"))
+        let events = try rows.map(EventRecord.init)
+        // The beginning is compared last: what has been dropped since the rows were read has been read.
+        let first: Int64 = try await query("SELECT first_position FROM event_log")[0].decode("first_position")
+        guard start >= first - 1 else {
+            // Whoever wanted to begin at the beginning begins at the new one.
+            if after == nil { return try await self.events(after: nil, limit: limit, group: group, filter: filter) }
+            throw EventRefusal.gone(oldest: first)
         }
         let isFull = events.count == Int(limit)
-        return (events, isFull ? events.last?.position ?? after : max(after, last))
+        let next = isFull ? events.last?.position ?? start : max(start, end)
+        return EventStretch(events: events, next: next, isEnd: next >= last)
+    }
+
+    /// Drops events that are older than `age`, in the order of the log and never the newest one. What is still to be delivered
+    /// waits for that (I9). Returns by how much the log has become shorter; there may be more when it is `limit`.
+    public func dropOldEvents(olderThan age: Duration, limit: Int32 = 2_000) async throws -> Int64 {
+        try await query(
+            "SELECT drop_old_events(\(age.milliseconds)::bigint * interval '1 ms', \(limit)) AS count"
+        )[0].decode("count")
+    }
+}
+
+extension EventRecord {
+    /// Of `events`.
+    init(_ row: PostgresRow) throws {
+        position = try row.decode("position")
+        id = try row.decode("id")
+        type = try row.decode("type")
+        subject = try row.decode("subject")
+        time = Timestamp(try row.decode("at"))
+        data = try row.decode("data")
     }
 }

@@ -1,50 +1,6 @@
 public import MusterCore
 import MusterPostgres
 
-/// A group to create.
-public struct GroupCreation: Sendable {
-    /// Its name.
-    public var name: String
-    /// Where its files end up.
-    public var sink: String
-    /// Higher is served first.
-    public var priority: Int32
-    /// Share within the priority.
-    public var weight: Int32
-    /// Cap on its leases.
-    public var maxConnections: Int32?
-    /// The caller's data, as JSON.
-    public var metadata: String?
-    /// Whether no task will be added any more.
-    public var isSealed: Bool
-    /// The Idempotency-Key of the request (I10).
-    public var creationKey: String?
-    /// How its sources are asked, as a JSON object; may hold secrets.
-    public var options: String?
-    /// What shall be done where there is a choice, as a JSON object.
-    public var policy: String?
-    /// Who knows fresh URLs, as a JSON object; may hold secrets.
-    public var resolver: String?
-
-    /// A group.
-    public init(
-        name: String, sink: String, priority: Int32, weight: Int32, maxConnections: Int32?, metadata: String?,
-        isSealed: Bool, creationKey: String?, options: String? = nil, policy: String? = nil, resolver: String? = nil
-    ) {
-        self.name = name
-        self.sink = sink
-        self.priority = priority
-        self.weight = weight
-        self.maxConnections = maxConnections
-        self.metadata = metadata
-        self.isSealed = isSealed
-        self.creationKey = creationKey
-        self.options = options
-        self.policy = policy
-        self.resolver = resolver
-    }
-}
-
 /// A group as it is stored.
 public struct GroupRecord: Sendable {
     /// Its identity.
@@ -89,6 +45,32 @@ public struct GroupRecord: Sendable {
     public let policy: String?
     /// Who knows fresh URLs, as JSON; without the header fields of the question, which may hold secrets.
     public let resolver: String?
+    /// Cap on its bytes per second, as far as its timetable says nothing else.
+    public let bytesPerSecondLimit: Int64?
+    /// The cap that holds now, by timetable and limit.
+    public let bytesPerSecondAllowed: Int64?
+    /// When it may run at all.
+    public let window: GroupWindow?
+    /// Its rates by the time of day, as a JSON array.
+    public let timetable: String?
+    /// When the time for this generation is over.
+    public let deadlineAt: Timestamp?
+    /// What happens then.
+    public let deadlineAction: DeadlineAction
+    /// Whether that has begun to happen.
+    public let isOverdue: Bool
+    /// Whether all of it was paused.
+    public let isPaused: Bool
+    /// Whether it waits for other groups.
+    public let isHeld: Bool
+    /// Whether its window is open now; always, if it has none.
+    public let isWindowOpen: Bool
+    /// When its window opens next, unless it is open.
+    public let windowOpensAt: Timestamp?
+    /// When its window closes, if it is open and ever closes.
+    public let windowClosesAt: Timestamp?
+    /// The groups that it waits for, or waited for, by name.
+    public let prerequisites: [PrerequisiteRecord]
     /// The names of the options by which sources are asked. Their values may be secrets: only leases carry them.
     public let optionNames: [String]
 
@@ -102,7 +84,23 @@ public struct GroupRecord: Sendable {
             WHERE g.sink = ANY (s.parked) AND status ->> 'name' = g.sink AND s.expires_at > statement_timestamp() LIMIT 1
         ) AS parked_detail,
         g.policy::text AS policy, (g.resolver - 'headers')::text AS resolver,
-        ARRAY (SELECT name FROM jsonb_object_keys(coalesce(g.fetch_options, '{}')) AS name ORDER BY name) AS option_names
+        ARRAY (SELECT name FROM jsonb_object_keys(coalesce(g.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
+        g.bytes_per_second, group_rate(g) AS rate_allowed, to_char(g.window_from, 'HH24:MI') AS window_from,
+        to_char(g.window_to, 'HH24:MI') AS window_to, g.window_zone, g.timetable::text AS timetable, g.deadline_at,
+        g.deadline_action, g.overdue, g.desired = 'pause' AS is_paused, g.held,
+        g.window_from IS NULL OR is_open(g.window_from, g.window_to, g.window_zone) AS is_window_open,
+        CASE WHEN NOT is_open(g.window_from, g.window_to, g.window_zone) THEN next_time(g.window_from, g.window_zone) END
+            AS window_opens_at,
+        CASE WHEN g.window_from <> g.window_to AND is_open(g.window_from, g.window_to, g.window_zone)
+            THEN next_time(g.window_to, g.window_zone) END AS window_closes_at,
+        ARRAY (SELECT p.name FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id
+            WHERE r.group_id = g.id ORDER BY p.name) AS prerequisite_names,
+        ARRAY (SELECT r.condition FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id
+            WHERE r.group_id = g.id ORDER BY p.name) AS prerequisite_conditions,
+        ARRAY (SELECT p.state FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id
+            WHERE r.group_id = g.id ORDER BY p.name) AS prerequisite_states,
+        ARRAY (SELECT r.satisfied_at IS NOT NULL FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id
+            WHERE r.group_id = g.id ORDER BY p.name) AS prerequisites_satisfied
         """
 
     init(_ row: PostgresRow) throws {
@@ -130,5 +128,25 @@ public struct GroupRecord: Sendable {
         policy = try row.decode("policy")
         resolver = try row.decode("resolver")
         optionNames = try row.decode("option_names")
+        bytesPerSecondLimit = try row.decode("bytes_per_second")
+        bytesPerSecondAllowed = try row.decode("rate_allowed")
+        if let from = try row.decode("window_from", as: String?.self),
+            let to = try row.decode("window_to", as: String?.self),
+            let zone = try row.decode("window_zone", as: String?.self)
+        {
+            window = GroupWindow(from: from, to: to, timeZone: zone)
+        } else {
+            window = nil
+        }
+        timetable = try row.decode("timetable")
+        deadlineAt = try row.decode("deadline_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        deadlineAction = DeadlineAction(rawValue: try row.decode("deadline_action")) ?? .fail
+        isOverdue = try row.decode("overdue")
+        isPaused = try row.decode("is_paused")
+        isHeld = try row.decode("held")
+        isWindowOpen = try row.decode("is_window_open")
+        windowOpensAt = try row.decode("window_opens_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        windowClosesAt = try row.decode("window_closes_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        prerequisites = try PrerequisiteRecord.all(row)
     }
 }

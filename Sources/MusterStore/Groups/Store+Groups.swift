@@ -19,15 +19,22 @@ extension Store {
     /// - Parameter upload: tasks staged before, or `nil` for none.
     /// - Returns: the group. A repetition with the same creation key gets the group of the first time (I10).
     public func createGroup(_ creation: GroupCreation, upload: Upload?) async throws -> GroupRecord {
+        try await checkZones(of: creation.window, timetable: creation.timetable)
+        let limit = creation.deadline?.milliseconds
         let name = try await transaction { connection in
             let rows = try await connection.query(
                 """
                 INSERT INTO groups (name, sink, priority, weight, max_connections, metadata, creation_key, fetch_options,
-                    policy, resolver, served)
+                    policy, resolver, bytes_per_second, window_from, window_to, window_zone, timetable, time_limit,
+                    deadline_at, deadline_action, served)
                 VALUES (\(creation.name), \(creation.sink), \(creation.priority), \(creation.weight),
                     \(creation.maxConnections), \(creation.metadata.map { PostgresJSON($0) }), \(creation.creationKey),
                     \(creation.options.map { PostgresJSON($0) }), \(creation.policy.map { PostgresJSON($0) }),
-                    \(creation.resolver.map { PostgresJSON($0) }),
+                    \(creation.resolver.map { PostgresJSON($0) }), \(creation.bytesPerSecond),
+                    \(creation.window?.from)::text::time, \(creation.window?.to)::text::time,
+                    \(creation.window?.timeZone), \(creation.timetable.map { PostgresJSON($0) }),
+                    \(limit)::bigint * interval '1 ms', statement_timestamp() + \(limit)::bigint * interval '1 ms',
+                    \(creation.deadlineAction.rawValue),
                     -- A new group starts level with those that are being served, not ahead of them by all that they had.
                     coalesce((SELECT min(served) FROM groups
                         WHERE sink = \(creation.sink) AND state IN ('open', 'sealed') AND desired = 'run'), 0))
@@ -39,7 +46,13 @@ extension Store {
                 guard let key, key == creation.creationKey else { throw Refusal.groupExists(creation.name) }
                 return creation.name
             }
-            if let upload { _ = try await Self.add(upload, to: id, firstChunk: policy.firstChunk, on: connection) }
+            if !creation.prerequisites.isEmpty {
+                try await Self.setPrerequisites(creation.prerequisites, of: id, named: creation.name, on: connection)
+            }
+            if let upload {
+                _ = try await Self.add(
+                    upload, to: id, reopening: false, firstChunk: policy.firstChunk, on: connection)
+            }
             if creation.isSealed { _ = try await connection.query("SELECT seal_group(\(id))::text") }
             return creation.name
         }
@@ -89,11 +102,15 @@ extension Store {
         return try await group(name)
     }
 
-    /// Forgets a group, or the tasks with these keys.
+    /// Forgets a group that nobody waits for, or the tasks with these keys.
     public func remove(_ name: String, keys: [String]?, deletingFiles: Bool) async throws {
         let id = try await groupID(name)
         if let keys { try await checkKeys(keys, of: id) }
-        _ = try await query("SELECT remove_tasks(\(id), \(keys), \(deletingFiles))")
+        do {
+            _ = try await query("SELECT remove_tasks(\(id), \(keys), \(deletingFiles))")
+        } catch let error as PostgresError where error.constraint == "group_prerequisites_in_use" {
+            throw Refusal.groupInUse(name, by: try await dependent(of: id) ?? "")
+        }
     }
 
     func groupID(_ name: String) async throws -> GroupID {

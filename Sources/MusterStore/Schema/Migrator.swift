@@ -32,6 +32,15 @@ public struct Migrator: Sendable {
         Migration("0014_questions", PackageResources._014_questions_sql),
         Migration("0015_origins", PackageResources._015_origins_sql),
         Migration("0016_sweeps", PackageResources._016_sweeps_sql),
+        Migration("0017_limits", PackageResources._017_limits_sql),
+        Migration("0018_verbs", PackageResources._018_verbs_sql),
+        Migration("0019_chains", PackageResources._019_chains_sql),
+        Migration("0020_subscriptions", PackageResources._020_subscriptions_sql),
+        Migration("0021_budgets", PackageResources._021_budgets_sql),
+        Migration("0022_charges", PackageResources._022_charges_sql),
+        Migration("0023_endings", PackageResources._023_endings_sql),
+        Migration("0024_sharing", PackageResources._024_sharing_sql),
+        Migration("0025_reopening", PackageResources._025_reopening_sql),
     ]
 
     /// What of the schema is missing, or too new.

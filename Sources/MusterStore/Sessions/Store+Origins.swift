@@ -17,6 +17,8 @@ public struct OriginRecord: Sendable {
     public let limitedAt: Timestamp?
     /// Bytes per second lately.
     public let bytesPerSecond: Int64
+    /// How many bytes per second the fleet may take from it, if that is limited.
+    public let bytesPerSecondLimit: Int64?
 
     /// Of `origins o`, where `cap` is the one of origins that have none of their own.
     static func columns(cap: Int32) -> SQL {
@@ -24,7 +26,7 @@ public struct OriginRecord: Sendable {
         o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed,
         (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) AS leases,
         CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.limited_at,
-        bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate
+        bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate, o.bytes_per_second AS rate_limit
         """
     }
 
@@ -36,25 +38,7 @@ public struct OriginRecord: Sendable {
         pausedUntil = try row.decode("paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
         limitedAt = try row.decode("limited_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         bytesPerSecond = try row.decode("rate")
-    }
-}
-
-/// What is to become of one setting of an origin.
-public enum OriginChange<Value: Hashable & Sendable>: Hashable, Sendable {
-    /// It stays.
-    case keep
-    /// It goes back to the default.
-    case clear
-    /// It is this from now on.
-    case set(Value)
-
-    /// Whether it becomes something else, and what; nothing is the default.
-    fileprivate var wish: (isSet: Bool, value: Value?) {
-        switch self {
-        case .keep: (false, nil)
-        case .clear: (true, nil)
-        case .set(let value): (true, value)
-        }
+        bytesPerSecondLimit = try row.decode("rate_limit")
     }
 }
 
@@ -69,12 +53,18 @@ extension Store {
     /// Sets what people wish of an origin, which need not be known yet. Another cap, or none, also takes back what its refusals
     /// taught (row 24).
     public func setOrigin(
-        _ key: String, maxConnections: OriginChange<Int32> = .keep, pausedUntil: OriginChange<Timestamp> = .keep
+        _ key: String, maxConnections: Change<Int32> = .keep, bytesPerSecond: Change<Int64> = .keep,
+        pausedUntil: Change<Timestamp> = .keep
     ) async throws -> OriginRecord {
+        let rate = bytesPerSecond.wish
         let cap = maxConnections.wish
         let pause = pausedUntil.wish
         let until = pause.value.map { PostgresTimestamp(microsecondsSinceEpoch: $0.microseconds) }
-        _ = try await query("SELECT set_origin(\(key), \(cap.isSet), \(cap.value), \(pause.isSet), \(until))::text")
+        _ = try await query(
+            """
+            SELECT change_origin(\(key), \(cap.isSet), \(cap.value), \(pause.isSet), \(until),
+                \(rate.isSet), \(rate.value))::text
+            """)
         return try OriginRecord(
             try await query(
                 "SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o WHERE o.key = \(key)")[0])

@@ -48,6 +48,41 @@ extension Store {
         try await query("SELECT promote_due_chunks(\(limit)) AS count")[0].decode("count")
     }
 
+    /// What was found of groups that had to do something else from some moment on.
+    public struct SweptGroups: Sendable, Hashable {
+        /// Groups that wait for no other group any more.
+        public let released: Int64
+        /// Groups whose deadline has passed.
+        public let expired: Int64
+        /// Tasks that failed by that. There may be more when it is `limit`.
+        public let failedTasks: Int64
+        /// Leases that were taken back since their group may not run now.
+        public let recalled: Int64
+    }
+
+    /// Lets groups begin that wait for nobody any more, does what is to follow when a group's time is over, and takes back what
+    /// groups fetch that may not run now. Three transactions, none of which waits for a lock of a group.
+    public func sweepGroups(limit: Int32 = 1_000) async throws -> SweptGroups {
+        let overdue = try await query("SELECT expired_groups, failed_tasks FROM expire_groups(16, \(limit))")[0]
+        var released: Int64 = 0
+        while true {
+            // Empty groups complete by that, and let others begin in turn.
+            let count: Int64 = try await query("SELECT release_groups(\(limit)) AS count")[0].decode("count")
+            released += count
+            guard count > 0 else { break }
+        }
+        let recalled: Int64 = try await query(
+            "SELECT recall_leases(\(limit), \(policy.firstChunk), \(policy.deaths)) AS count")[0].decode("count")
+        return SweptGroups(
+            released: released, expired: try overdue.decode("expired_groups"),
+            failedTasks: try overdue.decode("failed_tasks"), recalled: recalled)
+    }
+
+    /// Lets leftovers be deleted that nobody writes any more (I13). Returns how many deletions can be leased by that.
+    public func releasePurges(limit: Int32 = 1_000) async throws -> Int64 {
+        try await query("SELECT release_purges(\(limit)) AS count")[0].decode("count")
+    }
+
     /// Deletes uploads whose last tasks were staged longer ago than `age`: nobody came back for them.
     public func sweepStagedTasks(olderThan age: Duration) async throws {
         _ = try await query(

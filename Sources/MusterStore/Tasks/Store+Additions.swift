@@ -91,22 +91,24 @@ extension Store {
     }
 
     /// Adds an upload's tasks to a group, all or none.
-    public func addTasks(_ upload: Upload, to group: String) async throws -> Addition {
+    ///
+    /// - Parameter reopening: whether a group that is sealed or has finished is opened for those of them that are new to it.
+    public func addTasks(_ upload: Upload, to group: String, reopening: Bool = false) async throws -> Addition {
         let id = try await groupID(group)
         return try await transaction { connection in
-            try await Self.add(upload, to: id, firstChunk: policy.firstChunk, on: connection)
+            try await Self.add(upload, to: id, reopening: reopening, firstChunk: policy.firstChunk, on: connection)
         }
     }
 
     static func add(
-        _ upload: Upload, to group: GroupID, firstChunk: Int64, on connection: PostgresConnection
+        _ upload: Upload, to group: GroupID, reopening: Bool, firstChunk: Int64, on connection: PostgresConnection
     ) async throws -> Addition {
         let row: PostgresRow
         do {
             row = try await connection.query(
                 """
                 SELECT outcome, line, other_line, subject, added, existing
-                FROM add_staged_tasks(\(group), \(upload.id), \(upload.count), \(firstChunk))
+                FROM add_tasks(\(group), \(upload.id), \(upload.count), \(firstChunk), \(reopening))
                 """, deadline: .now + .seconds(600))[0]
         } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
             // Somebody else's task took the destination between the check and the index.

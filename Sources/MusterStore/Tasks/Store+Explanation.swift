@@ -8,7 +8,7 @@ extension Store {
         guard let row = try await query(Self.facts(of: key, in: id)).first else { throw Refusal.noSuchTask(key) }
         let task = try TaskRecord(row)
         return ExplanationRecord(
-            task: task, deadlineAt: try Self.moment("deadline_at", of: row),
+            task: task, deadlineAt: task.deadlineAt,
             chunks: ExplanationRecord.Chunks(
                 done: try row.decode("chunks_done"), leased: try row.decode("chunks_leased"),
                 ready: try row.decode("chunks_ready"), waiting: try row.decode("chunks_waiting"),
@@ -28,7 +28,7 @@ extension Store {
     /// The task with the counts around it, in one row.
     private static func facts(of key: String, in group: GroupID) -> SQL {
         """
-        SELECT \(TaskRecord.columns), t.deadline_at, statement_timestamp() AS moment, g.state AS group_state,
+        SELECT \(TaskRecord.columns), statement_timestamp() AS moment, g.state AS group_state,
             g.desired AS group_desired, g.max_connections AS group_cap,
             (SELECT count(*) FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0) AS group_leases,
             (SELECT count(*) FROM done_chunks d WHERE d.task_id = t.id AND d.version = t.version) AS chunks_done,

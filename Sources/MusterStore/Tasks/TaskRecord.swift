@@ -59,17 +59,32 @@ public struct TaskRecord: Sendable {
     public let startedAt: Timestamp?
     /// When it became terminal.
     public let finishedAt: Timestamp?
+    /// The media type that the content must have.
+    public let contentType: String?
+    /// When the time for it is over.
+    public let deadlineAt: Timestamp?
+    /// The names of the options by which its sources are asked, where they are its own. Their values may be secrets.
+    public let optionNames: [String]
+    /// Bytes per second of the leases that are held on it now, since they were granted, but for those under which nothing has
+    /// come for 20 seconds.
+    public let bytesPerSecond: Int64
 
     static let columns: SQL = """
         t.id, t.key, t.state, t.path, t.expected_size, t.priority, t.metadata::text AS metadata, t.size, t.version, t.etag,
         t.last_modified, t.effective_url, coalesce(t.digests, t.expected_digests)::text AS digests, t.attempts,
         t.failure_kind, t.failure_detail, t.failure_at, t.failure_status, t.failure_request,
-        (SELECT s.url FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source) AS failure_url, t.created_at, t.started_at, t.finished_at,
+        (SELECT s.url FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source) AS failure_url,
+        t.created_at, t.started_at, t.finished_at,
         ARRAY (SELECT s.url FROM sources s WHERE s.task_id = t.id ORDER BY s.ordinal) AS urls,
         (t.bytes_done
             + coalesce((SELECT sum(l.durable - l.first) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'), 0)
             + coalesce((SELECT sum(c.resume - c.first) FROM ready_chunks c WHERE c.task_id = t.id AND c.kind = 'fetch'), 0)
-        )::bigint AS done
+        )::bigint AS done,
+        t.content_type, t.deadline_at,
+        ARRAY (SELECT name FROM jsonb_object_keys(coalesce(t.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
+        coalesce((SELECT sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))
+            FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'
+                AND l.progress_at > statement_timestamp() - interval '20 seconds'), 0)::bigint AS rate
         """
 
     init(_ row: PostgresRow) throws {
@@ -102,5 +117,9 @@ public struct TaskRecord: Sendable {
         createdAt = Timestamp(try row.decode("created_at"))
         startedAt = try row.decode("started_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         finishedAt = try row.decode("finished_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        contentType = try row.decode("content_type")
+        deadlineAt = try row.decode("deadline_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        optionNames = try row.decode("option_names")
+        bytesPerSecond = try row.decode("rate")
     }
 }

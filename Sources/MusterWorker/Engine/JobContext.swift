@@ -13,6 +13,8 @@ final class JobContext: Sendable {
     let checkpointer: Checkpointer
     /// Which addresses are asked.
     let sources: SourceGuard
+    /// At which rate.
+    let budgets: BudgetBook
     /// Which origins are asked in HTTP/1.1, come what may.
     let protocols = OriginProtocols()
     /// The worker's configuration.
@@ -35,6 +37,7 @@ final class JobContext: Sendable {
     ) {
         self.configuration = configuration
         sources = SourceGuard(besides: configuration.addressAllowed)
+        budgets = BudgetBook(bytesPerSecond: configuration.bytesPerSecond)
         self.gate = gate
         self.loops = loops
         self.logger = logger

@@ -20,8 +20,15 @@ final class LeaseControl: Sendable {
         let id: TransferID
     }
 
+    /// Where the chunk ends.
+    let bound: ChunkBound
     private let current = Atomic<Wish>(.work)
     private let running = Mutex<Running?>(nil)
+
+    /// The control of a job whose chunk ends where `bound` says; one that stays where it is when absent.
+    init(_ bound: ChunkBound = ChunkBound()) {
+        self.bound = bound
+    }
 
     /// What is wanted now; cheap enough to be asked before every write.
     var wish: Wish { current.load(ordering: .acquiring) }
@@ -34,13 +41,25 @@ final class LeaseControl: Sendable {
             if result.exchanged { break }
             known = result.original
         }
+        cut()
+    }
+
+    /// Brings the end of the chunk as near to `wanted` as it can be, and returns where it is now (see ``ChunkBound/shrink(to:)``).
+    func shrink(to wanted: Int64) -> Int64? {
+        let end = bound.shrink(to: wanted)
+        // There is nothing to wait for, and the origin may be silent.
+        if bound.isFull { cut() }
+        return end
+    }
+
+    private func cut() {
         if let transfer = running.withLock({ $0 }) { transfer.loop.cancel(transfer.id) }
     }
 
     /// Notes the transfer that is under way; one that is not wanted any more is cut at once.
     func attach(_ id: TransferID, on loop: CurlLoop) {
         running.withLock { $0 = Running(loop: loop, id: id) }
-        if wish != .work { loop.cancel(id) }
+        if wish != .work || bound.isFull { loop.cancel(id) }
     }
 
     /// The transfer is over.

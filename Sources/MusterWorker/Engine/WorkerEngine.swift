@@ -61,7 +61,8 @@ struct WorkerEngine: Sendable {
                 version: configuration.version,
                 labels: configuration.labels,
                 sinks: sinks,
-                slots: configuration.slots
+                slots: configuration.slots,
+                bytesPerSecond: configuration.bytesPerSecond
             ),
             seed: UInt64.random(in: .min ... .max)
         )
@@ -102,13 +103,18 @@ struct WorkerEngine: Sendable {
             case .alarm(let moment): alarms.remove(moment)
             }
             if case .job(let name, .ended) = input { controls[name] = nil }
-            var effects: [MachineEffect] = []
+            var inputs: [MachineInput] = []
             let received = context.takeReceived()
-            if received > 0 { effects += machine.step(.received(received), now: MonotonicClock.now()) }
-            effects += machine.step(input, now: MonotonicClock.now())
-            for effect in effects {
-                if case .stop = effect { break events }
-                carryOut(effect, context, &controls, inbox, &group)
+            if received > 0 { inputs.append(.received(received)) }
+            let traffic = context.budgets.takeTraffic()
+            if !traffic.isEmpty { inputs.append(.traffic(traffic)) }
+            inputs.append(input)
+            while !inputs.isEmpty {
+                for effect in machine.step(inputs.removeFirst(), now: MonotonicClock.now()) {
+                    if case .stop = effect { break events }
+                    let answer = carryOut(effect, context, &controls, inbox, &group)
+                    if let answer { inputs.insert(answer, at: 0) }
+                }
             }
             // An alarm that turns out too early costs one empty step; so only an earlier one than all others is set.
             if let deadline = machine.nextDeadline, deadline < alarms.min() ?? .max {
@@ -123,13 +129,14 @@ struct WorkerEngine: Sendable {
         for control in controls.values { control.ask(.abort) }
     }
 
+    /// Does what the machine asks for. Returns what the machine has to hear of it before anything else.
     private func carryOut(
         _ effect: MachineEffect,
         _ context: JobContext,
         _ controls: inout [LeaseName: LeaseControl],
         _ inbox: Inbox,
         _ group: inout DiscardingTaskGroup
-    ) {
+    ) -> MachineInput? {
         switch effect {
         case .openSession(let request):
             group.addTask { if let input = await open(request) { inbox.yield(.input(input)) } }
@@ -143,13 +150,14 @@ struct WorkerEngine: Sendable {
         // The call has a bound of its own, and the coordinator answers a superseded poll at once.
         case .abandonSync: break
         case .guardAddresses(let rule): context.sources.adopt(rule)
+        case .share(let shares): context.budgets.adopt(shares)
         case .trust(let moment):
             if gate.open(until: moment) { resumeTransfers(controls) }
         // Every write asks the gate itself, and holds its transfer when that is closed.
         case .suspendWriting: break
         case .resumeWriting: resumeTransfers(controls)
         case .start(let lease):
-            let control = LeaseControl()
+            let control = LeaseControl(ChunkBound(lease))
             controls[lease.name] = control
             group.addTask {
                 let ending = await LeaseJob(lease: lease, context: context, control: control).run()
@@ -163,8 +171,12 @@ struct WorkerEngine: Sendable {
                 inbox.yield(.input(.sinkProbed(name, await station.probe())))
             }
         case .log(let note): log(note)
+        // The job may be over in a moment, and its end means something else by then.
+        case .shrink(let name, let wanted):
+            return controls[name]?.shrink(to: wanted).map { .job(name, .shrunk(end: $0)) }
         case .stop: break
         }
+        return nil
     }
 
     private func resumeTransfers(_ controls: [LeaseName: LeaseControl]) {
@@ -224,10 +236,10 @@ extension CallFailure {
         case let problem as Problem:
             switch problem.code {
             case .sessionNotFound: self = .sessionGone
-            case .databaseUnavailable, .stopping: self = .unreachable
+            case .databaseUnavailable, .stopping, .busy: self = .unreachable
             case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .groupNotFound, .taskNotFound, .workerNotFound,
-                .notFound, .methodNotAllowed, .groupExists, .groupSealed, .groupFinished, .destinationTaken, .conflict,
-                .internal:
+                .subscriptionNotFound, .deliveryNotFound, .consumerNotFound, .notFound, .methodNotAllowed, .groupExists,
+                .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict, .eventsGone, .internal:
                 self = .refused(problem.description)
             }
         default: self = .refused("\(error)")

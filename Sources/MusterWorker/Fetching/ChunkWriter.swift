@@ -17,6 +17,8 @@ final class ChunkWriter: Sendable {
         case failed
         /// Nothing more is to be written for this lease.
         case unwanted
+        /// The chunk is complete, at an end that was agreed on while it was fetched; what lay beyond was dropped.
+        case complete
     }
 
     private struct State {
@@ -91,8 +93,11 @@ final class ChunkWriter: Sendable {
                 state.deferred.append(contentsOf: bytes)
                 return .deferred
             }
-            if !state.deferred.isEmpty, !writeDeferred(&state) { return .failed }
-            return append(bytes, &state) ? .written : .failed
+            if !state.deferred.isEmpty {
+                let result = writeDeferred(&state)
+                guard result == .written else { return result }
+            }
+            return append(bytes, &state)
         }
     }
 
@@ -103,22 +108,25 @@ final class ChunkWriter: Sendable {
         }
     }
 
-    private func writeDeferred(_ state: inout State) -> Bool {
+    private func writeDeferred(_ state: inout State) -> Result {
         let bytes = state.deferred
         state.deferred = []
         return bytes.withUnsafeBytes { append($0, &state) }
     }
 
-    private func append(_ bytes: UnsafeRawBufferPointer, _ state: inout State) -> Bool {
+    private func append(_ piece: UnsafeRawBufferPointer, _ state: inout State) -> Result {
+        let claim = control.bound.claim(piece.count, at: state.offset)
+        guard claim.count > 0 else { return .complete }
+        let bytes = UnsafeRawBufferPointer(rebasing: piece[..<claim.count])
         do {
             try part.write(bytes, at: state.offset)
         } catch {
             state.failure = error
-            return false
+            return .failed
         }
         state.offset += Int64(bytes.count)
         state.crc = CRC32C.extend(state.crc, bytes)
         state.hasher?.follow(to: state.offset)
-        return true
+        return claim.isLast ? .complete : .written
     }
 }

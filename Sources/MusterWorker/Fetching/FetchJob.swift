@@ -37,6 +37,8 @@ struct FetchJob: Sendable {
             switch try await begin() {
             case .over(let ending): return ending
             case .ready(let plan, let settings, let part, let prefix):
+                let budgets = context.budgets.enter(lease)
+                defer { context.budgets.leave(lease) }
                 let writer = ChunkWriter(part, after: prefix, gate: context.gate, control: control)
                 context.checkpointer.watch(
                     lease.name,
@@ -45,19 +47,25 @@ struct FetchJob: Sendable {
                     sync: equipment.sync
                 )
                 defer { context.checkpointer.forget(lease.name) }
-                return await fetch(plan, settings, writer)
+                return await fetch(plan, settings, writer, budgets)
             }
         } catch {
             return ending(of: error, durable: nil, nil)
         }
     }
 
-    private func fetch(_ initial: FetchPlan, _ settings: RequestSettings, _ writer: ChunkWriter) async -> JobEnding {
+    private func fetch(
+        _ initial: FetchPlan,
+        _ settings: RequestSettings,
+        _ writer: ChunkWriter,
+        _ budgets: [ByteBudget]
+    ) async -> JobEnding {
         var plan = initial
         for _ in 0..<Self.requestLimit {
+            if let end = control.bound.agreedEnd { plan.shorten(to: end) }
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
             if let end = plan.end, writer.offset >= end, end > lease.start { return await complete(plan, writer) }
-            switch await ask(&plan, settings, writer) {
+            switch await ask(&plan, settings, writer, budgets) {
             case .again: continue
             case .complete: return await complete(plan, writer)
             case .examine(let digests, let lastModified):
@@ -71,11 +79,22 @@ struct FetchJob: Sendable {
         return await fail(.badRange, "the origin hands out too few bytes at a time", nil, plan, writer)
     }
 
-    private func ask(_ plan: inout FetchPlan, _ settings: RequestSettings, _ writer: ChunkWriter) async -> Step {
+    private func ask(
+        _ plan: inout FetchPlan,
+        _ settings: RequestSettings,
+        _ writer: ChunkWriter,
+        _ budgets: [ByteBudget]
+    ) async -> Step {
         let question = plan.question(from: writer.offset)
         let origin = (try? SourceURL(validating: source.url))?.origin ?? source.url
-        var request = plan.request(question, settings, fellBack: context.protocols.fellBack(origin))
+        var request = plan.request(
+            question,
+            settings,
+            fellBack: context.protocols.fellBack(origin),
+            isPaced: budgets.contains { $0.bytesPerSecond != nil }
+        )
         request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
+        request.budgets = budgets
         let transfer = FetchTransfer(
             question,
             plan: plan,
@@ -98,6 +117,11 @@ struct FetchJob: Sendable {
             // A piece that came when the trust had ended was the last one.
             _ = try? await station.pool.run { writer.flush() }
         }
+        if let end = control.bound.agreedEnd {
+            plan.shorten(to: end)
+            // However the transfer ended that was cut for it, and whatever it was about to say of the rest.
+            if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
+        }
         if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
         return FetchJob.step(after: ending, from: before, to: writer.offset, expectedSize: lease.expectedSize, &plan)
@@ -106,6 +130,7 @@ struct FetchJob: Sendable {
     /// A body was accepted and its first byte is about to come. Called on the loop's thread.
     private func accepted(_ plan: FetchPlan, _ writer: ChunkWriter) {
         if plan.isWorthTellingAtOnce { context.tell(lease.name, .progress(nil, plan.learned)) }
+        if plan.isSettled, !plan.isWholeFile, let end = plan.end { control.bound.divide(at: end) }
         let algorithms = plan.digestsOnTheWay(from: writer.offset)
         if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }
     }

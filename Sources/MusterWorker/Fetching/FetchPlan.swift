@@ -103,8 +103,16 @@ struct FetchPlan: Sendable {
     }
 
     /// The request for a question, as the options want it sent.
-    func request(_ question: FetchQuestion, _ settings: RequestSettings, fellBack: Bool = false) -> TransferRequest {
-        var request = settings.request(isFirst: !isSettled, fellBack: fellBack)
+    ///
+    /// - Parameter isPaced: whether it keeps to a byte budget. Then it has a connection of its own, unless the options say otherwise:
+    ///   a stream that is not read from holds up all others of its connection.
+    func request(
+        _ question: FetchQuestion,
+        _ settings: RequestSettings,
+        fellBack: Bool = false,
+        isPaced: Bool = false
+    ) -> TransferRequest {
+        var request = settings.request(isFirst: !isSettled && !isPaced, fellBack: fellBack)
         if let range = question.range, !range.isEmpty {
             request.range = RangeSpec(first: range.start, last: range.end - 1)
         }
@@ -184,6 +192,12 @@ struct FetchPlan: Sendable {
     func digestsOnTheWay(from offset: Int64) -> Set<DigestAlgorithm> {
         guard isPlacedHere, offset == 0, known.size ?? .max > SinkStation.batchedBytes else { return [] }
         return Set(digests.all.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
+    }
+
+    /// The chunk ends at `agreed` by now: the rest of the file is for others.
+    mutating func shorten(to agreed: Int64) {
+        end = min(end ?? .max, agreed)
+        isWholeFile = false
     }
 
     /// The end of a stream was its end, or the origin has nothing beyond `offset` (row 16).

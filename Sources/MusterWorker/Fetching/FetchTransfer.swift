@@ -123,6 +123,9 @@ final class FetchTransfer: TransferHandler {
         case .deferred:
             received(bytes.count)
             return .pause
+        case .complete:
+            received(bytes.count)
+            return .stop
         case .failed, .unwanted: return .stop
         }
     }

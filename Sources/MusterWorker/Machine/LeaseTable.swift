@@ -22,6 +22,8 @@ enum LeasePhase: Sendable {
 struct HeldLease: Sendable {
     let kind: LeaseKind
     let sink: String
+    /// Where its chunk ends; `nil` where only the stream can tell.
+    var end: Int64?
     var phase: LeasePhase
 }
 
@@ -50,12 +52,9 @@ struct LeaseTable: Sendable {
 
     subscript(name: LeaseName) -> HeldLease? { leases[name] }
 
-    /// What a sync says is held: all but those that were taken away, in a fixed order so that histories replay.
-    var held: [LeaseName] {
-        leases.filter { !$0.value.isAborting }.keys.sorted()
-    }
-
-    /// All names in a fixed order.
+    /// All names in a fixed order, so that histories replay. They are also what a sync says is held: a lease that was taken away is
+    /// among them until its job has stopped, since it may be inside a write until then, and what is left of the task must not
+    /// be deleted before (I13).
     var names: [LeaseName] { leases.keys.sorted() }
 
     /// When the lease that waits longest began to wait.
@@ -65,7 +64,12 @@ struct LeaseTable: Sendable {
     }
 
     mutating func enqueue(_ lease: LeaseDocument, now: Int64) {
-        leases[lease.name] = HeldLease(kind: lease.kind, sink: lease.sink, phase: .queued(lease, since: now))
+        leases[lease.name] = HeldLease(
+            kind: lease.kind,
+            sink: lease.sink,
+            end: lease.end,
+            phase: .queued(lease, since: now)
+        )
         counts.queued += 1
         queue.append(lease.name)
     }
@@ -79,19 +83,28 @@ struct LeaseTable: Sendable {
         count(phase, name, by: 1)
     }
 
+    /// Brings the end of a chunk nearer.
+    mutating func shorten(_ name: LeaseName, to end: Int64) {
+        leases[name]?.end = end
+        guard case .queued(var document, let since)? = leases[name]?.phase else { return }
+        document.end = end
+        leases[name]?.phase = .queued(document, since: since)
+    }
+
     mutating func remove(_ name: LeaseName) {
         guard let lease = leases.removeValue(forKey: name) else { return }
         count(lease.phase, name, by: -1)
         if case .queued = lease.phase { queue.removeAll { $0 == name } }
     }
 
-    /// Takes the first queued lease whose chunk nobody here still works on and makes it running.
-    mutating func startNext() -> LeaseDocument? {
-        guard let index = queue.firstIndex(where: { stopping[$0.chunk] == nil }) else { return nil }
-        let name = queue[index]
-        guard case .queued(let document, _)? = leases[name]?.phase else { return nil }
-        move(name, to: .running)
-        return document
+    /// Takes the first queued lease that may begin, and whose chunk nobody here still works on, and makes it running.
+    mutating func startNext(where mayBegin: (LeaseDocument) -> Bool) -> LeaseDocument? {
+        for name in queue where stopping[name.chunk] == nil {
+            guard case .queued(let document, _)? = leases[name]?.phase, mayBegin(document) else { continue }
+            move(name, to: .running)
+            return document
+        }
+        return nil
     }
 
     private mutating func count(_ phase: LeasePhase, _ name: LeaseName, by step: Int) {
@@ -110,7 +123,8 @@ struct LeaseTable: Sendable {
 }
 
 extension HeldLease {
-    fileprivate var isAborting: Bool {
+    /// Whether its job was told to stop, and has not said yet that it has.
+    var isStopping: Bool {
         if case .aborting = phase { true } else { false }
     }
 }

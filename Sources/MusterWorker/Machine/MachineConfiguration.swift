@@ -13,6 +13,8 @@ struct MachineConfiguration: Sendable {
     var sinks: [SinkStatus]
     /// How many transfers run at once.
     var slots: Int
+    /// The rate that the worker keeps to by itself, in bytes per second; only shown.
+    var bytesPerSecond: Int64?
     /// How long a coordinator may hold back the answer to a poll, at most.
     var longPoll: Duration = Limits.longPoll
 
@@ -22,6 +24,10 @@ struct MachineConfiguration: Sendable {
     var probing = Backoff(base: .seconds(4), maximum: .seconds(60))
     /// How long a plain progress report may wait for company (I16 bounds what this can cost).
     var progressDelay: Duration = .seconds(1)
+    /// How often a worker that has shares of byte budgets syncs at least: what it uses decides about the next shares.
+    var budgetInterval: Duration = .seconds(1)
+    /// How long its polls may wait, so that the answer is there before the next sync is due.
+    var budgetPoll: Duration = .milliseconds(900)
     /// How long a superseded poll may still take to be answered before it is given up.
     var supersededGrace: Duration = .seconds(2)
     /// A poll that was answered empty sooner than this is not repeated at once: the coordinator does not wait.

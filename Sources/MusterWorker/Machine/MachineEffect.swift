@@ -26,6 +26,10 @@ enum MachineEffect: Sendable, Hashable {
     case release(LeaseName)
     /// Stop the job at once and delete nothing; it ends as `aborted`.
     case abort(LeaseName)
+    /// Bring the end of a running chunk nearer; answered with `job(_, .shrunk)` before anything else is told to the machine.
+    case shrink(LeaseName, end: Int64)
+    /// From now on transfers keep to these shares, and to no others.
+    case share([BudgetShare])
     /// Try a parked sink; ends as `sinkProbed`.
     case probe(sink: String)
     /// Something that an operator wants to read.

@@ -19,6 +19,8 @@ enum MachineInput: Sendable {
     case job(LeaseName, JobNews)
     /// Body bytes came in since the last such input.
     case received(Int64)
+    /// What was used of the shares of byte budgets since the last such input.
+    case traffic([Traffic])
     /// A parked sink was tried.
     case sinkProbed(String, ProbeResult)
     /// The operator wants the process to end.
@@ -41,6 +43,8 @@ enum JobNews: Sendable {
     case progress(DurablePrefix?, Report.Learned?)
     /// All bytes are here and only storage is busy: the slot can serve the next transfer.
     case fetched
+    /// The chunk ends here by now: nothing is written at or beyond it any more.
+    case shrunk(end: Int64)
     /// The work is over; nothing is written for this lease any more.
     case ended(JobEnding)
 }

@@ -3,8 +3,10 @@ import MusterCore
 
 /// The news that no answer has acknowledged yet: at most one report per lease, always the newest.
 ///
-/// A later progress report replaces an earlier one and keeps what that had learned; a terminal report replaces both. A
-/// report leaves only when the answer to a sync arrives that carried exactly this state of it.
+/// A later progress report replaces an earlier one and keeps what that had learned; a terminal report replaces both. Where a
+/// chunk ends by now is said first and alone: what else there is about the lease follows once that is acknowledged, since it
+/// is understood only by who knows the end. A report leaves only when the answer to a sync arrives that carried exactly this
+/// state of it.
 struct ReportLedger: Sendable {
     /// Names the state of one report that a sync carried.
     struct Receipt: Sendable, Hashable {
@@ -14,6 +16,8 @@ struct ReportLedger: Sendable {
 
     private struct Entry {
         var report: Report
+        /// What is to be said after it; only `shrunk` is followed by anything.
+        var next: Report?
         var revision: Int64
         /// In a sync whose answer is awaited.
         var isCarried: Bool
@@ -37,21 +41,36 @@ struct ReportLedger: Sendable {
     /// Takes a report in.
     mutating func add(_ report: Report, now: Int64) {
         revisions += 1
-        var merged = report
+        var entry = Entry(report: report, revision: revisions, isCarried: false)
+        if let old = entries[report.lease] {
+            switch (old.report.kind.place, report.kind.place) {
+            // Nothing follows a terminal report of the same epoch.
+            case (.last, _): return
+            case (.running, .first): entry.next = old.report
+            case (.running, .running), (.running, .last): entry.report = Self.merged(report, over: old.report)
+            case (.first, .first):
+                guard old.report != report else { return }
+                entry.next = old.next
+            case (.first, .running), (.first, .last):
+                guard old.next?.kind.place != .last else { return }
+                entries[report.lease]?.next = old.next.map { Self.merged(report, over: $0) } ?? report
+                return
+            }
+        }
         // A report that is replaced again and again does not begin to wait anew each time.
         let since = waitingSince
-        if let old = entries[report.lease] {
-            // Nothing follows a terminal report of the same epoch.
-            if old.report.kind != .progress { return }
-            merged.learned = report.learned ?? old.report.learned
-            // A report that states no offset takes back none.
-            if let known = old.report.durable, (report.durable?.offset ?? -1) < known.offset { merged.durable = known }
-            drop(report.lease)
-        }
-        let entry = Entry(report: merged, revision: revisions, isCarried: false)
+        drop(report.lease)
         entries[report.lease] = entry
         if entry.isUrgent { urgentCount += 1 }
         waitingSince = since ?? now
+    }
+
+    private static func merged(_ report: Report, over old: Report) -> Report {
+        var merged = report
+        merged.learned = report.learned ?? old.learned
+        // A report that states no offset takes back none.
+        if let known = old.durable, (report.durable?.offset ?? -1) < known.offset { merged.durable = known }
+        return merged
     }
 
     /// Forgets what there is about a lease.
@@ -77,12 +96,13 @@ struct ReportLedger: Sendable {
     }
 
     /// The answer to the sync that carried these has come. Returns the leases whose terminal report is acknowledged.
-    mutating func acknowledge(_ receipts: [Receipt]) -> [LeaseName] {
+    mutating func acknowledge(_ receipts: [Receipt], now: Int64) -> [LeaseName] {
         var ended: [LeaseName] = []
         for receipt in receipts {
             guard let entry = entries[receipt.lease], entry.revision == receipt.revision else { continue }
-            if entry.report.kind != .progress { ended.append(receipt.lease) }
+            if entry.report.kind.place == .last { ended.append(receipt.lease) }
             drop(receipt.lease)
+            if let next = entry.next { add(next, now: now) }
         }
         return ended
     }
@@ -104,5 +124,25 @@ struct ReportLedger: Sendable {
         entries = [:]
         urgentCount = 0
         waitingSince = nil
+    }
+}
+
+/// Where a report stands among those of its lease.
+private enum ReportPlace {
+    /// Before all others.
+    case first
+    /// While the work goes on.
+    case running
+    /// It ends the lease.
+    case last
+}
+
+extension Report.Kind {
+    fileprivate var place: ReportPlace {
+        switch self {
+        case .shrunk: .first
+        case .progress: .running
+        case .done, .failed, .released, .restart, .resolved: .last
+        }
     }
 }

@@ -35,8 +35,8 @@ struct OpenSession: Sendable {
     var notBefore: Int64 = .min
     /// No poll is sent before this.
     var pollNotBefore: Int64 = .min
-    /// Whether a sink's state changed since the last sync.
-    var hasSinkNews = false
+    /// Whether a sink's state changed, or a job stopped that was told to, since the last sync.
+    var hasNews = false
 
     /// Every sync up to here was answered or given up (rule 3 of the protocol).
     var settled: Int64 {
@@ -54,6 +54,8 @@ struct SyncInFlight: Sendable {
     let receipts: [ReportLedger.Receipt]
     /// The received bytes that it told of.
     let receivedBytes: Int64
+    /// The use of byte budgets that it told of.
+    let traffic: [Traffic]
     /// When a later sync was sent, which makes the coordinator answer this one with nothing.
     var supersededAt: Int64?
 }

@@ -36,9 +36,14 @@ extension WorkerMachine {
     /// Starts what waits, as long as there are slots; nothing while writing is suspended.
     mutating func startQueued(_ now: Int64) {
         guard case .open(let open) = session, !open.isSuspended, course == .working else { return }
-        while leases.counts.occupying < configuration.slots, let lease = leases.startNext() {
+        while leases.counts.occupying < configuration.slots, let lease = leases.startNext(where: isPayable) {
             effects.append(.start(lease))
         }
+    }
+
+    /// Whether a lease may begin as far as budgets go: not while its share of one is nothing yet.
+    private func isPayable(_ lease: LeaseDocument) -> Bool {
+        shares.isEmpty || lease.budgetNames.allSatisfy { shares[$0] != 0 }
     }
 
     /// Gives back what could not start in time, so that another worker can have it.
@@ -88,8 +93,13 @@ extension WorkerMachine {
     mutating func takeNews(_ name: LeaseName, _ news: JobNews, _ now: Int64) {
         guard let lease = leases[name] else { return }
         switch (news, lease.phase) {
-        case (.ended, .aborting): leases.remove(name)
-        case (.progress, .aborting), (.fetched, .aborting), (_, .ended), (_, .queued): break
+        case (.ended, .aborting):
+            leases.remove(name)
+            // What is left of a cancelled task is deleted when it is known that nobody writes any more (I13).
+            tellNews()
+        case (.progress, .aborting), (.fetched, .aborting), (.shrunk, .aborting), (_, .ended), (_, .queued): break
+        case (.shrunk(let end), .running), (.shrunk(let end), .finishing), (.shrunk(let end), .releasing):
+            tellEnd(end, of: name, now)
         case (.progress(let durable, let learned), .running), (.progress(let durable, let learned), .finishing),
             (.progress(let durable, let learned), .releasing):
             ledger.add(Report(lease: name, kind: .progress, durable: durable, learned: learned), now: now)

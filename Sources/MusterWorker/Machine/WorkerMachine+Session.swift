@@ -25,7 +25,8 @@ extension WorkerMachine {
                     sinks: sinks.map(\.name),
                     slots: configuration.slots,
                     version: configuration.version,
-                    labels: configuration.labels
+                    labels: configuration.labels,
+                    bytesPerSecond: configuration.bytesPerSecond
                 )
             )
         )
@@ -58,6 +59,7 @@ extension WorkerMachine {
         untoldBytes += (open.poll?.receivedBytes ?? 0) + (open.prompt?.receivedBytes ?? 0)
         effects.append(.trust(until: .min))
         effects.append(.log(.sessionLost(open.id)))
+        loseShares()
         abandon(open.poll)
         abandon(open.prompt)
         ledger.removeAll()

@@ -21,7 +21,7 @@ extension WorkerMachine {
         let isRelapse = since != .min && now - since < configuration.sinkRelapse.wholeNanoseconds
         setParked(index, trouble, probes: isRelapse ? probes : 0, now)
         effects.append(.log(.sinkParked(name, trouble)))
-        tellSinkNews()
+        tellNews()
         for lease in leases.names where leases[lease]?.sink == name { askToRelease(lease, now) }
     }
 
@@ -47,10 +47,10 @@ extension WorkerMachine {
             sinks[index].health = .well(probes: probes, since: now)
             sinks[index].freeBytes = freeBytes
             effects.append(.log(.sinkRecovered(name)))
-            tellSinkNews()
+            tellNews()
         case .trouble(let trouble):
             setParked(index, trouble, probes: probes, now)
-            if trouble.kind != before.kind { tellSinkNews() }
+            if trouble.kind != before.kind { tellNews() }
         }
     }
 
@@ -61,9 +61,10 @@ extension WorkerMachine {
         sinks[index].health = .parked(trouble, probes: probes, probeAt: now + max(1, delay))
     }
 
-    private mutating func tellSinkNews() {
+    /// Has a sync sent at once although no report asks for it.
+    mutating func tellNews() {
         guard case .open(var open) = session else { return }
-        open.hasSinkNews = true
+        open.hasNews = true
         session = .open(open)
     }
 }

@@ -12,8 +12,9 @@ extension WorkerMachine {
     private func promptDue(_ open: OpenSession) -> Int64? {
         guard open.prompt == nil else { return nil }
         var due = open.lastSent + open.trust.renewInterval.wholeNanoseconds
+        if !shares.isEmpty { due = min(due, open.lastSent + configuration.budgetInterval.wholeNanoseconds) }
         if let since = ledger.waitingSince { due = min(due, since + configuration.progressDelay.wholeNanoseconds) }
-        if ledger.urgentCount > 0 || open.hasSinkNews { due = .min }
+        if ledger.urgentCount > 0 || open.hasNews { due = .min }
         return max(due, open.notBefore)
     }
 
@@ -33,17 +34,17 @@ extension WorkerMachine {
         guard case .open(var open) = session else { return }
         if let due = giveUpDue(open), due <= now {
             abandon(open.poll)
-            if let poll = open.poll { untoldBytes += poll.receivedBytes }
+            if let poll = open.poll { takeBack(poll) }
             open.poll = nil
         }
         if let due = promptDue(open), due <= now {
             if let poll = open.poll, poll.supersededAt == nil { open.poll?.supersededAt = now }
             open.prompt = send(&open, wait: .zero, now)
-            open.hasSinkNews = false
+            open.hasNews = false
         } else if let due = pollDue(open), due <= now {
             // Shorter than the renewal interval: an idle worker is kept alive by its polls alone.
             let wait = min(configuration.longPoll, open.trust.timeToLive / 4)
-            open.poll = send(&open, wait: wait, now)
+            open.poll = send(&open, wait: shares.isEmpty ? wait : min(wait, configuration.budgetPoll), now)
         }
         session = .open(open)
     }
@@ -60,7 +61,8 @@ extension WorkerMachine {
             sent: now,
             wait: wait.wholeNanoseconds,
             receipts: receipts,
-            receivedBytes: untoldBytes
+            receivedBytes: untoldBytes,
+            traffic: takeTraffic()
         )
         untoldBytes = 0
         effects.append(
@@ -70,11 +72,12 @@ extension WorkerMachine {
                     sequence: sync.sequence,
                     settled: settled,
                     reports: reports,
-                    held: leases.held,
+                    held: leases.names,
                     room: room,
                     waitMilliseconds: wait.milliseconds,
                     sinks: sinks.map(\.status),
-                    receivedBytes: sync.receivedBytes
+                    receivedBytes: sync.receivedBytes,
+                    traffic: sync.traffic.isEmpty ? nil : sync.traffic
                 )
             )
         )
@@ -89,7 +92,9 @@ extension WorkerMachine {
         open.failures = 0
         open.notBefore = .min
         hasToldOutage = false
-        let isEmpty = answer.leases.isEmpty && answer.lost.isEmpty && !answer.drain
+        // What is being stopped already is named again and again, and is no news.
+        let newlyLost = answer.lost.filter { leases[$0]?.isStopping == false }
+        let isEmpty = answer.leases.isEmpty && newlyLost.isEmpty && !answer.drain
         if sync.wait > 0, isEmpty, sync.supersededAt == nil,
             now - sync.sent < min(sync.wait, configuration.emptyPollBrake.wholeNanoseconds)
         {
@@ -97,11 +102,14 @@ extension WorkerMachine {
         }
         renew(&open, sent: sync.sent, answer, now)
         session = .open(open)
-        for name in ledger.acknowledge(sync.receipts) { leases.remove(name) }
-        for name in answer.lost where leases[name] != nil {
+        for name in ledger.acknowledge(sync.receipts, now: now) { leases.remove(name) }
+        for name in newlyLost where leases[name] != nil {
             effects.append(.log(.leaseLost(name)))
             takeAway(name)
         }
+        // Before new leases: one that comes under a budget begins when its share is known.
+        takeShares(answer.budgets ?? [], isSuperseded: sync.supersededAt != nil)
+        for wish in answer.shrink { shrink(wish, now) }
         for lease in answer.leases { take(lease, now) }
         if answer.drain { beginDrain(now) }
     }
@@ -109,7 +117,7 @@ extension WorkerMachine {
     /// A sync was not answered: its news waits again, for a sync after a pause.
     mutating func missAnswer(_ id: SessionID, _ sequence: Int64, _ failure: CallFailure, _ now: Int64) {
         guard case .open(var open) = session, open.id == id, let sync = Self.take(sequence, from: &open) else { return }
-        untoldBytes += sync.receivedBytes
+        takeBack(sync)
         ledger.restore(sync.receipts, now: now)
         guard failure != .sessionGone else {
             session = .open(open)
@@ -119,8 +127,8 @@ extension WorkerMachine {
         open.failures += 1
         let delay = configuration.reconnect.delay(failures: open.failures, random: jitter())
         open.notBefore = now + max(1, delay.wholeNanoseconds)
-        // The sinks' state may have been in it.
-        open.hasSinkNews = open.hasSinkNews || sync.wait == 0
+        // The sinks' state may have been in it, or that a job has stopped.
+        open.hasNews = open.hasNews || sync.wait == 0
         session = .open(open)
     }
 

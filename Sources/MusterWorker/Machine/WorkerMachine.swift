@@ -16,6 +16,10 @@ struct WorkerMachine: Sendable {
     var sinks: [SinkState]
     /// Received bytes that no sync has told of.
     var untoldBytes: Int64 = 0
+    /// The worker's shares of byte budgets by the last answer, in bytes per second.
+    var shares: [String: Int64] = [:]
+    /// What was used of them and no sync has told of, in bytes.
+    var untoldTraffic: [String: Int64] = [:]
     /// The mean of what finished leases fetched, moving; `nil` before the first one ended.
     var meanBytes: Int64?
     /// Whether the present outage was told of.
@@ -44,6 +48,7 @@ struct WorkerMachine: Sendable {
         case .sessionClosed: if case .closing = session { finish() }
         case .job(let name, let news): takeNews(name, news, now)
         case .received(let bytes): untoldBytes += bytes
+        case .traffic(let used): for traffic in used { untoldTraffic[traffic.budget, default: 0] += traffic.bytes }
         case .sinkProbed(let name, let result): takeProbe(name, result, now)
         case .drain: beginDrain(now)
         }

@@ -23,6 +23,7 @@ public struct Worker: Service {
         }
         guard NameRule.accepts(configuration.name) else { throw .badName(configuration.name) }
         guard Limits.slots.contains(configuration.slots) else { throw .badSlots(configuration.slots) }
+        if let rate = configuration.bytesPerSecond, !Limits.bytesPerSecond.contains(rate) { throw .badRate(rate) }
         self.configuration = configuration
         self.logger = logger
     }

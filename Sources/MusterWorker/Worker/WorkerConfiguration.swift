@@ -26,6 +26,9 @@ public struct WorkerConfiguration: Sendable {
     public var slots: Int
     /// How many transfer loops, each with a thread of its own; 0 for one per core, at most 4.
     public var loops: Int
+    /// The rate in bytes per second that all its transfers keep to together, within `Limits.bytesPerSecond`; `nil` for none. What
+    /// coordinators share out of the fleet's budgets holds besides.
+    public var bytesPerSecond: Int64?
     /// The version of the program, told to coordinators and, in the User-Agent, to origins.
     public var version: String
     /// Labels of the operator's choosing.
@@ -49,6 +52,7 @@ public struct WorkerConfiguration: Sendable {
         sinks: [SinkConfiguration],
         slots: Int = 16,
         loops: Int = 0,
+        bytesPerSecond: Int64? = nil,
         version: String,
         labels: [String: String] = [:],
         secretVariables: [String] = [],
@@ -60,6 +64,7 @@ public struct WorkerConfiguration: Sendable {
         self.sinks = sinks
         self.slots = slots
         self.loops = loops
+        self.bytesPerSecond = bytesPerSecond
         self.version = version
         self.labels = labels
         self.secretVariables = secretVariables
@@ -81,6 +86,8 @@ public enum WorkerRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case badName(String)
     /// The number of slots is out of bounds.
     case badSlots(Int)
+    /// The rate is out of bounds.
+    case badRate(Int64)
     /// The system has no thread or descriptor left, or libcurl does not start.
     case outOfResources(String)
 
@@ -93,6 +100,7 @@ public enum WorkerRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .duplicateSink(let name): "two sinks are called \"\(name)\""
         case .badName(let name): "\"\(name)\" is no name: it must be 1 to 200 characters of A-Z a-z 0-9 . _ -"
         case .badSlots(let slots): "\(slots) slots are out of bounds"
+        case .badRate(let rate): "a rate of \(rate) bytes per second is out of bounds"
         case .outOfResources(let what): "the system has no room for a worker: \(what)"
         }
     }

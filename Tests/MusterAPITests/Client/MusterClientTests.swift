@@ -196,6 +196,33 @@ struct MusterClientRequestTests {
         #expect(script.body == "{}")
     }
 
+    @Test func changeSaysOnlyWhatChanges() async throws {
+        let script = Script([one: .unreachable])
+        let patch = GroupPatch(weight: 3, limits: GroupLimitsPatch(bytesPerSecond: .clear), deadline: .set("2h"))
+        _ = try? await script.client([one]).change(group: "g", patch)
+        #expect(script.urls == ["\(one)/v1/groups/g"] && script.requests.map(\.method) == ["PATCH"])
+        #expect(try document(GroupPatch.self, script.body ?? "") == patch)
+    }
+
+    @Test func groupIsReopenedAsAWholeOrByAnAddition() async throws {
+        let script = Script([one: .answer(200, added)])
+        let client = script.client([one])
+        _ = try? await client.reopen(group: "g")
+        #expect(script.urls.last == "\(one)/v1/groups/g/reopen" && script.body == "{}")
+        _ = try await client.addTasks([], to: "g", reopen: true)
+        #expect(script.urls.last == "\(one)/v1/groups/g/tasks?reopen=true")
+        _ = try await client.addTasks(streaming: AsyncThrowingStream { $0.finish() }, to: "g", reopen: true)
+        #expect(script.urls.last == "\(one)/v1/groups/g/tasks?reopen=true")
+        _ = try await client.addTasks([], to: "g")
+        #expect(script.urls.last == "\(one)/v1/groups/g/tasks")
+    }
+
+    @Test func explanationOfAGroupIsAskedForByItsName() async {
+        let script = Script([one: .unreachable])
+        _ = try? await script.client([one]).groupExplanation(of: "g")
+        #expect(script.urls == ["\(one)/v1/groups/g/explanation"])
+    }
+
     @Test func readerOfEventsWaitsLongerThanTheCoordinator() async throws {
         let script = Script([one: .answer(200, #"{"items":[],"next":9}"#)])
         let events = try await script.client([one]).events(after: 5, limit: 10, group: "g", wait: .milliseconds(1_500))

@@ -64,9 +64,20 @@ struct OriginPatchTests {
 
     @Test(
         arguments: [
+            (#"{"bytesPerSecond":1}"#, .set(1)), (#"{"bytesPerSecond":null}"#, .clear), ("{}", .keep),
+        ] as [(String, OriginPatch.Change<Int64>)])
+    func rateOfAnOriginIsSetAndTakenAway(json: String, rate: OriginPatch.Change<Int64>) throws {
+        #expect(try document(OriginPatch.self, json) == OriginPatch(bytesPerSecond: rate))
+        #expect(try jsonText(OriginPatch(bytesPerSecond: rate)) == json)
+    }
+
+    @Test(
+        arguments: [
             (#"{"maxConnections":0}"#, "/maxConnections"), (#"{"maxConnections":100001}"#, "/maxConnections"),
             (#"{"maxConnections":-1}"#, "/maxConnections"), (#"{"maxConnections":1.5}"#, "/maxConnections"),
             (#"{"maxConnections":4294967297}"#, "/maxConnections"), (#"{"maxConnections":"8"}"#, "/maxConnections"),
+            (#"{"bytesPerSecond":0}"#, "/bytesPerSecond"), (#"{"bytesPerSecond":1125899906842624}"#, "/bytesPerSecond"),
+            (#"{"bytesPerSecond":"1MiB/s"}"#, "/bytesPerSecond"),
             (#"{"pausedUntil":"soon"}"#, "/pausedUntil"), (#"{"pausedUntil":0}"#, "/pausedUntil"),
             (#"{"pauseUntil":null}"#, "/pauseUntil"), ("[]", ""),
         ])

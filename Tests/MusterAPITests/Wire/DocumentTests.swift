@@ -98,7 +98,7 @@ struct DocumentTests {
         )
         let json =
             #"{"bytes":{"done":1,"total":2,"unknownTasks":3},"bytesPerSecond":0,"createdAt":"2026-03-01T12:00:00.000Z","#
-            + #""etaSeconds":null,"finishedAt":null,"generation":1,"limits":{},"name":"g","notes":["why"],"priority":0,"#
+            + #""deadlineAt":null,"etaSeconds":null,"finishedAt":null,"generation":1,"limits":{},"name":"g","notes":["why"],"priority":0,"#
             + #""sealed":false,"sink":"default","state":"open","tasks":{"active":2,"cancelled":7,"failed":6,"finalizing":4,"#
             + #""paused":3,"queued":1,"succeeded":5,"total":21},"weight":1}"#
         #expect(try jsonText(group) == json)
@@ -239,7 +239,7 @@ struct DocumentTests {
             limitedAt: nil, bytesPerSecond: 7)
         #expect(
             try jsonText(origin)
-                == #"{"allowedConnections":4,"bytesPerSecond":7,"key":"https://h:443","leases":1,"limitedAt":null,"#
+                == #"{"allowedConnections":4,"bytesPerSecond":7,"bytesPerSecondLimit":null,"key":"https://h:443","leases":1,"limitedAt":null,"#
                 + #""maxConnections":8,"pausedUntil":"2026-03-01T12:00:01.250Z"}"#
         )
         #expect(try document(OriginDocument.self, jsonText(origin)) == origin)

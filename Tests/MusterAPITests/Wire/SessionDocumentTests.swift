@@ -106,6 +106,35 @@ struct SessionDocumentTests {
         #expect(work.name == lease)
     }
 
+    @Test func byteBudgetsSurvive() throws {
+        let sync = SyncRequest(
+            sequence: 2, settled: 1, traffic: [Traffic(budget: BudgetShare.name(group: "nightly"), bytes: 7)])
+        #expect(
+            try jsonText(sync)
+                == #"{"held":[],"receivedBytes":0,"reports":[],"room":0,"sequence":2,"settled":1,"sinks":[],"#
+                + #""traffic":[{"budget":"group:nightly","bytes":7}],"waitMilliseconds":0}"#)
+        #expect(try document(SyncRequest.self, jsonText(sync)) == sync)
+        let answer = SyncResponse(
+            ttlMilliseconds: 1,
+            budgets: [
+                BudgetShare(name: BudgetShare.name(origin: "https://h:443"), bytesPerSecond: 5),
+                BudgetShare(name: BudgetShare.fleet, bytesPerSecond: 6),
+            ])
+        #expect(
+            try jsonText(answer)
+                == #"{"budgets":[{"bytesPerSecond":5,"name":"origin:https:\/\/h:443"},{"bytesPerSecond":6,"name":"fleet"}],"#
+                + #""drain":false,"leases":[],"lost":[],"shrink":[],"ttlMilliseconds":1}"#)
+        #expect(try document(SyncResponse.self, jsonText(answer)) == answer)
+        let session = SessionRequest(name: "w", sinks: ["s"], slots: 4, version: "1", bytesPerSecond: 9)
+        #expect(try document(SessionRequest.self, jsonText(session)) == session)
+    }
+
+    @Test func holderSaysWhereItsChunkEnds() throws {
+        let report = Report(lease: lease, kind: .shrunk, end: 12)
+        #expect(try jsonText(report) == #"{"chunk":31,"end":12,"epoch":77,"kind":"shrunk"}"#)
+        #expect(try document(Report.self, jsonText(report)) == report)
+    }
+
     @Test(
         arguments: [
             #"{"chunk":1,"epoch":1,"kind":"renewed"}"#, #"{"chunk":1,"kind":"done"}"#,
@@ -119,6 +148,8 @@ struct SessionDocumentTests {
 
     @Test func namesOfReportsStay() {
         #expect(
-            Report.Kind.allCases.map(\.rawValue) == ["progress", "done", "failed", "released", "restart", "resolved"])
+            Report.Kind.allCases.map(\.rawValue) == [
+                "progress", "done", "failed", "released", "restart", "resolved", "shrunk",
+            ])
     }
 }

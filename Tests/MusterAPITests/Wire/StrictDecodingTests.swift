@@ -11,7 +11,7 @@ struct StrictDecodingTests {
             (#"{"name":"g","":1}"#, "/", "unknown field"),
             (#"{"name":"g","limits":{"maxConnections":1,"rate":2}}"#, "/limits/rate", "unknown field"),
             (#"{"name":"g","tasks":[{"urls":[]},{"urls":[],"url":"x"}]}"#, "/tasks/1/url", "unknown field"),
-            (#"{"name":"g","deadline":"2026-03-01T00:00:00Z"}"#, "/deadline", "unknown field"),
+            (#"{"name":"g","deadlineAt":"2026-03-01T00:00:00Z"}"#, "/deadlineAt", "unknown field"),
             (#"{}"#, "/name", "is missing"),
             (#"{"name":null}"#, "/name", "must not be null"),
             (#"{"name":1}"#, "/name", "has the wrong type"),

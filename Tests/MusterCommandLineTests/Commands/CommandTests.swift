@@ -62,24 +62,6 @@ struct CommandTests {
         )
     }
 
-    @Test func aGroupInDetail() {
-        #expect(
-            StatusCommand.details(Samples.group(state: .open, unknown: 4, notes: ["the sink is full"])) == [
-                "group:      nightly",
-                "state:      open (not sealed)",
-                "generation: 1",
-                "sink:       default",
-                "priority:   0",
-                "tasks:      40: 12 succeeded, 28 queued",
-                "bytes:      1.1 GiB/2.5 GiB+ (size unknown of 4)",
-                "speed:      35.0 MiB/s",
-                "ETA:        42s",
-                "created:    2026-03-01T12:00:00.000Z",
-                "note:       the sink is full",
-            ]
-        )
-    }
-
     @Test func anEventIsALine() {
         #expect(
             EventsCommand.line(Samples.event("task.failed", ["key": .string("a\nb")]))

@@ -54,6 +54,14 @@ struct ExitStatusTests {
         ["events", "--after", "-1"], ["work", "--sink", "default"], ["add", "g", "--open", "--wait"],
         ["status", "--server", "gopher://x"], ["serve", "--listen", "7300", "--database", "x"],
         ["status", "--config", "/nonexistent"], ["up", "--workers", "1000"], ["remove", "g", "--files", "burn"],
+        ["limit", "g"], ["limit", "g", "--rate", "fast"], ["limit", "g", "--tz", "UTC"],
+        ["limit", "a b", "--rate", "1"],
+        ["limit", "g", "--between", "22-6"], ["limit", "g", "--deadline", "soon"], ["limit", "g", "--after", "g:odd"],
+        ["on", "g"], ["on", "a b", "--", "true"], ["on", "g", "--", "no-such-program-anywhere"],
+        ["on", "g", "--consumer", "a b", "--", "true"], ["subscriptions", "add", "n"], ["deliveries", "replay", "x"],
+        ["subscriptions", "add", "n", "http://h/", "--secret-file", "/nonexistent"], ["deliveries", "replay"],
+        ["deliveries", "--state", "odd"], ["serve", "--database", "x", "--max-rate", "0"], ["work", "--rate", "x"],
+        ["serve", "--database", "x", "--event-retention", "1s"],
     ])
     func usageErrorsAreTwo(arguments: [String]) async {
         #expect(await MusterProgram.main(arguments) == 2)

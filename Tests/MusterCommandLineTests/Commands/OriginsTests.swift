@@ -15,16 +15,16 @@ struct OriginsTests {
         let origins = [
             OriginDocument(
                 key: "https://a.example:443", maxConnections: 8, allowedConnections: 4, leases: 3, pausedUntil: nil,
-                limitedAt: Samples.moment, bytesPerSecond: 36_805_017),
+                limitedAt: Samples.moment, bytesPerSecond: 36_805_017, bytesPerSecondLimit: 41_943_040),
             OriginDocument(
                 key: "https://b.example:443", maxConnections: 2, allowedConnections: 2, leases: 0,
                 pausedUntil: Samples.moment, limitedAt: nil, bytesPerSecond: 0),
         ]
         #expect(
             OriginsListCommand.table(origins).lines() == [
-                "ORIGIN                 CONNECTIONS  ALLOWED  MOST       SPEED  PAUSED UNTIL              LAST REFUSED",
-                "https://a.example:443            3        4     8  35.0 MiB/s  -                         2026-03-01T12:00:00.000Z",
-                "https://b.example:443            0        2     2       0 B/s  2026-03-01T12:00:00.000Z  -",
+                "ORIGIN                 CONNECTIONS  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL              LAST REFUSED",
+                "https://a.example:443            3        4     8  35.0 MiB/s  40.0 MiB/s  -                         2026-03-01T12:00:00.000Z",
+                "https://b.example:443            0        2     2       0 B/s           -  2026-03-01T12:00:00.000Z  -",
             ]
         )
     }
@@ -46,6 +46,12 @@ struct OriginsTests {
         for text in ["0", "none", "100001"] {
             #expect(throws: CommandFailure.self) { try patch([.maxConnections: [text]]) }
         }
+    }
+
+    @Test func aRateIsOneOrNone() throws {
+        #expect(try patch([.rate: ["20MiB/s"]]) == OriginPatch(bytesPerSecond: .set(20 << 20)))
+        #expect(try patch([.rate: ["none"]]) == OriginPatch(bytesPerSecond: .clear))
+        #expect(throws: CommandFailure.self) { try patch([.rate: ["fast"]]) }
     }
 
     @Test func theCommandHasTwoForms() throws {

@@ -75,4 +75,12 @@ struct TextTests {
         #expect(ProgressView.Style(environment: ["LANG": "C.UTF-8"]).unicode)
         #expect(!ProgressView.Style(environment: ["LANG": "C.UTF-8", "LC_ALL": "C"]).unicode)
     }
+
+    @Test func aColumnThatSaysNothingIsLeftOutIfItMayBe() {
+        var table = Table([.text("A", isOptional: true), .text("B"), .number("C", isOptional: true)])
+        table.add(["-", "-", ""])
+        #expect(table.lines() == ["B", "-"])
+        table.add(["", "b", "3"])
+        #expect(table.lines() == ["B  C", "-", "b  3"])
+    }
 }

@@ -15,17 +15,19 @@ enum Samples {
         failed: Int64 = 0,
         unknown: Int64 = 0,
         eta: Int64? = 42,
+        generation: Int32 = 1,
+        limits: GroupLimits = GroupLimits(),
         notes: [String] = []
     ) -> GroupDocument {
         GroupDocument(
             name: name,
             state: state,
-            generation: 1,
+            generation: generation,
             sealed: state != .open,
             sink: "default",
             priority: 0,
             weight: 1,
-            limits: GroupLimits(),
+            limits: limits,
             metadata: nil,
             tasks: GroupDocument.TaskCounts(
                 total: total,

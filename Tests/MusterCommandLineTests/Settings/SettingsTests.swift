@@ -39,6 +39,17 @@ struct SettingsTests {
         #expect(SettingName.sessionTTL.variable == "MUSTER_SESSION_TTL")
     }
 
+    @Test func secretsAndListsAreTheseAlone() {
+        #expect(
+            SettingName.secrets == [
+                .token, .workerToken, .database, .header, .proxy, .cookie, .user, .resolver,
+            ])
+        #expect(
+            SettingName.lists == [
+                .sink, .allowAddress, .header, .cookie, .secretVariable, .rateBetween, .after, .types,
+            ])
+    }
+
     @Test func everySettingHasAKeyInTheFile() throws {
         for name in SettingName.allCases where name != .exitWithParent {
             #expect(try settings(file: "{\"\(name.rawValue)\": \"x\"}").texts(name) == ["x"] || !name.isList, "\(name)")
@@ -111,6 +122,25 @@ struct SettingsTests {
         #expect(settings.refusal(.slots, "must be few").message?.contains("many") == true)
         #expect(settings.refusal(.token, "must be long").message?.contains("hush") == false)
         #expect(settings.refusal(.database, "must be a URL").message?.contains("hush") == false)
+    }
+
+    @Test(arguments: [
+        ("10MiB/s", 10 << 20), ("500KiB/s", 500 << 10), ("1.5MiB/s", 3 << 19), ("2000", 2_000), ("2MiB", 2 << 20),
+        ("1B/s", 1),
+    ])
+    func aRateIsASizeASecond(text: String, rate: Int64) throws {
+        #expect(try settings([.rate: [text]]).rate(.rate) == rate)
+    }
+
+    @Test(arguments: ["0", "10MB/s", "-1", "fast", "10MiB/m", "/s", "2000000TiB/s"])
+    func whatIsNoRateIsRefused(text: String) {
+        #expect(throws: CommandFailure.self) { try settings([.rate: [text]]).rate(.rate) }
+    }
+
+    @Test func aListThatHasOneValueHereIsReadAsOne() throws {
+        #expect(try settings([.after: ["12"]]).number(.after, in: 0...99) == 12)
+        #expect(try settings(environment: ["MUSTER_AFTER": "12"]).number(.after, in: 0...99) == 12)
+        #expect(throws: CommandFailure.self) { try settings([.after: ["1", "2"]]).number(.after, in: 0...99) }
     }
 
     @Test func aNumberOutOfBoundsIsRefused() throws {

@@ -51,6 +51,11 @@ final class Nginx: Sendable {
         )
     }
 
+    /// Puts a file under its root.
+    func write(_ content: [UInt8], to name: String) throws {
+        try Data(content).write(to: URL(filePath: root + "/" + name))
+    }
+
     /// Lets it die at once, so that its connections end without a word of TLS.
     func crash() { kill(-pid, SIGKILL) }
 

@@ -13,8 +13,9 @@ import Testing
             #expect(try await fixture.store.sequenceEvents() == 1)
             #expect(try await fixture.store.sequenceEvents() == 0)
             try await fixture.check()
-            let (events, next) = try await fixture.store.events(after: 0, limit: 10, group: "g")
-            #expect(events.map(\.position) == [1] && next == 1)
+            let stretch = try await fixture.store.events(after: 0, limit: 10, group: "g")
+            let events = stretch.events
+            #expect(events.map(\.position) == [1] && stretch.next == 1)
             #expect(events.first?.type == "dev.muster.group.succeeded.v1" && events.first?.subject == "groups/g")
             // The same bytes whenever it is read.
             #expect(
@@ -50,10 +51,9 @@ import Testing
                 group.addTask {
                     var seen: [EventRecord] = []
                     while seen.count < writers * each {
-                        let (events, next) = try await fixture.store.events(
-                            after: Int64(seen.count), limit: 10, group: nil)
-                        seen += events
-                        try #require(next == Int64(seen.count))
+                        let stretch = try await fixture.store.events(after: Int64(seen.count), limit: 10)
+                        seen += stretch.events
+                        try #require(stretch.next == Int64(seen.count))
                     }
                     return seen
                 }

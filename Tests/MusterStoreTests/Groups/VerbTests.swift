@@ -77,6 +77,7 @@ import Testing
                 try await fixture.check()
             }
             #expect(try await worker.progress(leases[1], to: 50) == false)
+            try await worker.letGo()
             // Of three tasks one never began and one has finished.
             let left = try await worker.claim(9)
             #expect(left.map(\.kind) == [.purge] && left.map(\.task) == [leases[1].task])
@@ -141,6 +142,7 @@ import Testing
             try await fixture.check()
             let group = try await fixture.store.group("g")
             #expect(group.state == .succeeded && group.tasks.values.reduce(0, +) == 0 && group.bytesTotal == 0)
+            try await worker.letGo()
             #expect(try await worker.claim(9).map(\.path) == ["", ""])
             try await fixture.store.remove("g", keys: nil, deletingFiles: true)
             await #expect(throws: Store.Refusal.noSuchGroup("g")) {

@@ -5,7 +5,7 @@ import MusterStore
 extension History {
     /// One step, chosen by chance; what a worker does comes most often.
     mutating func step() async throws {
-        let choice = Int.random(in: 0..<100, using: &random)
+        let choice = Int.random(in: 0..<106, using: &random)
         // Claims, reports and refusals in place of most verbs and losses.
         let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68]
         let isAboutSources = theme == .sources && choice >= 70 && chance(80)
@@ -21,6 +21,8 @@ extension History {
         case 76..<81: try await loseSession()
         case 81..<85: try await passTime()
         case 85..<98: try await verb()
+        case 100..<104: try await sweep()
+        case 104..<106: try await change()
         default:
             log("sequence events")
             _ = try await store.sequenceEvents(limit: 3)
@@ -50,10 +52,12 @@ extension History {
             let size: Int64? = chance(50) ? self.size() : nil
             tasks.append(Wanted(key, size: size, origins: origins, path: "\(name)/\(key)"))
         }
-        log("add \(tasks.map { "\($0.key) of \($0.size.map { "\($0)" } ?? "?") from \($0.origins)" }) to \(name)")
-        let wanted = model.add(tasks, to: name)
+        let reopening = chance(30)
+        let shown = tasks.map { "\($0.key) of \($0.size.map { "\($0)" } ?? "?") from \($0.origins)" }
+        log("add \(shown) to \(name)\(reopening ? ", reopening it" : "")")
+        let wanted = model.add(tasks, to: name, reopening: reopening)
         do {
-            let addition = try await fixture.add(tasks, to: name)
+            let addition = try await fixture.add(tasks, to: name, reopening: reopening)
             expect(addition == wanted, "\(addition) instead of \(String(describing: wanted))")
         } catch is Store.Refusal {
             expect(wanted == nil, "the tasks were refused")
@@ -108,6 +112,7 @@ extension History {
         model.sessions[session]?.sequence = sequence
         model.sessions[session]?.isExpired = false
         model.sessions[session]?.isParked = isParked
+        model.letGo(session, settled: settled, holding: held)
         var repaired: Int64 = 0
         model.putBack(isLost: false) { lease in
             let isRepaired =
@@ -190,7 +195,7 @@ extension History {
         // What chance alone brings about too seldom: that a group completes, and is reopened.
         let isComplete = model.groups[name]?.tasks.values.allSatisfy(\.state.isTerminal) ?? false
         let isOver = model.groups[name]?.state.isTerminal ?? false
-        let choice = Int.random(in: 0..<20, using: &random)
+        let choice = Int.random(in: 0..<22, using: &random)
         switch isComplete && chance(50) ? (isOver ? 14 : 0) : choice {
         case 0..<4:
             log("seal \(name)")
@@ -200,11 +205,20 @@ extension History {
         case 8..<12: try await apply(.resume, name, keys)
         case 12..<14: try await apply(.cancel, name, keys)
         case 14..<18: try await apply(.retry, name, keys)
+        case 20..<22:
+            log("reopen \(name)")
+            model.reopen(name)
+            _ = try await store.reopen(name)
         default:
             let isDeleting = chance(50)
             log("remove \(name) \(keys ?? ["all"])")
-            model.remove(name, keys: keys, deletingFiles: isDeleting)
-            try await store.remove(name, keys: keys, deletingFiles: isDeleting)
+            let isDone = model.remove(name, keys: keys, deletingFiles: isDeleting)
+            do {
+                try await store.remove(name, keys: keys, deletingFiles: isDeleting)
+                expect(isDone, "a group was removed that others wait for")
+            } catch Store.Refusal.groupInUse {
+                expect(!isDone, "the removal was refused")
+            }
         }
     }
 

@@ -89,10 +89,11 @@ struct History {
 
     /// Makes room for the next history.
     private func wipe() async throws {
+        try await fixture.run("DELETE FROM group_prerequisites")
         try await fixture.run(
             """
             WITH a AS (DELETE FROM ready_chunks), b AS (DELETE FROM leases), c AS (DELETE FROM done_chunks),
-                d AS (DELETE FROM sessions), e AS (DELETE FROM events),
+                d AS (DELETE FROM sessions), e AS (DELETE FROM events), h AS (DELETE FROM holdouts),
                 f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks)
             DELETE FROM groups
             """)

@@ -29,10 +29,10 @@ import Testing
             name: "the last chunk of a plan is forgotten (I3)", function: "report_answer",
             original: "generate_series(l.last, p_size - 1,", replacement: "generate_series(l.last, p_size - 101,"),
         Mutant(
-            name: "the cap of an origin is not counted (I5)", function: "grant_leases",
+            name: "the cap of an origin is not counted (I5)", function: "share_leases",
             original: "SELECT v_origin.cap - count(*)", replacement: "SELECT v_origin.cap"),
         Mutant(
-            name: "an old sync is granted leases", function: "grant_leases",
+            name: "an old sync is granted leases", function: "share_leases",
             original: "s.sequence = r.sequence AND", replacement: ""),
         Mutant(
             name: "a lease that comes back is not taken out of its task's count (I6)", function: "return_leases",
@@ -97,7 +97,44 @@ import Testing
             original: "IF t.started_at IS NOT NULL THEN", replacement: "IF false THEN"),
     ]
 
-    @Test(arguments: mutants + sourceMutants)
+    /// Breakages of what people wish of groups in the middle of something, and of what comes with time.
+    static let groupMutants = [
+        Mutant(
+            name: "leftovers are deleted while somebody may still be writing (I13)", function: "purge_status",
+            original: "THEN 'parked'", replacement: "THEN 'ready'"),
+        Mutant(
+            name: "who was told to stop is not waited for (I13)", function: "hold_out",
+            original: "l.kind IN ('fetch', 'finalize')", replacement: "false"),
+        Mutant(
+            name: "a session lets go of what it still holds (I13)", function: "sync_session",
+            original: "h.sync <= p_settled AND h.epoch <> ALL (p_held_epochs)", replacement: "true"),
+        Mutant(
+            name: "a pause is forgotten while a file is being put in place", function: "start_over",
+            original: "t.desired = 'pause'", replacement: "false"),
+        Mutant(
+            name: "a reopened group keeps its generation (I7)", function: "reopen_group",
+            original: "generation = generation + 1,", replacement: ""),
+        Mutant(
+            name: "a group completes while it waits for others", function: "close_groups",
+            original: "NOT g.held OR", replacement: "true OR"),
+        Mutant(
+            name: "who waits for a group is not told of its end", function: "close_groups",
+            original: "satisfies(g.state, r.condition)", replacement: "false"),
+        Mutant(
+            name: "groups wait for each other in a circle", function: "set_prerequisites",
+            original: "subjects := prerequisite_cycle(p_group, v_wanted)", replacement: "subjects := NULL"),
+        Mutant(
+            name: "what is recalled is not fenced (I8)", function: "recall_leases", original: "SET fenced = true",
+            replacement: "SET fenced = t.fenced"),
+        Mutant(
+            name: "a deadline spares what is paused", function: "expire_groups", original: "'active', 'paused',",
+            replacement: "'active',"),
+        Mutant(
+            name: "work is leased while a window is closed", function: "group_may_run",
+            original: "is_open(g.window_from, g.window_to, g.window_zone)", replacement: "true"),
+    ]
+
+    @Test(arguments: mutants + sourceMutants + groupMutants)
     func mutantIsCaught(mutant: Mutant) async throws {
         var random = SeededGenerator.forTest(mutant.name)
         let seeds = (0..<400).map { _ in random.next() }

@@ -55,7 +55,7 @@ extension StoreModel {
     private mutating func grantQuestion(_ lease: GrantedLease, _ held: Lease) -> [String] {
         guard let place = places[lease.task], let question = self[place]?.question else { return ["nobody asks that"] }
         var wrong: [String] = []
-        if question.status != .ready || groups[place.group]?.desired != "run" {
+        if question.status != .ready || groups[place.group]?.mayRun != true {
             wrong.append("the question of \(place) may not be leased")
         }
         if lease.source != Int32(question.source) || lease.freshURL != nil || lease.resolver == nil || lease.url == nil
@@ -104,7 +104,7 @@ extension StoreModel {
     private func isFree(_ chunk: Chunk, in group: String) -> Bool {
         guard chunk.status == .ready, let owner = groups[group], !owner.state.isTerminal else { return false }
         // What is being put in place goes on in a paused group too.
-        return chunk.kind == .finalize || owner.desired == "run" && origins[chunk.origin]?.isParked != true
+        return chunk.kind == .finalize || owner.mayRun && origins[chunk.origin]?.isParked != true
     }
 
     /// Whether an origin may take a chunk from another one: nothing of it was tried in vain, and the bytes can be told to be the

@@ -7,11 +7,16 @@ extension StoreModel {
         var lines = events
         for (name, group) in groups {
             lines.append(line(name, group))
+            for (other, prerequisite) in group.prerequisites {
+                let mark = prerequisite.isSatisfied ? " satisfied" : ""
+                lines.append("after \(name) \(other) \(prerequisite.on.rawValue)\(mark)")
+            }
             for (key, task) in group.tasks { lines += self.lines("\(name) \(key)", task) }
         }
         for (status, count) in Dictionary(purges.values.map { (Self.name($0.status), 1) }, uniquingKeysWith: +) {
             lines.append("purges \(status) \(count)")
         }
+        lines.append("holdouts \(holdouts.count)")
         for (name, origin) in origins {
             if let learned = origin.learned { lines.append("origin http://\(name).test:80 learned \(learned)") }
         }
@@ -25,9 +30,14 @@ extension StoreModel {
         let counts = [TaskState.queued, .active, .paused, .finalizing, .succeeded, .failed, .cancelled].map {
             "\(count($0))"
         }
+        var marks: [String] = []
+        if group.desired == "run", !group.mayRun { marks.append("waits") }
+        if group.isOverdue { marks.append("overdue") }
+        if group.isHeld { marks.append("held") }
         return [
-            "group \(name) \(group.state.rawValue) \(group.desired) generation \(group.generation) counts",
-            counts.joined(separator: " "), "bytes \(done) \(counted.reduce(0) { $0 + ($1.size ?? 0) })",
+            "group \(name) \(group.state.rawValue) \(group.desired) generation \(group.generation)",
+            (marks + ["counts"]).joined(separator: " "), counts.joined(separator: " "),
+            "bytes \(done) \(counted.reduce(0) { $0 + ($1.size ?? 0) })",
             "\(counted.count { $0.size == nil })",
         ].joined(separator: " ")
     }
@@ -47,6 +57,7 @@ extension StoreModel {
         if task.isFenced { words.append("fenced") }
         if task.mixes { words.append("mixes") }
         if task.isClean { words.append("clean") }
+        if task.isPausing, task.state == .finalizing { words.append("pausing") }
         if let teacher = task.teacher { words.append("of \(teacher)") }
         var lines = [words.joined(separator: " ")]
         for (ordinal, source) in task.sources.enumerated() {

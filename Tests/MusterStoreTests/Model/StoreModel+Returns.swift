@@ -22,6 +22,8 @@ extension StoreModel {
             deaths.append(task.question?.deaths ?? 0)
         }
         var touched: [Int] = []
+        // Whoever is heard of still, and has not said that he has stopped, may be writing.
+        if isLost { holdOut(place, where: isMeant) }
         for (index, chunk) in task.chunks.enumerated() {
             guard let lease = chunk.lease, isMeant(lease) else { continue }
             touched.append(index)
@@ -64,9 +66,10 @@ extension StoreModel {
 
     /// Drops the content version and begins the next one.
     mutating func startOver(_ place: Place, isStream: Bool, source: Int, attempts: Int, deaths: Int) {
+        holdOut(place)
         guard var task = self[place] else { return }
-        if task.wasStarted, let id = places.first(where: { $0.value == place })?.key {
-            purges[Leftover(task: id, version: task.version)] = Chunk(kind: .purge)
+        if task.wasStarted, let id = id(of: place) {
+            purges[Leftover(task: id, version: task.version)] = purge(of: id)
         }
         task.version += 1
         task.isPlanned = false
@@ -78,7 +81,8 @@ extension StoreModel {
         task.bytesDone = 0
         task.done = []
         task.question = nil
-        task.state = .queued
+        task.state = task.isPausing ? .paused : .queued
+        if task.isPausing { seen.insert(.stayedPaused) }
         let first = policy.firstChunk
         let living = task.sources.indices.filter { !task.sources[$0].isDead }
         let candidates = living.isEmpty ? Array(task.sources.indices) : living
@@ -86,13 +90,15 @@ extension StoreModel {
         task.chunks = [
             Chunk(
                 last: isStream ? task.expected : min(task.expected ?? first, first), source: next,
-                origin: task.sources[next].origin, attempts: attempts, deaths: deaths)
+                origin: task.sources[next].origin, attempts: attempts, deaths: deaths,
+                status: task.isPausing ? .parked : .ready)
         ]
         self[place] = task
     }
 
     /// Gives a task up; what it has is kept.
     mutating func fail(_ place: Place) {
+        holdOut(place)
         guard var task = self[place], !task.state.isTerminal else { return }
         Self.park(&task)
         task.state = .failed

@@ -3,12 +3,14 @@ import MusterStore
 
 extension StoreModel {
     /// Adds tasks; `nil` when the group takes no new ones.
-    mutating func add(_ tasks: [Wanted], to name: String) -> Addition? {
-        guard let group = groups[name] else { return nil }
+    mutating func add(_ tasks: [Wanted], to name: String, reopening: Bool) -> Addition? {
+        guard var group = groups[name] else { return nil }
         let new = tasks.filter { group.tasks[$0.key] == nil }
         let addition = Addition(added: Int64(new.count), existing: Int64(tasks.count - new.count))
         guard !new.isEmpty else { return addition }
-        guard group.state == .open else { return nil }
+        guard group.state == .open || reopening else { return nil }
+        reopen(name)
+        group = groups[name] ?? group
         let isPaused = group.desired == "pause"
         for wanted in new {
             var chunk = Chunk(
@@ -33,15 +35,20 @@ extension StoreModel {
         switch verb {
         case .pause:
             if keys == nil && isLive { groups[name]?.desired = "pause" }
+            change(name, keys, [.finalizing]) { $0.isPausing = true }
+            for place in chosen(name, keys, [.queued, .active]) { holdOut(place) }
             change(name, keys, [.queued, .active]) { task in
                 Self.park(&task)
                 task.state = .paused
+                task.isPausing = true
             }
         case .resume:
             if group.desired == "pause" { groups[name]?.desired = "run" }
+            change(name, keys, [.finalizing]) { $0.isPausing = false }
             let places = chosen(name, keys, [.paused])
             change(name, keys, [.paused]) { task in
                 task.state = .queued
+                task.isPausing = false
                 for index in task.chunks.indices { task.chunks[index].status = .ready }
             }
             restartStreams(places)
@@ -70,6 +77,7 @@ extension StoreModel {
                 task.run += 1
                 task.restarts = 0
                 task.isClean = false
+                task.isPausing = false
                 for index in task.sources.indices {
                     task.sources[index].isDead = false
                     task.sources[index].refreshes = 0
@@ -81,6 +89,7 @@ extension StoreModel {
                 }
             }
             if !isLive { groups[name]?.generation += 1 }
+            groups[name]?.isOverdue = false
             if group.state != .open { groups[name]?.state = .sealed }
             groups[name]?.desired = "run"
             restartStreams(places)
@@ -98,32 +107,39 @@ extension StoreModel {
         }
     }
 
-    mutating func remove(_ name: String, keys: [String]?, deletingFiles: Bool) {
-        guard let group = groups[name] else { return }
+    /// Whether it was done: a group that others wait for is not removed.
+    mutating func remove(_ name: String, keys: [String]?, deletingFiles: Bool) -> Bool {
+        guard let group = groups[name] else { return true }
+        let isInUse = groups.values.contains {
+            $0.prerequisites[name]?.isSatisfied == false && !$0.state.isTerminal
+        }
+        if keys == nil, isInUse { return false }
         for place in chosen(name, keys, Set(TaskState.allCases)) {
             drop(place)
-            if deletingFiles, self[place]?.state == .succeeded, let id = places.first(where: { $0.value == place })?.key
-            {
-                purges[Leftover(task: id, version: self[place]?.version ?? 0)] = Chunk(kind: .purge)
+            if deletingFiles, self[place]?.state == .succeeded, let id = id(of: place) {
+                purges[Leftover(task: id, version: self[place]?.version ?? 0)] = purge(of: id)
             }
             groups[name]?.tasks[place.key] = nil
             places = places.filter { $0.value != place }
         }
         if keys == nil {
             groups[name] = nil
+            for other in groups.keys { groups[other]?.prerequisites[name] = nil }
             say("group.removed", Place(group: name, key: ""), generation: group.generation)
         } else {
             close(name)
         }
+        return true
     }
 
     /// What is left of a task on disk shall go.
     private mutating func drop(_ place: Place) {
-        guard let task = self[place], let id = places.first(where: { $0.value == place })?.key else { return }
+        holdOut(place)
+        guard let task = self[place], let id = id(of: place) else { return }
         // What is left of a task that succeeded is older versions alone.
         guard task.state != .succeeded else { return }
         purges = purges.filter { $0.key.task != id }
-        if task.wasStarted { purges[Leftover(task: id, version: task.version)] = Chunk(kind: .purge) }
+        if task.wasStarted { purges[Leftover(task: id, version: task.version)] = purge(of: id) }
     }
 
     private func chosen(_ name: String, _ keys: [String]?, _ states: Set<TaskState>) -> [Place] {

@@ -12,6 +12,25 @@ struct StoreModel {
         var maxConnections: Int?
         var hasResolver = false
         var tasks: [String: Task] = [:]
+        /// Whether its window is closed now.
+        var isClosed = false
+        /// Whether its time is over, and what follows from that.
+        var isOverdue = false
+        var failsWhenOverdue = true
+        /// The generation in which it was last said that its time is over.
+        var saidOverdue = 0
+        /// Whether it waits for others, as it knows itself.
+        var isHeld = false
+        var prerequisites: [String: Prerequisite] = [:]
+
+        /// Whether anything may be fetched for it.
+        var mayRun: Bool { desired == "run" && !isHeld && !isClosed && !(isOverdue && failsWhenOverdue) }
+    }
+
+    /// What a group waits for, or waited for.
+    struct Prerequisite {
+        var on: PrerequisiteCondition
+        var isSatisfied: Bool
     }
 
     struct Task {
@@ -26,6 +45,8 @@ struct StoreModel {
         var isPlanned = false
         var isStream = false
         var isFenced = false
+        /// Whether it shall be paused as soon as it is not being put in place any more.
+        var isPausing = false
         var wasStarted = false
         /// Which source taught the content version.
         var teacher: Int?
@@ -120,6 +141,13 @@ struct StoreModel {
         var version: Int
     }
 
+    /// A lease that was taken from a session which may still be writing.
+    struct Holdout {
+        var session: SessionID
+        var sync: Int64
+        var task: TaskID
+    }
+
     /// What chance must bring about, or else the comparison says nothing of it.
     enum Rare: String, CaseIterable {
         /// An origin took a chunk from another one, or went on with what another one had begun.
@@ -132,6 +160,10 @@ struct StoreModel {
         case left
         /// A wrong digest was followed by the same source, or by the next.
         case again, elsewhere
+        /// A file that was to be paused had to be fetched again; a deletion waited for a writer.
+        case stayedPaused, heldBack
+        /// A group was reopened, failed by its deadline, was recalled, and let others begin.
+        case reopened, expired, recalled, released
     }
 
     let policy: Store.Policy
@@ -141,6 +173,8 @@ struct StoreModel {
     var origins: [String: Origin] = [:]
     /// What waits to be deleted.
     var purges: [Leftover: Chunk] = [:]
+    /// Who may still be writing under which lease.
+    var holdouts: [LeaseEpoch: Holdout] = [:]
     var events: [String] = []
     var newestEpoch = LeaseEpoch(0)
     /// The tasks' names by the store's ids.
@@ -203,15 +237,20 @@ struct StoreModel {
 
     /// The zero test (I7).
     mutating func close(_ name: String) {
-        guard var group = groups[name], group.state == .sealed, group.tasks.values.allSatisfy(\.state.isTerminal) else {
-            return
-        }
+        guard var group = groups[name], group.state == .sealed, group.tasks.values.allSatisfy(\.state.isTerminal),
+            !group.isHeld || group.desired == "cancel" || group.isOverdue && group.failsWhenOverdue
+        else { return }
         if group.desired == "cancel" {
             group.state = .cancelled
         } else {
-            group.state = group.tasks.values.contains { $0.state == .failed } ? .failed : .succeeded
+            let hasFailed = group.isHeld || group.tasks.values.contains { $0.state == .failed }
+            group.state = hasFailed ? .failed : .succeeded
         }
         groups[name] = group
         say("group.\(group.state.rawValue)", Place(group: name, key: ""), generation: group.generation)
+        for other in groups.keys {
+            guard let on = groups[other]?.prerequisites[name]?.on, on.isSatisfied(by: group.state) else { continue }
+            groups[other]?.prerequisites[name]?.isSatisfied = true
+        }
     }
 }

@@ -137,7 +137,12 @@ enum Invariants {
         SELECT 'I7: group ' || e.group_id || ' has an ending of generation ' || e.generation
         FROM ending e JOIN groups g ON g.id = e.group_id WHERE e.generation > g.generation
         UNION ALL
-        SELECT 'I7: group ' || name || ' is complete but ' || state FROM groups WHERE state = 'sealed' AND remaining = 0
+        SELECT 'I7: group ' || name || ' is complete but ' || state FROM groups
+        WHERE state = 'sealed' AND remaining = 0 AND NOT held
+        UNION ALL
+        SELECT 'chains: group ' || g.name || ' may begin before ' || p.name FROM groups g
+        JOIN group_prerequisites r ON r.group_id = g.id AND r.satisfied_at IS NULL JOIN groups p ON p.id = r.prerequisite_id
+        WHERE NOT g.held
         UNION ALL
         SELECT 'I7: task ' || t.id || ' is ' || t.state || ' without an event' FROM tasks t
         WHERE t.state IN ('succeeded', 'failed', 'cancelled')

@@ -96,8 +96,19 @@ struct StoreFixture: Sendable {
     }
 
     /// Adds tasks to a group.
-    func add(_ tasks: [Wanted], to group: String) async throws -> Addition {
-        try await store.addTasks(try await stage(tasks), to: group)
+    func add(_ tasks: [Wanted], to group: String, reopening: Bool = false) async throws -> Addition {
+        try await store.addTasks(try await stage(tasks), to: group, reopening: reopening)
+    }
+
+    /// Lets the window of a group be open or closed now, whatever time it is.
+    func setWindow(of group: String, isOpen: Bool) async throws {
+        try await run(
+            """
+            UPDATE groups SET window_zone = 'UTC',
+                window_from = (statement_timestamp() AT TIME ZONE 'UTC')::time + \(isOpen ? -2 : 2)::integer * interval '1 h',
+                window_to = (statement_timestamp() AT TIME ZONE 'UTC')::time + \(isOpen ? 2 : 4)::integer * interval '1 h'
+            WHERE name = \(group)
+            """)
     }
 
     /// Puts tasks on their way in.

@@ -8,14 +8,22 @@ enum StoreText {
     }
 
     private static let sql: SQL = """
-        SELECT concat_ws(' ', 'group', name, state, desired, 'generation', generation, 'counts', queued, active, paused,
+        SELECT concat_ws(' ', 'group', name, state, desired, 'generation', generation,
+            CASE WHEN NOT group_may_run(g) AND desired = 'run' THEN 'waits' END, CASE WHEN overdue THEN 'overdue' END,
+            CASE WHEN held THEN 'held' END, 'counts', queued, active, paused,
             finalizing, succeeded, failed, cancelled, 'bytes', bytes_done, bytes_total, unknown_tasks)
-        FROM groups
+        FROM groups g
+        UNION ALL
+        SELECT concat_ws(' ', 'after', g.name, p.name, r.condition, CASE WHEN r.satisfied_at IS NOT NULL THEN 'satisfied' END)
+        FROM group_prerequisites r JOIN groups g ON g.id = r.group_id JOIN groups p ON p.id = r.prerequisite_id
+        UNION ALL
+        SELECT concat_ws(' ', 'holdouts', count(*)) FROM holdouts
         UNION ALL
         SELECT concat_ws(' ', 'task', g.name, t.key, t.state, 'v', t.version, 'run', t.run, 'attempts', t.attempts,
             'restarts', t.restarts, 'size', coalesce(t.size::text, '?'), 'done', t.bytes_done,
             CASE WHEN t.planned THEN 'planned' END, CASE WHEN t.stream THEN 'stream' END,
             CASE WHEN t.fenced THEN 'fenced' END, CASE WHEN t.mixes THEN 'mixes' END, CASE WHEN t.clean THEN 'clean' END,
+            CASE WHEN t.state = 'finalizing' AND t.desired = 'pause' THEN 'pausing' END,
             'of ' || t.source)
         FROM tasks t JOIN groups g ON g.id = t.group_id
         UNION ALL

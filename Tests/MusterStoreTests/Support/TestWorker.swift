@@ -33,6 +33,12 @@ struct TestWorker: Sendable {
         return try await claimAgain(room)
     }
 
+    /// Says that it has stopped all writes, but for the leases that it still holds, and lets what waited for that be deleted.
+    mutating func letGo(holding held: [GrantedLease] = []) async throws {
+        try await sync(settled: sequence, held: held.map(\.name))
+        _ = try await store.releasePurges()
+    }
+
     /// Asks for work with the newest sync.
     func claimAgain(_ room: Int32 = 1) async throws -> [GrantedLease] {
         try await store.claim([ClaimRequest(session: session, sequence: sequence, room: room)])
@@ -92,7 +98,12 @@ struct TestWorker: Sendable {
         while true {
             try await fixture.passBackoffs()
             let leases = try await claim(64)
-            if leases.isEmpty { return }
+            if leases.isEmpty {
+                // What it was told to stop it has stopped by now.
+                try await sync(settled: sequence)
+                guard try await store.releasePurges() > 0 else { return }
+                continue
+            }
             for lease in leases {
                 switch lease.kind {
                 case .fetch:

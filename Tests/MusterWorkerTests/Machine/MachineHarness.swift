@@ -74,10 +74,19 @@ struct MachineHarness {
         _ sync: SyncRequest?,
         _ leases: [LeaseDocument] = [],
         lost: [LeaseName] = [],
+        shrink: [Shrink] = [],
         drain: Bool = false,
+        budgets: [BudgetShare]? = nil,
         session: Int64 = 1
     ) -> [MachineEffect] {
-        let answer = SyncResponse(lost: lost, leases: leases, drain: drain, ttlMilliseconds: 30_000)
+        let answer = SyncResponse(
+            lost: lost,
+            shrink: shrink,
+            leases: leases,
+            drain: drain,
+            ttlMilliseconds: 30_000,
+            budgets: budgets
+        )
         return feed(.syncAnswered(SessionID(session), sequence: sync?.sequence ?? -1, answer))
     }
 

@@ -34,6 +34,7 @@ struct WorkerMachineHistoryTests {
         mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
 
         mutating func absorb(_ effects: [MachineEffect]) {
+            var answers: [MachineInput] = []
             for effect in effects {
                 #expect(!isStopped, "nothing may follow the stop")
                 switch effect {
@@ -43,10 +44,13 @@ struct WorkerMachineHistoryTests {
                 case .closeSession: harness.feed(.sessionClosed).contains(.stop) ? (isStopped = true) : ()
                 case .start(let lease): #expect(jobs.insert(lease.name).inserted)
                 case .release(let name), .abort(let name): #expect(jobs.contains(name))
+                case .shrink(let name, let end):
+                    if jobs.contains(name) { answers.append(.job(name, .shrunk(end: end))) }
                 case .stop: isStopped = true
-                case .guardAddresses, .trust, .suspendWriting, .resumeWriting, .probe, .log: break
+                case .guardAddresses, .trust, .suspendWriting, .resumeWriting, .share, .probe, .log: break
                 }
             }
+            for answer in answers { feed(answer) }
         }
 
         mutating func check(_ request: SyncRequest) {
@@ -59,6 +63,9 @@ struct WorkerMachineHistoryTests {
             #expect(request.reports.isEmpty || request.waitMilliseconds == 0)
             #expect(request.reports.allSatisfy { request.held.contains($0.lease) })
             #expect(Set(request.held).count == request.held.count)
+            #expect(Set(request.reports.map(\.lease)).count == request.reports.count)
+            // Whatever became of its lease, a job that may still write is said to be held (I13).
+            #expect(jobs.isSubset(of: request.held))
             lastSequence = request.sequence
             lastSettled = request.settled
         }
@@ -108,7 +115,9 @@ struct WorkerMachineHistoryTests {
                     )
                 )
             }
-            for report in request.reports where report.kind != .progress { granted.remove(report.lease) }
+            for report in request.reports where ![.progress, .shrunk].contains(report.kind) {
+                granted.remove(report.lease)
+            }
             var leases: [LeaseDocument] = []
             // A superseded sync is granted nothing.
             if request.sequence == lastSequence, faulty {
@@ -122,7 +131,14 @@ struct WorkerMachineHistoryTests {
             granted.formUnion(leases.map(\.name))
             let lost = faulty && chance(10) ? Array(request.held.prefix(1)) : []
             for name in lost { granted.remove(name) }
-            let answer = SyncResponse(lost: lost, leases: leases, ttlMilliseconds: 30_000)
+            let asked = faulty && chance(20) ? Array(request.held.suffix(2)) : []
+            let answer = SyncResponse(
+                lost: lost,
+                shrink: asked.map { Shrink(lease: $0, end: Int64.random(in: 0..<9 << 20, using: &random)) },
+                leases: leases,
+                ttlMilliseconds: 30_000,
+                budgets: chance(50) ? nil : [BudgetShare(name: "fleet", bytesPerSecond: chance(20) ? 0 : 5)]
+            )
             feed(.syncAnswered(SessionID(session), sequence: request.sequence, answer))
             if chance(10) { feed(.syncAnswered(SessionID(session), sequence: request.sequence, answer)) }
         }

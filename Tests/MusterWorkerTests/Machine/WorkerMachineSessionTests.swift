@@ -93,6 +93,24 @@ struct WorkerMachineSessionTests {
         #expect(harness.effects.syncs.last?.held == [])
     }
 
+    @Test func lostLeaseIsHeldUntilItsJobHasStoppedWhichIsToldAtOnce() {
+        var harness = MachineHarness(slots: 2)
+        let first = harness.open()
+        let poll = harness.answer(first, [lease(1), lease(2)]).syncs.last
+        harness.pass(.seconds(10))
+        harness.answer(harness.effects.syncs.last, lost: [lease(1).name])
+        harness.end(lease(2), network)
+        let news = harness.effects.syncs.last
+        #expect(news?.held == [lease(1).name, lease(2).name])
+        // It is named as lost again and again meanwhile, which is no news.
+        let logged = harness.answer(news, lost: [lease(1).name])
+        #expect(!logged.contains(.log(.leaseLost(lease(1).name))))
+        let before = harness.effects.syncs.count
+        let stopped = harness.end(lease(1), .aborted).syncs.last ?? harness.answer(poll).syncs.last
+        #expect(harness.effects.syncs.count > before)
+        #expect(stopped?.held == [])
+    }
+
     @Test func sameInputsGiveTheSameEffects() {
         func history() -> [MachineEffect] {
             var harness = MachineHarness(seed: 42)

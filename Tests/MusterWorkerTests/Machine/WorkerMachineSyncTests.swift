@@ -143,7 +143,7 @@ struct WorkerMachineSyncTests {
         let (reports, receipts) = ledger.carry(limit: Limits.reportsPerSync, now: 0)
         #expect(reports.count == 1_024)
         #expect(reports.prefix(500).allSatisfy { $0.kind == .done })
-        #expect(ledger.acknowledge(receipts).count == 500)
+        #expect(ledger.acknowledge(receipts, now: 0).count == 500)
         #expect(ledger.count == 476)
         #expect(ledger.carry(limit: Limits.reportsPerSync, now: 0).reports.count == 476)
     }

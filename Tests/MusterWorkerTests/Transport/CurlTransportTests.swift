@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct CurlTransportTests {
     private func request(_ url: String) -> APIRequest {
-        APIRequest(method: "GET", url: url, headers: [("X-One", "1")], body: .none, timeout: .seconds(30))
+        APIRequest(method: "GET", url: url, headers: [("X-One", "1")], body: .none, timeout: .seconds(300))
     }
 
     private func withTransport(_ body: (CurlTransport, ScriptedOrigin) async throws -> Void) async throws {

@@ -30,6 +30,7 @@ import Testing
         #expect(refusal { $0.sinks[0].name = "a b" } == .badName("a b"))
         #expect(refusal { $0.name = "" } == .badName(""))
         #expect(refusal { $0.slots = 0 } == .badSlots(0))
+        #expect(refusal { $0.bytesPerSecond = 0 } == .badRate(0))
         #expect(refusal { $0.sinks = (0..<65).map { SinkConfiguration(name: "s\($0)", path: "/") } } == .tooManySinks)
     }
 }

@@ -1,0 +1,70 @@
+public import MusterCore
+
+/// The delivery of one event to one subscription, as `GET /v1/deliveries` shows it.
+public struct DeliveryDocument: Hashable, Sendable, Codable {
+    /// Its number; what replays name.
+    public var id: Int64
+    /// The subscription's name.
+    public var subscription: String
+    /// Where it stands.
+    public var state: DeliveryState
+    /// The id of the event, which is the `webhook-id` of every try.
+    public var event: String
+    /// The event's type.
+    public var type: String
+    /// The event's subject, `groups/<name>`.
+    public var subject: String
+    /// The event's position in the log.
+    public var position: Int64
+    /// Tries since it was made, or replayed.
+    public var attempts: Int32
+    /// When it is tried next; `null` when it is not.
+    public var nextTryAt: Timestamp?
+    /// When it was tried last.
+    public var triedAt: Timestamp?
+    /// What the receiver answered last; `null` when it did not.
+    public var status: Int32?
+    /// Why the last try failed, in words.
+    public var failure: String?
+    /// When the receiver took it.
+    public var deliveredAt: Timestamp?
+
+    /// A delivery's document.
+    public init(
+        id: Int64, subscription: String, state: DeliveryState, event: String, type: String, subject: String,
+        position: Int64, attempts: Int32, nextTryAt: Timestamp?, triedAt: Timestamp?, status: Int32?,
+        failure: String?, deliveredAt: Timestamp?
+    ) {
+        self.id = id
+        self.subscription = subscription
+        self.state = state
+        self.event = event
+        self.type = type
+        self.subject = subject
+        self.position = position
+        self.attempts = attempts
+        self.nextTryAt = nextTryAt
+        self.triedAt = triedAt
+        self.status = status
+        self.failure = failure
+        self.deliveredAt = deliveredAt
+    }
+
+    /// Writes every field, absent ones as `null`.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(id, forKey: .id)
+        try container.encode(subscription, forKey: .subscription)
+        try container.encode(state, forKey: .state)
+        try container.encode(event, forKey: .event)
+        try container.encode(type, forKey: .type)
+        try container.encode(subject, forKey: .subject)
+        try container.encode(position, forKey: .position)
+        try container.encode(attempts, forKey: .attempts)
+        try container.encode(nextTryAt, forKey: .nextTryAt)
+        try container.encode(triedAt, forKey: .triedAt)
+        try container.encode(status, forKey: .status)
+        try container.encode(failure, forKey: .failure)
+        try container.encode(deliveredAt, forKey: .deliveredAt)
+    }
+}

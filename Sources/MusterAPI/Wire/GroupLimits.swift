@@ -1,0 +1,137 @@
+import MusterCore
+
+/// What a group may use, and when.
+public struct GroupLimits: Hashable, Sendable, Codable {
+    /// The most leases, and so connections, that the group may hold in the whole fleet.
+    public var maxConnections: Int32?
+    /// The most bytes per second of the whole fleet for the group, where its timetable says nothing.
+    public var bytesPerSecond: Int64?
+    /// When the group may run at all; always when absent.
+    public var between: TimeWindow?
+    /// How fast it may be in parts of the day; the first entry that fits holds.
+    public var timetable: [TimetableEntry]?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case maxConnections, bytesPerSecond, between, timetable
+    }
+
+    /// Limits; absent ones don't limit.
+    public init(
+        maxConnections: Int32? = nil, bytesPerSecond: Int64? = nil, between: TimeWindow? = nil,
+        timetable: [TimetableEntry]? = nil
+    ) {
+        self.maxConnections = maxConnections
+        self.bytesPerSecond = bytesPerSecond
+        self.between = between
+        self.timetable = timetable
+    }
+
+    /// Reads limits and refuses unknown ones.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        maxConnections = try container.integerIfPresent(Int32.self, forKey: .maxConnections)
+        bytesPerSecond = try container.integerIfPresent(Int64.self, forKey: .bytesPerSecond)
+        between = try container.decodeIfPresent(TimeWindow.self, forKey: .between)
+        timetable = try container.decodeIfPresent([TimetableEntry].self, forKey: .timetable)
+    }
+
+    /// Throws what is impossible, with the JSON pointer below the limits.
+    func check() throws(InputRefusal) {
+        if let maxConnections { try Self.check(connections: maxConnections) }
+        if let bytesPerSecond { try Self.check(rate: bytesPerSecond, at: "/bytesPerSecond") }
+        if let between { try Self.check(window: between) }
+        if let timetable { try Self.check(timetable: timetable) }
+    }
+
+    static func check(connections: Int32) throws(InputRefusal) {
+        guard (1...100_000).contains(connections) else {
+            throw InputRefusal(pointer: "/maxConnections", reason: "must be within 1...100000")
+        }
+    }
+
+    static func check(rate: Int64, at pointer: String) throws(InputRefusal) {
+        guard Limits.bytesPerSecond.contains(rate) else {
+            throw InputRefusal(
+                pointer: pointer,
+                reason: "must be within \(Limits.bytesPerSecond.lowerBound)...\(Limits.bytesPerSecond.upperBound)")
+        }
+    }
+
+    static func check(window: TimeWindow) throws(InputRefusal) {
+        do {
+            try window.check()
+        } catch {
+            throw error.within("/between")
+        }
+    }
+
+    static func check(timetable: [TimetableEntry]) throws(InputRefusal) {
+        guard timetable.count <= Limits.timetableEntries else {
+            throw InputRefusal(pointer: "/timetable", reason: "at most \(Limits.timetableEntries) entries")
+        }
+        for (index, entry) in timetable.enumerated() {
+            do {
+                try entry.check()
+            } catch {
+                throw error.within("/timetable/\(index)")
+            }
+        }
+    }
+}
+
+/// A change of a group's limits.
+public struct GroupLimitsPatch: Hashable, Sendable, Codable {
+    /// The cap on connections.
+    public var maxConnections: PatchField<Int32>
+    /// The rate where the timetable says nothing.
+    public var bytesPerSecond: PatchField<Int64>
+    /// When the group may run at all.
+    public var between: PatchField<TimeWindow>
+    /// The timetable, all of it.
+    public var timetable: PatchField<[TimetableEntry]>
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case maxConnections, bytesPerSecond, between, timetable
+    }
+
+    /// A change; what isn't named stays.
+    public init(
+        maxConnections: PatchField<Int32> = .keep, bytesPerSecond: PatchField<Int64> = .keep,
+        between: PatchField<TimeWindow> = .keep, timetable: PatchField<[TimetableEntry]> = .keep
+    ) {
+        self.maxConnections = maxConnections
+        self.bytesPerSecond = bytesPerSecond
+        self.between = between
+        self.timetable = timetable
+    }
+
+    /// Takes every limit away: what `"limits": null` means.
+    public static let cleared = GroupLimitsPatch(
+        maxConnections: .clear, bytesPerSecond: .clear, between: .clear, timetable: .clear)
+
+    /// Reads a change and refuses unknown limits.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        maxConnections = try container.patch(integer: Int32.self, forKey: .maxConnections)
+        bytesPerSecond = try container.patch(integer: Int64.self, forKey: .bytesPerSecond)
+        between = try container.patch(TimeWindow.self, forKey: .between)
+        timetable = try container.patch([TimetableEntry].self, forKey: .timetable)
+    }
+
+    /// Writes what changes.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(maxConnections, forKey: .maxConnections)
+        try container.encode(bytesPerSecond, forKey: .bytesPerSecond)
+        try container.encode(between, forKey: .between)
+        try container.encode(timetable, forKey: .timetable)
+    }
+
+    /// Throws what is impossible, with the JSON pointer below the limits.
+    func check() throws(InputRefusal) {
+        try GroupLimits(
+            maxConnections: maxConnections.value, bytesPerSecond: bytesPerSecond.value, between: between.value,
+            timetable: timetable.value
+        ).check()
+    }
+}

@@ -1,0 +1,141 @@
+public import MusterCore
+
+/// The body of `PATCH /v1/groups/{name}`: what is absent stays, `null` takes a setting away or puts its default back.
+public struct GroupPatch: Hashable, Sendable, Codable {
+    /// Higher is served first.
+    public var priority: Int32?
+    /// Share within the priority.
+    public var weight: Int32?
+    /// What it may use, and when.
+    public var limits: GroupLimitsPatch
+    /// How long it may take from now on, such as `2h`; counted by the database's clock (I11).
+    public var deadline: PatchField<String>
+    /// What happens when the deadline passes.
+    public var onDeadline: DeadlineAction?
+    /// The groups that it waits for, all of them; none when empty.
+    public var after: [PrerequisiteRequest]?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case priority, weight, limits, deadline, onDeadline, after
+    }
+
+    /// A change; what isn't named stays.
+    public init(
+        priority: Int32? = nil, weight: Int32? = nil, limits: GroupLimitsPatch = GroupLimitsPatch(),
+        deadline: PatchField<String> = .keep, onDeadline: DeadlineAction? = nil, after: [PrerequisiteRequest]? = nil
+    ) {
+        self.priority = priority
+        self.weight = weight
+        self.limits = limits
+        self.deadline = deadline
+        self.onDeadline = onDeadline
+        self.after = after
+    }
+
+    /// Reads a change and refuses unknown fields.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        priority = try container.patch(integer: Int32.self, forKey: .priority).orDefault(0)
+        weight = try container.patch(integer: Int32.self, forKey: .weight).orDefault(1)
+        limits = try container.patch(GroupLimitsPatch.self, forKey: .limits).orDefault(.cleared) ?? GroupLimitsPatch()
+        deadline = try container.patch(String.self, forKey: .deadline)
+        onDeadline = try container.patch(DeadlineAction.self, forKey: .onDeadline).orDefault(.fail)
+        after = try container.patch([PrerequisiteRequest].self, forKey: .after).orDefault([])
+    }
+
+    /// Writes what changes.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encodeIfPresent(priority, forKey: .priority)
+        try container.encodeIfPresent(weight, forKey: .weight)
+        if limits != GroupLimitsPatch() { try container.encode(limits, forKey: .limits) }
+        try container.encode(deadline, forKey: .deadline)
+        try container.encodeIfPresent(onDeadline, forKey: .onDeadline)
+        try container.encodeIfPresent(after, forKey: .after)
+    }
+
+    /// Throws what is impossible. Whether the other groups and time zones exist, the database knows.
+    ///
+    /// - Parameter name: the group, which can't wait for itself.
+    public func check(of name: String) throws(InputRefusal) {
+        try GroupRequest.check(priority: priority, weight: weight)
+        do {
+            try limits.check()
+        } catch {
+            throw error.within("/limits")
+        }
+        if let deadline = deadline.value { try GroupRequest.check(deadline: deadline) }
+        if let after { try PrerequisiteRequest.check(after, of: name) }
+    }
+}
+
+extension PatchField {
+    /// The new value, with `null` for the default; `nil` when nothing changes.
+    fileprivate func orDefault(_ value: Value) -> Value? {
+        switch self {
+        case .keep: nil
+        case .clear: value
+        case .set(let new): new
+        }
+    }
+}
+
+/// A group that another one waits for, as a caller names it.
+public struct PrerequisiteRequest: Hashable, Sendable, Codable {
+    /// Its name.
+    public var group: String
+    /// What has to become of it; `succeeded` when absent.
+    public var on: PrerequisiteCondition
+
+    private enum CodingKeys: String, CodingKey, CaseIterable { case group, on }
+
+    /// A group to wait for.
+    public init(group: String, on: PrerequisiteCondition = .succeeded) {
+        self.group = group
+        self.on = on
+    }
+
+    /// Reads a prerequisite and refuses unknown fields.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        group = try container.decode(String.self, forKey: .group)
+        on = try container.decodeIfPresent(PrerequisiteCondition.self, forKey: .on) ?? .succeeded
+    }
+
+    /// Throws what is impossible about the groups that `name` shall wait for, with the pointer `/after/…`.
+    static func check(_ all: [PrerequisiteRequest], of name: String) throws(InputRefusal) {
+        guard all.count <= Limits.prerequisites else {
+            throw InputRefusal(pointer: "/after", reason: "at most \(Limits.prerequisites) groups")
+        }
+        var seen: Set<String> = []
+        for (index, prerequisite) in all.enumerated() {
+            let pointer = "/after/\(index)/group"
+            guard NameRule.accepts(prerequisite.group) else {
+                throw InputRefusal(pointer: pointer, reason: NameRule.explanation)
+            }
+            guard prerequisite.group != name else {
+                throw InputRefusal(pointer: pointer, reason: "a group can't wait for itself")
+            }
+            guard seen.insert(prerequisite.group).inserted else {
+                throw InputRefusal(pointer: pointer, reason: "is named twice")
+            }
+        }
+    }
+}
+
+/// A group that another one waits for, as it is read back.
+public struct PrerequisiteDocument: Hashable, Sendable, Codable {
+    /// Its name.
+    public var group: String
+    /// What has to become of it.
+    public var on: PrerequisiteCondition
+    /// Whether that has come true. It stays so, whatever becomes of the group later.
+    public var satisfied: Bool
+
+    /// A prerequisite.
+    public init(group: String, on: PrerequisiteCondition, satisfied: Bool) {
+        self.group = group
+        self.on = on
+        self.satisfied = satisfied
+    }
+}

@@ -1,0 +1,142 @@
+public import MusterCore
+
+/// The body of `POST /v1/subscriptions`: whom to deliver events to (Standard Webhooks).
+public struct SubscriptionRequest: Hashable, Sendable, Codable {
+    /// Its name, by the rule of names.
+    public var name: String
+    /// Where events are posted to: `http` or `https`, without credentials.
+    public var url: String
+    /// What deliveries are signed with: `whsec_` and the Base64 of 24 to 64 bytes. Absent, one is made.
+    public var secret: Secret?
+    /// Which groups' events it gets: `*` stands for any characters, `?` for one. Absent, all.
+    public var groups: String?
+    /// Which types of events it gets, such as `dev.muster.group.succeeded.v1`. Absent or empty, all.
+    public var types: [String]?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case name, url, secret, groups, types
+    }
+
+    /// A subscription to be made.
+    public init(name: String, url: String, secret: Secret? = nil, groups: String? = nil, types: [String]? = nil) {
+        self.name = name
+        self.url = url
+        self.secret = secret
+        self.groups = groups
+        self.types = types
+    }
+
+    /// Reads a request; refuses unknown fields. What the fields say is checked by the coordinator.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        name = try container.decode(String.self, forKey: .name)
+        url = try container.decode(String.self, forKey: .url)
+        secret = try container.decodeIfPresent(Secret.self, forKey: .secret)
+        groups = try container.decodeIfPresent(String.self, forKey: .groups)
+        types = try container.decodeIfPresent([String].self, forKey: .types)
+    }
+}
+
+/// The body of `PATCH /v1/subscriptions/{name}`; what is absent stays.
+public struct SubscriptionPatch: Hashable, Sendable, Codable {
+    /// Where events are posted to from now on, deliveries that were tried already included.
+    public var url: String?
+    /// What deliveries are signed with from now on; for 24 hours the one before signs besides.
+    public var secret: Secret?
+    /// Which groups' events it gets; `*` is all of them, and what `null` stands for in JSON.
+    public var groups: String?
+    /// Which types of events it gets; an empty list is all of them, and what `null` stands for in JSON.
+    public var types: [String]?
+    /// Whether anything is posted. Events of the time while it was disabled are delivered once it is enabled.
+    public var enabled: Bool?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case url, secret, groups, types, enabled
+    }
+
+    /// A change of a subscription.
+    public init(
+        url: String? = nil, secret: Secret? = nil, groups: String? = nil, types: [String]? = nil, enabled: Bool? = nil
+    ) {
+        self.url = url
+        self.secret = secret
+        self.groups = groups
+        self.types = types
+        self.enabled = enabled
+    }
+
+    /// Reads a change; refuses unknown fields, and `null` for what can't be taken away.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        if container.contains(.url) { url = try container.decode(String.self, forKey: .url) }
+        if container.contains(.secret) { secret = try container.decode(Secret.self, forKey: .secret) }
+        if container.contains(.groups) { groups = try container.decodeIfPresent(String.self, forKey: .groups) ?? "*" }
+        if container.contains(.types) { types = try container.decodeIfPresent([String].self, forKey: .types) ?? [] }
+        if container.contains(.enabled) { enabled = try container.decode(Bool.self, forKey: .enabled) }
+    }
+}
+
+/// A subscription as it is shown; its secret is in the answer to its creation alone.
+public struct SubscriptionDocument: Hashable, Sendable, Codable {
+    /// Its name.
+    public var name: String
+    /// Where events are posted to.
+    public var url: String
+    /// Which groups' events it gets.
+    public var groups: String
+    /// Which types of events it gets; empty for all.
+    public var types: [String]
+    /// Whether anything is posted.
+    public var enabled: Bool
+    /// Why nothing is posted, if that was not somebody's wish: the receiver has said 410.
+    public var disabledReason: String?
+    /// The secret, once, in the answer to the creation. Whoever loses it sets a new one.
+    public var secret: String?
+    /// Until when the secret before this one signs besides; `null` when there is none.
+    public var previousSecretUntil: Timestamp?
+    /// Up to which position of the log events have been made deliveries of.
+    public var position: Int64
+    /// Deliveries under way or waiting for their next try; counted up to 10,000.
+    public var pending: Int64
+    /// Deliveries that were given up and can be replayed; counted up to 10,000.
+    public var dead: Int64
+    /// When it was made.
+    public var createdAt: Timestamp
+
+    /// A subscription's document.
+    public init(
+        name: String, url: String, groups: String, types: [String], enabled: Bool, disabledReason: String?,
+        secret: String?, previousSecretUntil: Timestamp?, position: Int64, pending: Int64, dead: Int64,
+        createdAt: Timestamp
+    ) {
+        self.name = name
+        self.url = url
+        self.groups = groups
+        self.types = types
+        self.enabled = enabled
+        self.disabledReason = disabledReason
+        self.secret = secret
+        self.previousSecretUntil = previousSecretUntil
+        self.position = position
+        self.pending = pending
+        self.dead = dead
+        self.createdAt = createdAt
+    }
+
+    /// Writes every field, absent ones as `null`, but for the secret, which is left out.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(name, forKey: .name)
+        try container.encode(url, forKey: .url)
+        try container.encode(groups, forKey: .groups)
+        try container.encode(types, forKey: .types)
+        try container.encode(enabled, forKey: .enabled)
+        try container.encode(disabledReason, forKey: .disabledReason)
+        try container.encodeIfPresent(secret, forKey: .secret)
+        try container.encode(previousSecretUntil, forKey: .previousSecretUntil)
+        try container.encode(position, forKey: .position)
+        try container.encode(pending, forKey: .pending)
+        try container.encode(dead, forKey: .dead)
+        try container.encode(createdAt, forKey: .createdAt)
+    }
+}

@@ -1,0 +1,107 @@
+import ArgumentParser
+import MusterCore
+
+/// Options about what a group may use and when: of the commands that make groups, and of the one that changes them.
+struct LimitArguments: ParsableArguments {
+    // Whatever stands behind it is its value: a priority may begin with a minus.
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "-1000 to 1000; groups of a higher priority are served first. (MUSTER_PRIORITY; default: 0)",
+            valueName: "n"
+        )
+    )
+    var priority: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Share of the bytes among groups of the same priority, 1 to 1000. (MUSTER_WEIGHT; default: 1)",
+            valueName: "n"
+        )
+    )
+    var weight: String?
+
+    @Option(
+        help: ArgumentHelp("The most connections in the whole fleet. (MUSTER_MAX_CONNECTIONS)", valueName: "n")
+    )
+    var maxConnections: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The most bytes per second in the whole fleet, such as 10MiB/s. (MUSTER_RATE)",
+            valueName: "rate"
+        )
+    )
+    var rate: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The part of the day in which the group may run at all, such as 22:00-06:00. (MUSTER_BETWEEN)",
+            valueName: "window"
+        )
+    )
+    var between: String?
+
+    @Option(
+        name: .customLong("tz"),
+        help: ArgumentHelp(
+            "The time zone of --between and --rate-between, such as Europe/Berlin. (MUSTER_TZ; default: UTC)",
+            valueName: "zone"
+        )
+    )
+    var timeZone: String?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            The rate in a part of the day, such as 08:00-18:00=2MiB/s; may be repeated: the first that fits holds, --rate at \
+            all other times. (MUSTER_RATE_BETWEEN, separated by commas)
+            """,
+            valueName: "window=rate"
+        )
+    )
+    var rateBetween: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "How long the group may take from now on, such as 2h. (MUSTER_DEADLINE)", valueName: "duration")
+    )
+    var deadline: String?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            What happens when the deadline passes: \(DeadlineAction.allCases.map(\.rawValue).joined(separator: ", ")). \
+            (MUSTER_ON_DEADLINE; default: fail)
+            """,
+            valueName: "action"
+        )
+    )
+    var onDeadline: String?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            A group that this one waits for, until it has succeeded, or finished in whatever way; may be repeated. \
+            (MUSTER_AFTER, separated by commas; default: succeeded)
+            """,
+            valueName: "group[:succeeded|finished]"
+        )
+    )
+    var after: [String] = []
+
+    /// What was given of them.
+    var given: [SettingName: [String]] {
+        Given.values([
+            .priority: priority, .weight: weight, .maxConnections: maxConnections, .rate: rate, .between: between,
+            .timeZone: timeZone, .deadline: deadline, .onDeadline: onDeadline,
+        ]).merging(Given.lists([.rateBetween: rateBetween, .after: after])) { $1 }
+    }
+
+    /// A zone that is typed is meant for something.
+    func validate() throws {
+        if timeZone != nil, between == nil, rateBetween.isEmpty {
+            throw ValidationError("--tz is the time zone of --between or --rate-between: give one of them with it")
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import ArgumentParser
+import Crypto
+import FoundationEssentials
+import Logging
+import MusterAPI
+import MusterCore
+
+/// `muster on`: runs a command for each event.
+struct OnCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "on",
+        abstract: "Runs a command once per event of some groups, with the event on its standard input.",
+        usage: "muster on <group-pattern> [--types <type,...>] [--consumer <name>] -- <command> ...",
+        discussion: """
+            In a pattern * stands for any characters and ? for one. Events are dealt with one at a time and in order, each at least \
+            once: it is done when the command exits 0; otherwise the command is run again after 1s, 2s, 4s, up to 1m. The command \
+            finds MUSTER_EVENT_TYPE, MUSTER_EVENT_ID, which is the same whenever an event comes again, and MUSTER_GROUP in its \
+            environment.
+
+            The place in the log is kept by the coordinator under the consumer's name; whoever is new begins with the oldest \
+            event that is kept. SIGTERM or Ctrl-C lets a running command finish, for at most 10 seconds.
+
+            Examples:
+              muster on 'nightly-*' --types group.succeeded -- ./start-the-next-step
+              muster on '*' --types group.failed,group.overdue --consumer pager -- sh -c 'jq -r .subject | mail -s failed ops'
+            """
+    )
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            Only events of these types, such as group.succeeded or task.failed, separated by commas. (MUSTER_TYPES)
+            """,
+            valueName: "type,..."
+        )
+    )
+    var types: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            The name under which the place in the log is kept. (MUSTER_CONSUMER; default: "on-" and the pattern, with a number \
+            that stands for what names can't hold)
+            """,
+            valueName: "name"
+        )
+    )
+    var consumer: String?
+
+    @Argument(help: ArgumentHelp("The groups, in quotes if there is a * or a ? in it.", valueName: "group-pattern"))
+    var pattern: String
+
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("The command and its arguments.", valueName: "command"))
+    var command: [String] = []
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
+
+    var given: [SettingName: [String]] {
+        Given.values([.server: client.server, .token: client.token, .consumer: consumer])
+            .merging(Given.lists([.types: types])) { $1 }
+    }
+
+    /// How long a running command may take once this one is told to stop.
+    private static let grace: Duration = .seconds(10)
+
+    func perform(_ context: CommandContext) async throws {
+        let settings = context.settings
+        let pattern = try GroupPattern(pattern)
+        let types = EventType.full(settings.words(.types))
+        let name = settings.text(.consumer) ?? Self.consumerName(pattern, types: types)
+        try CommandContext.checkName(name, what: "consumer")
+        guard !command.isEmpty else {
+            throw CommandFailure.usage("give a command after --: muster on '\(pattern.text)' -- COMMAND…")
+        }
+        let command = EventCommand(words: command, temporaryDirectory: context.temporaryDirectory)
+        try await command.check()
+        let logger = try settings.logger(default: .error)
+        try await context.withClient { client in
+            let runner = EventRunner(
+                client: client,
+                consumer: name,
+                groups: pattern.text,
+                types: types,
+                command: command,
+                console: context.console
+            )
+            _ = try await SignalledRun(services: [runner], grace: Self.grace, logger: logger).run()
+        }
+    }
+
+    /// `on-nightly`; where the pattern has wildcards, or only some types are wanted, with a few digits that stand for all of it, so
+    /// that two who want different events never share a place.
+    static func consumerName(_ pattern: GroupPattern, types: [String]) -> String {
+        let readable = String(pattern.text.map { $0 == "*" || $0 == "?" ? "-" : $0 })
+        if readable == pattern.text, types.isEmpty, readable.count <= 150 { return "on-\(readable)" }
+        let all = ([pattern.text] + types.sorted()).joined(separator: " ")
+        let digest = ContentDigest(algorithm: .sha256, bytes: SHA256.hash(data: Data(all.utf8)))
+        return "on-\(readable.prefix(150)).\(digest.hexadecimal.prefix(8))"
+    }
+}

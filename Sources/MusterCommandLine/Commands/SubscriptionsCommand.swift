@@ -1,0 +1,204 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+
+/// `muster subscriptions`: whom events are delivered to.
+struct SubscriptionsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "subscriptions",
+        abstract: "Lists the subscriptions to events, adds one, or removes one.",
+        usage: """
+            muster subscriptions [--json]
+            muster subscriptions add <name> <url> [--secret-file <file>] [--groups <pattern>] [--types <type,...>]
+            muster subscriptions remove <name>
+            """,
+        discussion: """
+            Every event of its groups and types that happens from now on is posted to the URL of a subscription, signed by its \
+            secret (Standard Webhooks), again and again until the receiver answers 2xx; what was given up is shown by muster \
+            deliveries --state dead.
+
+            Examples:
+              muster subscriptions add pager https://example.org/hook --types group.failed,group.overdue
+              muster subscriptions
+              muster subscriptions remove pager
+            """,
+        subcommands: [SubscriptionsListCommand.self, SubscriptionsAddCommand.self, SubscriptionsRemoveCommand.self],
+        defaultSubcommand: SubscriptionsListCommand.self
+    )
+
+    /// The section of a configuration file that its parts share.
+    static let section = "subscriptions"
+}
+
+/// `muster subscriptions list`, which may be left out: lists the subscriptions.
+struct SubscriptionsListCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Lists the subscriptions, and how their deliveries stand.",
+        usage: "muster subscriptions [--json]",
+        discussion: """
+            PENDING deliveries are under way or wait for their next try; DEAD ones were given up.
+
+            Example:
+              muster subscriptions --json | jq '.items[] | select(.dead > 0) | .name'
+            """
+    )
+
+    static var section: String { SubscriptionsCommand.section }
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
+
+    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
+
+    func perform(_ context: CommandContext) async throws {
+        let subscriptions = try await context.withClient { client in
+            try await Page.all { try await client.subscriptions(after: $0, limit: Limits.pageSize) }
+        }
+        if context.console.json {
+            try context.console.document(Page(items: subscriptions, next: nil))
+        } else if subscriptions.isEmpty {
+            try context.console.line("there are no subscriptions")
+        } else {
+            try context.console.table(Self.table(subscriptions))
+        }
+    }
+
+    /// The table of subscriptions.
+    static func table(_ subscriptions: [SubscriptionDocument]) -> Table {
+        var table = Table([
+            .text("NAME"), .text("STATE"), .number("PENDING"), .number("DEAD"), .text("GROUPS"), .text("TYPES"),
+            .text("URL"),
+        ])
+        for item in subscriptions {
+            let state = item.enabled ? "enabled" : "disabled" + (item.disabledReason.map { ": \($0)" } ?? "")
+            let types = item.types.isEmpty ? "all" : item.types.map(EventType.short).joined(separator: ",")
+            table.add([item.name, state, "\(item.pending)", "\(item.dead)", item.groups, types, item.url])
+        }
+        return table
+    }
+}
+
+/// `muster subscriptions add`: begins to deliver events to somebody.
+struct SubscriptionsAddCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add",
+        abstract: "Has events posted to a URL from now on.",
+        usage: "muster subscriptions add <name> <url> [--secret-file <file>] [--groups <pattern>] [--types <type,...>]",
+        discussion: """
+            The secret signs every delivery: "whsec_" and 24 to 64 bytes in Base64. Without --secret-file one is made and shown, \
+            this once. In a pattern * stands for any characters and ? for one.
+
+            Examples:
+              muster subscriptions add pager https://example.org/hook --types group.failed
+              muster subscriptions add etl https://example.org/etl --groups 'nightly-*' --secret-file /run/secrets/etl
+            """
+    )
+
+    static var section: String { SubscriptionsCommand.section }
+
+    @Option(
+        help: ArgumentHelp(
+            "The file with the secret; one is made if absent. (MUSTER_SECRET_FILE)",
+            valueName: "file"
+        )
+    )
+    var secretFile: String?
+
+    @Option(
+        help: ArgumentHelp("The groups whose events are wanted. (MUSTER_GROUPS; default: all)", valueName: "pattern")
+    )
+    var groups: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The types that are wanted, such as group.succeeded, separated by commas. (MUSTER_TYPES; default: all)",
+            valueName: "type,..."
+        )
+    )
+    var types: [String] = []
+
+    @Argument(help: "The subscription's name.")
+    var name: String
+
+    @Argument(help: "Where events are posted to; without credentials.")
+    var url: String
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
+
+    var given: [SettingName: [String]] {
+        Given.values([
+            .server: client.server, .token: client.token, .secretFile: secretFile, .groups: groups,
+        ]).merging(Given.lists([.types: types])) { $1 }
+    }
+
+    /// The longest secret that is read, in bytes, with the line break behind it.
+    private static let secretLimit = 4_096
+
+    func perform(_ context: CommandContext) async throws {
+        let settings = context.settings
+        try CommandContext.checkName(name, what: "subscription")
+        let groups = try settings.text(.groups).map { text throws(CommandFailure) in try GroupPattern(text).text }
+        let types = EventType.full(settings.words(.types))
+        let secret = try settings.text(.secretFile).map { path throws(CommandFailure) in
+            let bytes = try SmallFile.read(path, what: "secret in the file", limit: Self.secretLimit)
+            return Secret(String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined())
+        }
+        let request = SubscriptionRequest(
+            name: name,
+            url: url,
+            secret: secret,
+            groups: groups,
+            types: types.isEmpty ? nil : types
+        )
+        let document = try await context.withClient { try await $0.createSubscription(request) }
+        if context.console.json {
+            try context.console.document(document)
+        } else {
+            try context.console.line("added \(document.name): events are posted to \(TextWidth.escaped(document.url))")
+            if secret == nil, let made = document.secret {
+                try context.console.line("secret (shown this once): \(TextWidth.escaped(made))")
+            }
+        }
+    }
+}
+
+/// `muster subscriptions remove`: ends a subscription.
+struct SubscriptionsRemoveCommand: MusterSubcommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove",
+        abstract: "Ends a subscription, and forgets its deliveries.",
+        usage: "muster subscriptions remove <name>",
+        discussion: """
+            Example:
+              muster subscriptions remove pager
+            """
+    )
+
+    static var section: String { SubscriptionsCommand.section }
+
+    @Argument(help: "The subscription's name.")
+    var name: String
+
+    @OptionGroup var client: ClientOptions
+    @OptionGroup var global: GlobalOptions
+
+    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
+
+    /// The result as JSON.
+    private struct Document: Encodable {
+        var subscription: String
+        var removed = true
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try CommandContext.checkName(name, what: "subscription")
+        try await context.withClient { try await $0.removeSubscription(name) }
+        if context.console.json {
+            try context.console.document(Document(subscription: name))
+        } else {
+            try context.console.line("removed \(name)")
+        }
+    }
+}

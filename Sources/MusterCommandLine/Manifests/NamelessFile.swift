@@ -1,0 +1,30 @@
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A temporary file that nobody else can open, and that is gone as soon as its last descriptor is closed.
+enum NamelessFile {
+    /// Makes one in a directory, open for reading and writing. The caller closes it.
+    static func make(in directory: String) throws -> FileDescriptor {
+        // A name that nobody can foresee, made exclusively, and removed at once.
+        let name = FilePath(directory).appending(".muster-\(RandomToken.make())")
+        let descriptor = try FileDescriptor.open(
+            name,
+            .readWrite,
+            options: [.create, .exclusiveCreate, .noFollow, .closeOnExec],
+            permissions: .ownerReadWrite
+        )
+        guard unlink(name.string) == 0 else {
+            let reason = Errno(rawValue: errno)
+            try? descriptor.close()
+            throw reason
+        }
+        return descriptor
+    }
+}

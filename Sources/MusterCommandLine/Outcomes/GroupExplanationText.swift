@@ -1,0 +1,53 @@
+import MusterAPI
+import MusterCore
+
+/// The explanation of a group for people.
+enum GroupExplanationText {
+    /// The lines; the table is cut to `width` if there is one.
+    static func lines(_ explanation: GroupExplanationDocument, width: Int? = nil) -> [String] {
+        let group = explanation.group
+        let snapshot = ProgressSnapshot(group: group)
+        var lines = [
+            "\(group.name): \(group.state.rawValue), \(snapshot.filesText), \(snapshot.bytesText)", explanation.summary,
+        ]
+        if let next = explanation.next { lines.append("next: \(next)") }
+        lines.append("done: " + estimate(explanation.eta))
+        lines = lines.map { TextWidth.escaped($0) }
+        if !explanation.waits.isEmpty {
+            lines += ["", "waits:"] + waits(explanation.waits).lines(width: width.map { $0 - 2 }).map { "  \($0)" }
+        }
+        if let origin = explanation.slowestOrigin {
+            lines += ["", "slowest origin:", "  " + TextWidth.escaped(sentence(origin))]
+        }
+        if !explanation.criticalPath.isEmpty {
+            let steps = explanation.criticalPath.enumerated().map { "  \($0 + 1). \(TextWidth.escaped($1))" }
+            lines += ["", "critical path:"] + steps
+        }
+        return lines
+    }
+
+    /// `in 2m 5s (because …)`, with the bounds that are known.
+    static func estimate(_ estimate: GroupExplanationDocument.Estimate) -> String {
+        var parts: [String] = []
+        if let seconds = estimate.seconds { parts.append("in \(DurationNotation.format(.seconds(seconds)))") }
+        if let earliest = estimate.earliest { parts.append("not before \(earliest)") }
+        if let latest = estimate.latest { parts.append("by \(latest) at the latest") }
+        if parts.isEmpty { parts.append("nobody can tell") }
+        return parts.joined(separator: ", ") + ": \(estimate.because)"
+    }
+
+    private static func waits(_ waits: [GroupExplanationDocument.Wait]) -> Table {
+        var table = Table([.number("TASKS"), .text("UNTIL"), .text("WHY")])
+        for wait in waits {
+            let count = "\(wait.tasks)\(wait.more ? "+" : "")"
+            table.add([count, wait.until?.description ?? "-", wait.detail])
+        }
+        return table
+    }
+
+    private static func sentence(_ origin: GroupExplanationDocument.SlowestOrigin) -> String {
+        let left = origin.bytesLeft.map { ", \(ByteCount(bytes: $0)) left" } ?? ""
+        return "\(origin.key): \(ProgressSnapshot.rate(origin.bytesPerSecond)), "
+            + "\(origin.leases) of \(origin.allowed) connections\(left)"
+    }
+}

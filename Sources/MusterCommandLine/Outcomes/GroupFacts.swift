@@ -1,0 +1,78 @@
+import MusterAPI
+import MusterCore
+
+/// Facts about a group as `name: value` lines.
+enum GroupFacts {
+    /// All that is worth telling about a group.
+    static func all(_ group: GroupDocument) -> [(String, String)] {
+        let tasks = group.tasks
+        let counts = [
+            (tasks.succeeded, "succeeded"), (tasks.active, "active"), (tasks.finalizing, "finalizing"),
+            (tasks.queued, "queued"), (tasks.paused, "paused"), (tasks.failed, "failed"),
+            (tasks.cancelled, "cancelled"),
+        ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let snapshot = ProgressSnapshot(group: group)
+        let unknown = group.bytes.unknownTasks
+        var facts: [(String, String)] = [
+            ("group", group.name),
+            ("state", group.state.rawValue + (group.sealed || group.state.isTerminal ? "" : " (not sealed)")),
+            ("generation", "\(group.generation)"),
+            ("sink", group.sink),
+        ]
+        facts += limits(group)
+        facts += [
+            ("tasks", "\(tasks.total)" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", "))),
+            ("bytes", snapshot.bytesText + (unknown > 0 ? " (size unknown of \(unknown))" : "")),
+        ]
+        if !group.state.isTerminal {
+            facts.append(("speed", ProgressSnapshot.rate(group.bytesPerSecond)))
+            if let eta = group.etaSeconds { facts.append(("ETA", DurationNotation.format(.seconds(eta)))) }
+        }
+        facts.append(("created", group.createdAt.description))
+        if let finished = group.finishedAt { facts.append(("finished", finished.description)) }
+        return facts + group.notes.map { ("note", $0) }
+    }
+
+    /// Its place among the others and its limits; what does not limit it is left out.
+    static func limits(_ group: GroupDocument) -> [(String, String)] {
+        var facts = [("priority", "\(group.priority)" + (group.weight == 1 ? "" : ", weight \(group.weight)"))]
+        let limits = group.limits
+        var caps: [String] = []
+        if let most = limits.maxConnections { caps.append("\(most) connection\(most == 1 ? "" : "s")") }
+        if let rate = limits.bytesPerSecond { caps.append(ProgressSnapshot.rate(rate)) }
+        if !caps.isEmpty { facts.append(("at most", caps.joined(separator: ", "))) }
+        for entry in limits.timetable ?? [] {
+            let window = hours(entry.from, entry.to, zone: entry.timeZone ?? Settings.defaultTimeZone)
+            facts.append(("", "\(ProgressSnapshot.rate(entry.bytesPerSecond)) \(window)"))
+        }
+        if let window = limits.between {
+            facts.append(("runs", hours(window.from, window.to, zone: window.timeZone)))
+        }
+        if let deadline = group.deadlineAt {
+            let action =
+                switch group.onDeadline ?? .fail {
+                case .fail: "then fails"
+                case .continue: group.overdue == true ? "overdue, goes on" : "goes on after it"
+                }
+            facts.append(("deadline", "\(deadline) (\(action))"))
+        }
+        for prerequisite in group.after ?? [] {
+            let condition = prerequisite.on == .succeeded ? "" : " \(prerequisite.on.rawValue)"
+            facts.append(
+                ("after", "\(prerequisite.group)\(condition) (\(prerequisite.satisfied ? "satisfied" : "waiting"))"))
+        }
+        return facts
+    }
+
+    private static func hours(_ from: String, _ to: String, zone: String) -> String {
+        from == to ? "at all times" : "from \(from) to \(to) \(zone)"
+    }
+}
+
+/// Lays facts out.
+enum FactLines {
+    /// `name:` and the value beneath each other; a fact without a name belongs to the one above.
+    static func lines(_ facts: [(String, String)]) -> [String] {
+        facts.map { TextWidth.padded($0.0.isEmpty ? "" : "\($0.0):", to: 12) + TextWidth.escaped($0.1) }
+    }
+}

@@ -1,0 +1,67 @@
+import MusterAPI
+import MusterCore
+
+/// Waits for something to happen by the long poll of the log: whoever waits for a group is told of its end at once, and asks for
+/// nothing meanwhile.
+///
+/// What is read of the log serves as a bell. Whoever hears it looks at the group itself; whoever hears nothing for a while looks
+/// too, so that nothing depends on the bell alone.
+struct LogListener {
+    private let client: MusterClient
+    private let group: String?
+    private let patience: Patience
+    /// The position up to which the log was read.
+    private(set) var position: Int64
+
+    /// Events of one answer.
+    static let page = 500
+
+    /// A listener to a group, or to all of them.
+    ///
+    /// - Parameter position: where in the log to begin; with what comes from now on when absent.
+    init(_ client: MusterClient, group: String?, after position: Int64? = nil, patience: Patience) async throws {
+        self.client = client
+        self.group = group
+        self.patience = patience
+        self.position = 0
+        self.position = if let position { position } else { try await endOfLog() }
+    }
+
+    /// The events after the position, as many as fit into an answer, and moves it; waits up to `limit` for the first of them.
+    mutating func listen(
+        limit: Duration,
+        until deadline: ContinuousClock.Instant? = nil
+    ) async throws -> [EventDocument] {
+        let start = position
+        let page = try await patience.persist(until: deadline) {
+            let left = deadline.map { max(.zero, $0 - ContinuousClock.now) } ?? limit
+            return try await read(after: start, group: group, limit: Self.page, wait: min(limit, left, Limits.longPoll))
+        }
+        position = max(position, page.next)
+        return page.items
+    }
+
+    /// Passes over everything there is: for those who only want to be woken, and are woken by more than they can read.
+    mutating func skip() async throws {
+        position = max(position, try await endOfLog())
+    }
+
+    /// The end of the log: an answer without events tells how far it was looked through, and no group has this name.
+    private func endOfLog() async throws -> Int64 {
+        let nobody = RandomToken.make()
+        return try await patience.persist(until: nil) {
+            try await read(after: 0, group: nobody, limit: 1, wait: nil).next
+        }
+    }
+
+    /// Reads the log; where the events after the position are not kept any more, from the oldest that are.
+    private func read(after position: Int64, group: String?, limit: Int, wait: Duration?) async throws -> EventsDocument
+    {
+        do {
+            return try await client.events(after: position, limit: limit, group: group, wait: wait)
+        } catch let problem as Problem where problem.code == .eventsGone {
+            guard let oldest = problem.oldest, oldest - 1 > position else { throw problem }
+            return try await client.events(after: oldest - 1, limit: limit, group: group, wait: wait)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import MusterAPI
+import MusterCore
+import ServiceLifecycle
+
+/// A named consumer that runs a command for each event: one at a time, in the order of the log, at least once.
+///
+/// An event is acknowledged when its command has succeeded, and not before: whoever goes on after this process was killed begins
+/// with the event that it was at.
+struct EventRunner: Service {
+    /// The coordinator.
+    let client: MusterClient
+    /// The name under which the place in the log is kept.
+    let consumer: String
+    /// Which groups' events are wanted.
+    let groups: String
+    /// Which types of events are wanted; all when empty.
+    let types: [String]
+    /// What is run.
+    let command: EventCommand
+    /// Where failures are told.
+    let console: Console
+
+    /// The waits before the command is run again: 1 s, 2 s, 4 s and so on, up to a minute.
+    private static let backoff = Backoff(base: .seconds(1), maximum: .seconds(60))
+    /// Events of one answer.
+    private static let page = 100
+
+    /// Runs until shutdown, which lets a running command finish.
+    func run() async throws {
+        // Once it was there, a coordinator may be away for as long as it likes.
+        let patience = Patience(console: console, limit: nil)
+        var acknowledged: Int64 = 0
+        while !Task.isShuttingDownGracefully {
+            let page: EventsDocument
+            do {
+                page = try await cancelWhenGracefulShutdown {
+                    try await patience.persist(until: nil) { try await read() }
+                }
+            } catch  where Task.isShuttingDownGracefully || error is CancellationError {
+                return
+            } catch let problem as Problem where problem.code == .eventsGone {
+                acknowledged = try await passOver(problem, patience)
+                continue
+            }
+            for event in page.items {
+                guard try await deal(with: event) else { return }
+                acknowledged = try await acknowledge(event.position, patience)
+            }
+            // Events that nobody wants here lie behind the place too, or else they would be looked through again and again.
+            if page.next > acknowledged { acknowledged = try await acknowledge(page.next, patience) }
+        }
+    }
+
+    private func read() async throws -> EventsDocument {
+        try await client.consumerEvents(
+            consumer,
+            limit: Self.page,
+            wait: Limits.longPoll,
+            groups: groups,
+            types: types
+        )
+    }
+
+    /// Runs the command until it succeeds; false when the shutdown came first.
+    private func deal(with event: EventDocument) async throws -> Bool {
+        var failures = 0
+        while !Task.isShuttingDownGracefully, !Task.isCancelled {
+            guard let failure = await command.run(for: event) else { return true }
+            failures += 1
+            let delay = Self.backoff.delay(failures: failures, random: 1)
+            let isLast = Task.isShuttingDownGracefully || Task.isCancelled
+            let next = isLast ? "it is run again when this consumer is" : "again in \(DurationNotation.format(delay))"
+            console.remark(
+                TextWidth.escaped("event \(event.position) (\(event.type) of \(event.subject)): \(failure); \(next)"))
+            if isLast { break }
+            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: delay) }
+        }
+        return false
+    }
+
+    /// Acknowledges also while this process stops: what was done need not be done again.
+    private func acknowledge(_ position: Int64, _ patience: Patience) async throws -> Int64 {
+        try await patience.persist(until: nil) { try await client.acknowledge(position, consumer: consumer).position }
+    }
+
+    /// Goes on with the oldest event there is, and says what was missed.
+    private func passOver(_ problem: Problem, _ patience: Patience) async throws -> Int64 {
+        guard let oldest = problem.oldest, oldest > 1 else { throw problem }
+        console.remark("events before \(oldest) are not kept any more and were missed; going on with that one")
+        return try await acknowledge(oldest - 1, patience)
+    }
+}

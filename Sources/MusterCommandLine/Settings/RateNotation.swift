@@ -1,0 +1,14 @@
+import MusterCore
+
+/// The notation of rates on the command line and in configuration: `10MiB/s`, or a plain number of bytes per second.
+enum RateNotation {
+    /// Bytes per second; `nil` for what is none, and for rates that nothing can have.
+    static func parse(_ text: String) -> Int64? {
+        let size = text.hasSuffix("/s") ? String(text.dropLast(2)) : text
+        guard let count = ByteCount(size), Limits.bytesPerSecond.contains(count.bytes) else { return nil }
+        return count.bytes
+    }
+
+    /// What a rate must look like.
+    static let rule = "must be a rate such as 500KiB/s, 10MiB/s or a number of bytes per second"
+}

@@ -1,0 +1,145 @@
+import Logging
+import MusterCore
+import MusterPostgres
+import MusterStore
+import ServiceLifecycle
+
+/// Delivers events to subscriptions: every coordinator does, and no delivery is two coordinators' at once. An event counts as
+/// delivered when its receiver has said so, and is tried until then or until its schedule is over (I9).
+actor Deliverer: Service {
+    private let store: Store
+    private let post: WebhookSend
+    private let bell: Bell
+    private let policy: DeliveryPolicy
+    private let metrics: CoordinatorMetrics
+    private let logger: Logger
+    private let random: @Sendable () -> Double
+    /// Rung when there is no more time for what is under way.
+    private let hurry = Bell()
+    private let (rings, door) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    private var underWay: Int32 = 0
+
+    /// - Parameters:
+    ///   - bell: rung when the log has grown.
+    ///   - random: from 0 to less than 1, for the jitter.
+    init(
+        store: Store, post: @escaping WebhookSend, bell: Bell, policy: DeliveryPolicy, metrics: CoordinatorMetrics,
+        logger: Logger, random: @escaping @Sendable () -> Double
+    ) {
+        self.store = store
+        self.post = post
+        self.bell = bell
+        self.policy = policy
+        self.metrics = metrics
+        self.logger = logger
+        self.random = random
+    }
+
+    /// Something may be due.
+    nonisolated func news() {
+        door.yield()
+    }
+
+    /// Delivers until the coordinator stops; what is under way then gets a little time, and goes back to be claimed after that.
+    func run() async {
+        await withGracefulShutdownHandler {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await self.deliverUntilStopped() }
+                group.addTask { [bell, door, policy] in
+                    while !Task.isCancelled {
+                        await bell.wait(limit: policy.poll)
+                        door.yield()
+                    }
+                }
+                group.addTask { [hurry, policy] in
+                    // Ends when the shutdown begins.
+                    try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(1_000_000_000)) }
+                    try? await Task.sleep(for: policy.patience)
+                    while !Task.isCancelled {
+                        hurry.ring()
+                        try? await Task.sleep(for: .milliseconds(50))
+                    }
+                }
+                await group.next()
+                group.cancelAll()
+            }
+        } onGracefulShutdown: { [door] in
+            door.finish()
+        }
+    }
+
+    private func deliverUntilStopped() async {
+        await withDiscardingTaskGroup { group in
+            for await _ in rings {
+                for delivery in await claim() {
+                    group.addTask { await self.deliver(delivery) }
+                }
+            }
+        }
+    }
+
+    /// What is due now, as far as there is room.
+    private func claim() async -> [ClaimedDelivery] {
+        do {
+            while try await store.fanOutEvents() {}
+            let claimed = try await store.claimDeliveries(
+                limit: policy.concurrency - underWay, hold: policy.timeout + policy.claimMargin)
+            underWay += Int32(claimed.count)
+            return claimed
+        } catch {
+            logger.warning("deliveries not claimed", metadata: [CoordinatorMetadata.error: "\(error)"])
+            return []
+        }
+    }
+
+    private func deliver(_ delivery: ClaimedDelivery) async {
+        do {
+            let outcome = await outcome(of: try WebhookRequest(delivery, timeout: policy.timeout))
+            let result = DeliveryResult(
+                outcome, failures: delivery.attempts, schedule: policy.schedule, random: random())
+            if try await store.settle(delivery, as: result) { tell(result, of: delivery) }
+        } catch {
+            // It is due again when its claim has run out.
+            logger.warning(
+                "delivery not settled",
+                metadata: [
+                    CoordinatorMetadata.subscription: "\(delivery.subscription)", CoordinatorMetadata.error: "\(error)",
+                ])
+        }
+        underWay -= 1
+        // There may be another one for the room that is free now.
+        door.yield()
+    }
+
+    /// Posts, unless there is no time for it any more.
+    private func outcome(of request: WebhookRequest) async -> WebhookOutcome {
+        await withTaskGroup(of: WebhookOutcome.self) { group in
+            group.addTask { [post] in await post(request) }
+            group.addTask { [hurry, policy] in
+                await hurry.wait(limit: policy.timeout + policy.claimMargin)
+                return .cancelled
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? .cancelled
+        }
+    }
+
+    private func tell(_ result: DeliveryResult, of delivery: ClaimedDelivery) {
+        let metadata: Logger.Metadata = [
+            CoordinatorMetadata.subscription: "\(delivery.subscription)",
+            CoordinatorMetadata.event: "\(delivery.event.id)",
+        ]
+        switch result {
+        case .delivered: metrics.add(.eventsDelivered)
+        case .released: break
+        case .gone:
+            metrics.add(.deliveriesFailed)
+            logger.warning("subscription disabled: its receiver is gone", metadata: metadata)
+        case .failed(_, _, let wait, _):
+            metrics.add(.deliveriesFailed)
+            guard wait == nil else { return }
+            metrics.add(.deliveriesDead)
+            logger.warning("delivery given up", metadata: metadata)
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import MusterCore
+import MusterStore
+
+/// How deliveries are made. Only tests have any other than the one of Muster.
+struct DeliveryPolicy: Sendable, Hashable {
+    /// When they are tried.
+    var schedule = DeliverySchedule()
+    /// How long one try may take.
+    var timeout = Limits.webhookTimeout
+    /// How long a claim lasts beyond that: after both, whoever made it is taken for dead.
+    var claimMargin = Duration.seconds(5)
+    /// How many are under way at once from this coordinator.
+    var concurrency: Int32 = 256
+    /// How often the database is asked whether one is due. Events that come are heard of at once.
+    var poll = Duration.seconds(1)
+    /// How long those under way may go on once the coordinator is told to stop.
+    var patience = Duration.seconds(2)
+}
+
+extension DeliveryResult {
+    /// What follows from the outcome of a try.
+    ///
+    /// | answer | result |
+    /// |---|---|
+    /// | 2xx | delivered |
+    /// | 410 | the receiver is gone: its subscription is disabled |
+    /// | any other, 3xx among them; none | failed: the next try comes by the schedule, no sooner than Retry-After says |
+    ///
+    /// - Parameters:
+    ///   - failures: tries that failed before this one.
+    ///   - random: from 0 to less than 1.
+    init(_ outcome: WebhookOutcome, failures: Int32, schedule: DeliverySchedule, random: Double) {
+        let tries = Int(failures) + 1
+        switch outcome {
+        case .cancelled: self = .released
+        case .failed(let reason):
+            self = .failed(
+                status: nil, failure: reason,
+                wait: schedule.wait(afterFailures: tries, retryAfter: nil, random: random),
+                until: nil)
+        case .answered(let answer):
+            let status = Int32(clamping: answer.status)
+            switch answer.status {
+            case 200..<300: self = .delivered(status: status)
+            case 410: self = .gone(status: status, reason: "the receiver answered 410: it wants no more deliveries")
+            default:
+                let redirect = (300..<400).contains(answer.status) ? ": redirects are not followed" : ""
+                let (wait, until) = answer.patience
+                self = .failed(
+                    status: status, failure: "the receiver answered \(answer.status)\(redirect)",
+                    wait: schedule.wait(afterFailures: tries, retryAfter: wait, random: random), until: until)
+            }
+        }
+    }
+}
+
+extension WebhookAnswer {
+    /// What Retry-After asks for (RFC 9110 §10.2.3): a time from now on, or a moment, which is one on the receiver's own clock if
+    /// it has told us that, so that nobody else's matters (I11).
+    fileprivate var patience: (wait: Duration?, until: Timestamp?) {
+        guard let retryAfter else { return (nil, nil) }
+        // More digits than these are more than a day anyway.
+        if let seconds = Int64(retryAfter.prefix(10)) { return (.seconds(max(0, seconds)), nil) }
+        guard let moment = HTTPDate(retryAfter) else { return (nil, nil) }
+        if let now = date.flatMap({ HTTPDate($0) }) {
+            return (.seconds(max(0, moment.secondsSince1970 - now.secondsSince1970)), nil)
+        }
+        return (nil, Timestamp(microseconds: moment.secondsSince1970 * 1_000_000))
+    }
+}

@@ -1,0 +1,83 @@
+import HTTPTypes
+import Hummingbird
+import MusterAPI
+import MusterCore
+import MusterStore
+import NIOCore
+import ServiceLifecycle
+
+/// Reads the log for those who pull.
+struct EventReader: Sendable {
+    let store: Store
+    let bell: Bell
+    let clock: MonotonicClock
+    /// The longest that anybody may wait.
+    let longPoll: Duration
+
+    /// What a request wants of the log.
+    struct Question: Sendable {
+        /// The last position that the reader knows; `nil` begins with the oldest event kept.
+        var after: Int64?
+        /// How many events it takes.
+        var limit: Int32
+        /// One group's events alone.
+        var group: String?
+        /// What is wanted of them.
+        var filter: EventFilter
+    }
+
+    /// Reads, and waits up to `wait` for something to read.
+    func read(_ question: Question, wait: Duration) async throws -> EventStretch {
+        let end = clock.now() + wait.milliseconds * 1_000_000
+        var after = question.after
+        while true {
+            let stretch = try await store.events(
+                after: after, limit: question.limit, group: question.group, filter: question.filter)
+            guard stretch.events.isEmpty, !Task.isCancelled, !Task.isShuttingDownGracefully else { return stretch }
+            after = stretch.next
+            guard stretch.isEnd else { continue }
+            let left = end - clock.now()
+            guard left > 0 else { return stretch }
+            // A ring may be missed between the read and the wait; a second later the log is read anyway.
+            await bell.wait(limit: min(.seconds(1), .nanoseconds(left)))
+        }
+    }
+}
+
+extension EventReader.Question {
+    /// What the query of a request asks for.
+    init(_ request: Request, after: Int64?) throws(Problem) {
+        let group = try request.query("group")
+        if let group, !NameRule.accepts(group) { throw Problem(.invalidRequest, "group \(NameRule.explanation)") }
+        let types = try request.query("types")?.split(separator: ",").map(String.init) ?? []
+        let filter: EventFilter
+        do {
+            filter = try EventFilter(groups: try request.query("groups"), types: types)
+        } catch let refusal as EventFilter.Refusal {
+            throw Problem(.invalidRequest, "\(refusal.subject) \(refusal)")
+        } catch {
+            throw Problem(error)
+        }
+        self.init(after: after, limit: try request.pageLimit(), group: group, filter: filter)
+    }
+}
+
+extension EventFilter.Refusal {
+    /// What of the filter is refused, as requests call it.
+    var subject: String {
+        switch self {
+        case .groups: "groups"
+        case .types: "types"
+        }
+    }
+}
+
+extension Answer {
+    /// A stretch of the log.
+    static func events(_ stretch: EventStretch) throws -> Response {
+        let document = EventsDocument(items: stretch.events.map { EventDocument($0) }, next: stretch.next)
+        return Response(
+            status: .ok, headers: [.contentType: "application/json"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try EventBytes.encode(document))))
+    }
+}

@@ -1,0 +1,75 @@
+import Hummingbird
+import MusterAPI
+import MusterCore
+import MusterStore
+import NIOCore
+import ServiceLifecycle
+import Synchronization
+
+/// The log as a stream of server-sent events: `id` is the position, `event` the type, `data` the CloudEvent on one line.
+struct EventStream: Sendable {
+    let reader: EventReader
+    /// What is streamed, from where on.
+    var question: EventReader.Question
+
+    /// How long nothing is said before a comment tells that the stream lives.
+    static let silence = Duration.seconds(15)
+
+    /// Writes until the reader has gone, the coordinator stops, or the log has been dropped past the reader's place: it comes
+    /// again then, and is told so.
+    func write(to writer: inout any ResponseBodyWriter) async throws {
+        var question = question
+        // Something has to go out at once: until then the reader does not know that it is connected.
+        try await writer.write(ByteBuffer(string: ": the log follows\n\n"))
+        while !Task.isCancelled, !Task.isShuttingDownGracefully {
+            let stretch: EventStretch
+            do {
+                stretch = try await reader.read(question, wait: Self.silence)
+            } catch {
+                // The head is out; there is no other way left to say that the reader should come again.
+                break
+            }
+            question.after = stretch.next
+            var text = ByteBuffer()
+            for event in stretch.events {
+                text.writeString("id: \(event.position)\nevent: \(event.type)\ndata: ")
+                text.writeBytes(try EventBytes.encode(EventDocument(event)))
+                text.writeString("\n\n")
+            }
+            if stretch.events.isEmpty { text.writeString(": nothing new\n\n") }
+            try await writer.write(text)
+        }
+        try await writer.finish(nil)
+    }
+}
+
+/// Counts streams, so that there are never too many.
+final class StreamGate: Sendable {
+    /// A place in the gate, free again when nobody holds it any more: a stream that never began leaves none behind.
+    final class Place: Sendable {
+        private let gate: StreamGate
+
+        fileprivate init(gate: StreamGate) {
+            self.gate = gate
+        }
+
+        deinit { gate.taken.withLock { $0 -= 1 } }
+    }
+
+    private let limit: Int
+    private let taken = Mutex(0)
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// A place, if there is one.
+    func enter() -> Place? {
+        let isFree = taken.withLock { taken in
+            guard taken < limit else { return false }
+            taken += 1
+            return true
+        }
+        return isFree ? Place(gate: self) : nil
+    }
+}

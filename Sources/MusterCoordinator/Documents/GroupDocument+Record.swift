@@ -1,0 +1,124 @@
+import MusterAPI
+import MusterCore
+import MusterStore
+
+extension GroupDocument {
+    /// A group as it is shown. Progress is what the store counts; the estimate is left out where it would be a guess.
+    init(_ record: GroupRecord) {
+        let speed = record.state.isTerminal ? 0 : record.bytesPerSecond
+        self.init(
+            name: record.name, state: record.state, generation: record.generation, sealed: record.state != .open,
+            sink: record.sink, priority: record.priority, weight: record.weight, limits: GroupLimits(record),
+            metadata: StoredJSON.value(record.metadata), tasks: TaskCounts(record.tasks),
+            bytes: Bytes(done: record.bytesDone, total: record.bytesTotal, unknownTasks: record.unknownTasks),
+            bytesPerSecond: speed, etaSeconds: Self.seconds(record, speed: speed), createdAt: record.createdAt,
+            finishedAt: record.finishedAt, notes: Self.notes(record),
+            policy: StoredJSON.document(TransferPolicy.self, record.policy),
+            resolver: StoredJSON.document(Resolver.self, record.resolver).map(ResolverDocument.init),
+            fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, deadlineAt: record.deadlineAt,
+            onDeadline: record.deadlineAt == nil ? nil : record.deadlineAction, overdue: record.isOverdue,
+            after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init))
+    }
+
+    /// How long the known rest takes at this speed. There is no telling while nobody fetches, while sizes are unknown, or while
+    /// the speed is only what is left of one that has ended: it then fades by a factor of e every ten seconds, and what it would
+    /// say grows without bound.
+    private static func seconds(_ record: GroupRecord, speed: Int64) -> Int64? {
+        guard record.unknownTasks == 0, speed > 0, (record.tasks[.active] ?? 0) > 0 else { return nil }
+        let rest = max(0, record.bytesTotal - record.bytesDone)
+        let seconds = rest / speed + (rest % speed == 0 ? 0 : 1)
+        return seconds <= longestEstimate ? seconds : nil
+    }
+
+    /// Nobody is helped by an estimate of years: it comes from a speed that is about to be none.
+    private static let longestEstimate: Int64 = 365 * 86_400
+}
+
+extension GroupDocument {
+    /// What keeps the group from going on, and what else is to be known of it.
+    private static func notes(_ record: GroupRecord) -> [String] {
+        guard !record.state.isTerminal else { return [] }
+        return [held(record), window(record), rate(record), overdue(record), workers(record)].compactMap { $0 }
+            + members(record)
+    }
+
+    private static func held(_ record: GroupRecord) -> String? {
+        let open = record.prerequisites.filter { !$0.isSatisfied }
+        guard record.isHeld, !open.isEmpty else { return nil }
+        let groups = open.map { "\"\($0.group)\"" }.joined(separator: ", ")
+        return "it waits for \(open.count == 1 ? "the group" : "the groups") \(groups)"
+    }
+
+    private static func window(_ record: GroupRecord) -> String? {
+        guard !record.isWindowOpen, let window = record.window else { return nil }
+        let next = record.windowOpensAt.map { "; it goes on at \($0)" } ?? ""
+        return "it runs only from \(window.from) to \(window.to) (\(window.timeZone))\(next)"
+    }
+
+    private static func rate(_ record: GroupRecord) -> String? {
+        record.bytesPerSecondAllowed.map { "it is limited to \(ByteCount(bytes: $0))/s now" }
+    }
+
+    private static func overdue(_ record: GroupRecord) -> String? {
+        guard record.isOverdue, let deadline = record.deadlineAt else { return nil }
+        switch record.deadlineAction {
+        case .fail: return "its deadline was \(deadline); what isn't finished fails"
+        case .continue: return "it is overdue since \(deadline), and goes on"
+        }
+    }
+
+    private static func workers(_ record: GroupRecord) -> String? {
+        guard unfinished(record) > 0 else { return nil }
+        if record.workersReaching == 0 {
+            return
+                "no live worker reaches the sink \"\(record.sink)\"; start one with: muster work --sink \(record.sink)=DIR"
+        }
+        guard record.workersParked > 0 else { return nil }
+        let place = record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
+        let why = record.parkedDetail.map { ": \($0)" } ?? ""
+        return "the sink \"\(record.sink)\" is in trouble at \(place)\(why); it goes on by itself when that is over"
+    }
+
+    private static func members(_ record: GroupRecord) -> [String] {
+        var notes: [String] = []
+        let paused = record.tasks[.paused] ?? 0
+        if paused > 0 { notes.append("\(paused) paused tasks hold it open; go on with: muster resume \(record.name)") }
+        if record.state == .open, unfinished(record) == 0, paused == 0 {
+            notes.append("it is open for more tasks; complete it with: muster seal \(record.name)")
+        }
+        return notes
+    }
+
+    private static func unfinished(_ record: GroupRecord) -> Int64 {
+        [TaskState.queued, .active, .finalizing].reduce(0) { $0 + (record.tasks[$1] ?? 0) }
+    }
+}
+
+extension GroupLimits {
+    /// The limits of a group as they were set.
+    init(_ record: GroupRecord) {
+        self.init(
+            maxConnections: record.maxConnections, bytesPerSecond: record.bytesPerSecondLimit,
+            between: record.window.map { TimeWindow(from: $0.from, to: $0.to, timeZone: $0.timeZone) },
+            timetable: StoredJSON.document([TimetableEntry].self, record.timetable))
+    }
+}
+
+extension PrerequisiteDocument {
+    /// A prerequisite as it is shown.
+    init(_ record: PrerequisiteRecord) {
+        self.init(group: record.group, on: record.on, satisfied: record.isSatisfied)
+    }
+}
+
+extension GroupDocument.TaskCounts {
+    /// Counts by state. Cancelled tasks have left the total.
+    fileprivate init(_ counts: [TaskState: Int64]) {
+        func count(_ state: TaskState) -> Int64 { counts[state] ?? 0 }
+        self.init(
+            total: counts.reduce(0) { $0 + ($1.key == .cancelled ? 0 : $1.value) }, queued: count(.queued),
+            active: count(.active), paused: count(.paused), finalizing: count(.finalizing),
+            succeeded: count(.succeeded),
+            failed: count(.failed), cancelled: count(.cancelled))
+    }
+}

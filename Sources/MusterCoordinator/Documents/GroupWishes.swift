@@ -1,0 +1,58 @@
+import MusterAPI
+import MusterCore
+import MusterStore
+
+extension GroupCreation {
+    /// A checked request in the words of the store.
+    ///
+    /// - Parameter key: the request's Idempotency-Key (I10).
+    init(_ wish: GroupRequest, key: String?) throws {
+        self.init(
+            name: wish.name, sink: wish.sink ?? defaultSinkName, priority: wish.priority ?? 0, weight: wish.weight ?? 1,
+            maxConnections: wish.limits?.maxConnections, metadata: try StoredJSON.text(wish.metadata),
+            isSealed: wish.sealed ?? false, creationKey: key, options: try StoredJSON.text(wish.fetch),
+            policy: try StoredJSON.text(wish.policy), resolver: try StoredJSON.text(wish.resolver),
+            bytesPerSecond: wish.limits?.bytesPerSecond, window: wish.limits?.between.map(GroupWindow.init),
+            timetable: try StoredJSON.text(wish.limits?.timetable.flatMap { $0.isEmpty ? nil : $0 }),
+            deadline: wish.deadline.flatMap { GroupRequest.duration(deadline: $0) },
+            deadlineAction: wish.onDeadline ?? .fail,
+            prerequisites: (wish.after ?? []).map { GroupPrerequisite(group: $0.group, on: $0.on) })
+    }
+}
+
+extension GroupChange {
+    /// A checked patch in the words of the store.
+    init(_ patch: GroupPatch) throws {
+        let timetable: Change<String> =
+            switch patch.limits.timetable {
+            case .keep: .keep
+            case .clear: .clear
+            case .set(let entries): entries.isEmpty ? .clear : .set(try StoredJSON.text(entries) ?? "[]")
+            }
+        self.init(
+            priority: patch.priority, weight: patch.weight, maxConnections: Change(patch.limits.maxConnections) { $0 },
+            bytesPerSecond: Change(patch.limits.bytesPerSecond) { $0 },
+            window: Change(patch.limits.between) { GroupWindow($0) }, timetable: timetable,
+            deadline: Change(patch.deadline) { GroupRequest.duration(deadline: $0) },
+            deadlineAction: patch.onDeadline,
+            prerequisites: patch.after?.map { GroupPrerequisite(group: $0.group, on: $0.on) })
+    }
+}
+
+extension GroupWindow {
+    /// A window in the words of the store.
+    fileprivate init(_ window: TimeWindow) {
+        self.init(from: window.from, to: window.to, timeZone: window.timeZone)
+    }
+}
+
+extension Change {
+    /// What a patch says of a field, its value in the words of the store; a value that can't be said so was refused before.
+    fileprivate init<Given>(_ field: PatchField<Given>, _ value: (Given) -> Value?) {
+        switch field {
+        case .keep: self = .keep
+        case .clear: self = .clear
+        case .set(let given): self = value(given).map { .set($0) } ?? .keep
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import MusterAPI
+import MusterCore
+
+/// What has to happen one after the other before a group ends, as sentences with numbers.
+struct CriticalPath: Sendable {
+    /// What there is to know.
+    let facts: GroupFacts
+    /// The origin that will be last.
+    let slowest: GroupFacts.Origin?
+
+    /// The sentences; none for a group that has ended.
+    var sentences: [String] {
+        guard !facts.group.state.isTerminal else { return [] }
+        return facts.prerequisites.map(prerequisite)
+            + [resumed, window, worker, fetched, lastChunk, resumedMembers, placed, sealed].compactMap { $0 }
+    }
+
+    private func prerequisite(_ other: GroupFacts.Prerequisite) -> String {
+        let wish = "the group \"\(other.group)\" has to \(other.on == .succeeded ? "succeed" : "end")"
+        guard other.state.isTerminal else { return "\(wish); it is \(other.state.rawValue)" }
+        return "\(wish), but it has \(GroupExplanation.ending(other.state)): muster retry \(other.group), "
+            + "or let this one go without it: muster limit \(facts.group.name) --after none"
+    }
+
+    private var resumed: String? {
+        facts.isPaused ? "somebody has to resume it: muster resume \(facts.group.name)" : nil
+    }
+
+    private var window: String? {
+        guard case .closed(let until) = facts.window else { return nil }
+        return "its window has to open" + (until.map { " at \($0)" } ?? "")
+    }
+
+    private var worker: String? {
+        guard facts.workers.reaching == 0, facts.unfinished > 0 else { return nil }
+        return "a worker has to reach the sink \"\(facts.group.sink)\""
+    }
+
+    private var fetched: String? {
+        guard facts.group.tasks.queued + facts.group.tasks.active > 0 else { return nil }
+        let unknown = facts.group.bytes.unknownTasks
+        let more = unknown > 0 ? ", and \(unknown) task\(unknown == 1 ? "" : "s") of unknown size" : ""
+        let all = "\(ByteCount(bytes: facts.rest)) have to be fetched\(more)"
+        guard let slowest else { return all }
+        let time = GroupEstimate.seconds(of: slowest).map { ", about \(DurationNotation.format(.seconds($0)))" } ?? ""
+        return "\(all); slowest from \(slowest.key) over \(slowest.own) of \(slowest.allowed) connections at "
+            + "\(ByteCount(bytes: slowest.ownBytesPerSecond))/s\(time)"
+    }
+
+    private var lastChunk: String? {
+        guard let straggler = facts.straggler else { return nil }
+        let left = straggler.bytesLeft.map { "\(ByteCount(bytes: $0)) left" } ?? "nobody knows how much left"
+        let who = straggler.worker.map { " by the worker \($0)" } ?? ""
+        return "the slowest chunk of now has to end: \(straggler.key) from \(straggler.origin)\(who), \(left) at "
+            + "\(ByteCount(bytes: straggler.bytesPerSecond))/s"
+    }
+
+    private var resumedMembers: String? {
+        let tasks = facts.group.tasks.paused
+        guard tasks > 0, !facts.isPaused else { return nil }
+        return "somebody has to resume \(tasks) paused task\(tasks == 1 ? "" : "s"): muster resume \(facts.group.name)"
+    }
+
+    private var placed: String? {
+        guard facts.unfinished > 0 else { return nil }
+        let tasks = facts.group.tasks.finalizing
+        return tasks > 0 && tasks == facts.unfinished
+            ? "\(tasks) task\(tasks == 1 ? " has" : "s have") to be verified and put in place"
+            : "the last of its files has to be verified and put in place"
+    }
+
+    private var sealed: String? {
+        facts.group.state == .open ? "somebody has to seal it: muster seal \(facts.group.name)" : nil
+    }
+}

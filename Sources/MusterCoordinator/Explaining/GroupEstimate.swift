@@ -1,0 +1,148 @@
+import MusterAPI
+import MusterCore
+
+/// When a group will be done: a pure function of the facts, which says that it can't be told rather than to guess.
+struct GroupEstimate: Sendable {
+    /// What there is to know.
+    let facts: GroupFacts
+
+    /// The estimate.
+    var document: GroupExplanationDocument.Estimate {
+        if let because = ended { return unknown(because) }
+        if let because = obstacle { return unknown(because, earliest: earliest) }
+        guard let fastest = Self.seconds(facts.rest, at: facts.group.bytesPerSecond) else {
+            return unknown("nothing comes now", earliest: earliest)
+        }
+        let seconds = max(fastest, slowest.flatMap { Self.seconds(of: $0) } ?? 0, lastChunk, untilDue)
+        guard seconds <= Self.longest else {
+            return unknown("so little comes that it would take more than a year", earliest: earliest)
+        }
+        if case .open(let until) = facts.window, moment(after: seconds) > until {
+            return unknown("\(speech), and its window closes before that, at \(until)", earliest: earliest)
+        }
+        return GroupExplanationDocument.Estimate(
+            seconds: seconds, earliest: earliest, latest: isComplete ? moment(after: seconds) : nil,
+            because: speech)
+    }
+
+    /// The origin whose share of the rest takes longest. One that nothing comes from is slower than all others, and of those whose
+    /// rest isn't known the one with the most to do for each byte per second.
+    var slowest: GroupFacts.Origin? {
+        guard !facts.group.state.isTerminal else { return nil }
+        return origins.max { left, right in
+            let (a, b) = (Self.slowness(left), Self.slowness(right))
+            return a == b ? left.key > right.key : a < b
+        }
+    }
+
+    /// The origins that there is something to do at. What is left at a single one is what is left of the group.
+    private var origins: [GroupFacts.Origin] {
+        var busy = facts.origins.filter { $0.own > 0 || $0.ready.number > 0 }
+        if busy.count == 1, !facts.hasMoreOrigins, facts.group.bytes.unknownTasks == 0, facts.group.tasks.paused == 0 {
+            busy[0].bytesLeft = facts.rest
+        }
+        return busy
+    }
+
+    /// Whether everything that the end depends on was looked at.
+    private var isComplete: Bool {
+        !facts.hasMoreOrigins && !facts.putOff.chunks.more && origins.allSatisfy { Self.seconds(of: $0) != nil }
+    }
+}
+
+extension GroupEstimate {
+    /// An estimate of more than a year comes from a speed that is about to be none.
+    private static let longest: Int64 = 365 * 86_400
+
+    /// How long the group's rest at an origin takes at the speed that it has from there; `nil` when that isn't known.
+    static func seconds(of origin: GroupFacts.Origin) -> Int64? {
+        origin.bytesLeft.flatMap { seconds($0, at: origin.ownBytesPerSecond) }
+    }
+
+    /// What is to do at an origin for each byte per second. Chunks that nobody has yet count as much as those that somebody has.
+    private static func slowness(_ origin: GroupFacts.Origin) -> Double {
+        let leased = Double(origin.ownBytesLeft)
+        let chunk = origin.own > 0 ? max(1, leased / Double(origin.own)) : Double(Limits.chunk.lowerBound.bytes)
+        return (leased + chunk * Double(origin.ready.number)) / Double(max(1, origin.ownBytesPerSecond))
+    }
+
+    private static func seconds(_ bytes: Int64, at speed: Int64) -> Int64? {
+        guard speed > 0 else { return nil }
+        return bytes / speed + (bytes % speed == 0 ? 0 : 1)
+    }
+
+    private func moment(after seconds: Int64) -> Timestamp {
+        Timestamp(microseconds: facts.at.microseconds + seconds * 1_000_000)
+    }
+
+    /// Seconds until what is put off, or waits for a paused origin, can go on at all.
+    private var untilDue: Int64 {
+        let moments =
+            facts.origins.filter { $0.ready.number > 0 }.compactMap(\.pausedUntil)
+            + (facts.putOff.chunks.number > 0 ? [facts.putOff.firstDue].compactMap { $0 } : [])
+        return moments.map { max(0, ($0.since(facts.at).milliseconds + 999) / 1_000) }.max() ?? 0
+    }
+
+    /// Seconds that the slowest chunk of now takes.
+    private var lastChunk: Int64 {
+        facts.straggler.flatMap { straggler in
+            straggler.bytesLeft.flatMap { Self.seconds($0, at: straggler.bytesPerSecond) }
+        } ?? 0
+    }
+
+    private func unknown(_ because: String, earliest: Timestamp? = nil) -> GroupExplanationDocument.Estimate {
+        GroupExplanationDocument.Estimate(seconds: nil, earliest: earliest, because: because)
+    }
+
+    private var speech: String {
+        let all = "\(ByteCount(bytes: facts.rest)) are left, and \(ByteCount(bytes: facts.group.bytesPerSecond))/s come"
+        return origins.count > 1 ? "\(all); an origin that ends later than the others is not foreseen" : all
+    }
+}
+
+extension GroupEstimate {
+    private var ended: String? {
+        facts.group.state.isTerminal ? "it has \(GroupExplanation.ending(facts.group.state))" : nil
+    }
+
+    /// Why nobody can know when it ends, the surest reason first.
+    private var obstacle: String? {
+        let tasks = facts.group.tasks
+        if facts.isPaused { return "it is paused, and nobody knows when it is resumed" }
+        if let lost = facts.prerequisites.first(where: { $0.state.isTerminal }) {
+            return "it waits for the group \"\(lost.group)\", which has \(GroupExplanation.ending(lost.state))"
+        }
+        if let other = facts.prerequisites.first {
+            return "it waits for the group \"\(other.group)\", and begins only after that"
+        }
+        if facts.group.state == .open { return "it is open, and nobody knows how many tasks are still to come" }
+        if tasks.paused > 0 { return "\(GroupExplanation.counted(tasks.paused)) paused, and nobody knows until when" }
+        if facts.workers.reaching == 0 { return "no worker reaches the sink \"\(facts.group.sink)\"" }
+        if facts.workers.parked == facts.workers.reaching {
+            return "the sink \"\(facts.group.sink)\" is in trouble at every worker"
+        }
+        if case .closed = facts.window, tasks.queued + tasks.active > 0 { return "its window is closed" }
+        let unknown = facts.group.bytes.unknownTasks
+        if unknown > 0 {
+            return "the size\(unknown == 1 ? "" : "s") of \(unknown) task\(unknown == 1 ? " is" : "s are") unknown"
+        }
+        if facts.unfinished == tasks.finalizing { return "all is fetched; how long the verification takes isn't known" }
+        return tasks.active == 0 ? "nothing of it is being fetched now" : nil
+    }
+
+    /// Before when it can't be done: what comes now is not fast enough, or isn't even allowed to be.
+    private var earliest: Timestamp? {
+        var bounds: [Timestamp] = []
+        if case .closed(let until?) = facts.window, facts.group.tasks.queued + facts.group.tasks.active > 0 {
+            bounds.append(until)
+        }
+        if facts.putOff.chunks.number > 0, let due = facts.putOff.firstDue { bounds.append(due) }
+        // A timetable may allow more later.
+        if facts.group.limits.timetable == nil, let rate = facts.bytesPerSecondAllowed,
+            let seconds = Self.seconds(facts.rest, at: rate), seconds > 0, seconds <= Self.longest
+        {
+            bounds.append(moment(after: seconds))
+        }
+        return bounds.max()
+    }
+}

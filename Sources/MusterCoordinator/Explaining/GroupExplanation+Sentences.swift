@@ -1,0 +1,68 @@
+import MusterAPI
+import MusterCore
+
+extension GroupExplanation {
+    /// One sentence: what the group waits for above all, or how it ended.
+    func summary(_ waits: [GroupExplanationDocument.Wait]) -> String {
+        let group = facts.group
+        switch group.state {
+        case .succeeded:
+            let files =
+                group.tasks.succeeded == 1 ? "its one file stands" : "all of its \(group.tasks.succeeded) files stand"
+            return "It has succeeded: \(files) in the sink \"\(group.sink)\", whole and verified."
+        case .cancelled: return "It was cancelled; what was unfinished is dropped."
+        case .failed:
+            return "It failed: \(group.tasks.failed) of \(group.tasks.total) tasks failed; "
+                + "put them back with what they have: muster retry \(group.name)"
+        case .open, .sealed:
+            guard let first = waits.first else { return "It is \(group.state.rawValue)." }
+            return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."
+        }
+    }
+
+    /// One sentence: what happens next, and when; and what its deadline has in store.
+    func next(_ waits: [GroupExplanationDocument.Wait]) -> String? {
+        guard let first = waits.first else { return nil }
+        let sentence = [after(first), deadline].compactMap { $0 }.joined(separator: "; ")
+        return sentence.isEmpty ? nil : sentence
+    }
+
+    private var deadline: String? {
+        guard let deadline = facts.group.deadlineAt else { return nil }
+        switch (facts.group.onDeadline ?? .fail, facts.group.overdue ?? false) {
+        case (.fail, false): return "what is not done by \(deadline) fails"
+        case (.fail, true): return "its deadline was \(deadline), and what is not done fails now"
+        case (.continue, false): return "it is overdue after \(deadline), and goes on all the same"
+        case (.continue, true): return "it is overdue since \(deadline)"
+        }
+    }
+
+    /// What happens once a wait is over, and when that is.
+    private func after(_ wait: GroupExplanationDocument.Wait) -> String? {
+        let when = wait.until.map { " at \($0)" } ?? ""
+        switch wait.reason {
+        case .paused: return nil
+        case .prerequisites:
+            return facts.prerequisites.contains { $0.state.isTerminal }
+                ? nil
+                : "it begins when these have \(facts.prerequisites.allSatisfy { $0.on == .finished } ? "ended" : "succeeded")"
+        case .windowClosed: return "it goes on\(when.isEmpty ? " when its time has come" : when)"
+        case .fetching:
+            let queued = facts.group.tasks.queued
+            return queued > 0
+                ? "\(queued) more task\(queued == 1 ? " is" : "s are") leased as there is room"
+                : "files are verified and put in place as their last bytes come"
+        case .finalizing: return "tasks succeed if the bytes are the right ones"
+        case .noWorker: return "it goes on when a worker for the sink is there"
+        case .sinkParked: return "it goes on by itself when the sink is well again"
+        case .resolver: return "it goes on with the fresh URLs"
+        case .backoff: return "it is tried again\(when)"
+        case .originPaused: return "it goes on\(when)"
+        case .groupFull: return "it goes on when another transfer of the group ends"
+        case .originFull: return "it goes on when another transfer from there ends"
+        case .rateLimited: return "it goes on at this rate"
+        case .workersBusy: return "a worker takes it as soon as it has room"
+        case .unsealed: return "it takes more tasks until then"
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import MusterAPI
+import MusterCore
+
+/// What a group waits for, in words: a pure function of the facts.
+struct GroupExplanation: Sendable {
+    /// What there is to know.
+    let facts: GroupFacts
+
+    /// The document.
+    var document: GroupExplanationDocument {
+        let waits = waits
+        let estimate = GroupEstimate(facts: facts)
+        return GroupExplanationDocument(
+            group: facts.group, summary: summary(waits), next: next(waits), waits: waits,
+            slowestOrigin: estimate.slowest.map(GroupExplanationDocument.SlowestOrigin.init),
+            criticalPath: CriticalPath(facts: facts, slowest: estimate.slowest).sentences, eta: estimate.document,
+            at: facts.at)
+    }
+
+    /// What keeps tasks of the group from going on: first what stands in the way of all of them, then what is being done, then what
+    /// ends by itself, and last what ends when others are done.
+    var waits: [GroupExplanationDocument.Wait] {
+        guard !facts.group.state.isTerminal else { return [] }
+        let work = [fetching, finalizing, asking].compactMap { $0 }
+        if let whole = paused ?? held ?? closed { return [whole] + work + [pausedMembers, unsealed].compactMap { $0 } }
+        var waits = [noWorker, sinkParked].compactMap { $0 } + work
+        waits += [pausedMembers, rateLimited, backoff, originPaused, groupFull, originFull].compactMap { $0 }
+        if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) { waits.append(workersBusy) }
+        return waits + [unsealed].compactMap { $0 }
+    }
+
+    private typealias Wait = GroupExplanationDocument.Wait
+
+    private var ready: GroupFacts.Count { total(facts.origins.map(\.ready), more: facts.hasMoreOrigins) }
+
+    private func total(_ counts: [GroupFacts.Count], more: Bool = false) -> GroupFacts.Count {
+        counts.reduce(GroupFacts.Count(number: 0, more: more)) { sum, count in
+            GroupFacts.Count(number: sum.number + count.number, more: sum.more || count.more)
+        }
+    }
+
+    /// A wait of chunks: of no more tasks than there are, whatever the number of their chunks.
+    private func wait(
+        _ reason: ExplanationDocument.Reason, _ detail: String, _ chunks: GroupFacts.Count, until: Timestamp? = nil
+    ) -> Wait {
+        let tasks = min(chunks.number, facts.unfinished)
+        return Wait(
+            reason: reason, detail: detail, tasks: tasks, more: chunks.more && tasks < facts.unfinished, until: until)
+    }
+
+    private var paused: Wait? {
+        guard facts.isPaused else { return nil }
+        return Wait(
+            reason: .paused, detail: "the group is paused; go on with: muster resume \(facts.group.name)",
+            tasks: facts.unfinished)
+    }
+
+    private var held: Wait? {
+        guard !facts.prerequisites.isEmpty else { return nil }
+        let names = facts.prerequisites.map { "\"\($0.group)\"" }.joined(separator: ", ")
+        let lost = facts.prerequisites.first { $0.state.isTerminal }
+        let help =
+            lost.map { "; \"\($0.group)\" has \(Self.ending($0.state)) already, so that only a change helps" } ?? ""
+        return Wait(
+            reason: .prerequisites,
+            detail: "it waits for the group\(facts.prerequisites.count == 1 ? "" : "s") \(names)\(help)",
+            tasks: facts.unfinished)
+    }
+
+    /// How a group has ended, after "has".
+    static func ending(_ state: GroupState) -> String {
+        switch state {
+        case .cancelled: "been cancelled"
+        case .failed: "failed"
+        case .succeeded: "succeeded"
+        case .open, .sealed: "not ended"
+        }
+    }
+
+    private var closed: Wait? {
+        guard case .closed(let until) = facts.window, facts.group.tasks.queued + facts.group.tasks.active > 0 else {
+            return nil
+        }
+        let window = facts.group.limits.between.map { " from \($0.from) to \($0.to) (\($0.timeZone))" } ?? ""
+        return Wait(
+            reason: .windowClosed, detail: "it may run only\(window), which is not now",
+            tasks: facts.group.tasks.queued + facts.group.tasks.active, until: until)
+    }
+
+    private var noWorker: Wait? {
+        guard facts.workers.reaching == 0, facts.unfinished > facts.group.tasks.paused else { return nil }
+        let sink = facts.group.sink
+        return Wait(
+            reason: .noWorker,
+            detail: "no live worker reaches the sink \"\(sink)\"; start one with: muster work --sink \(sink)=DIR",
+            tasks: facts.unfinished - facts.group.tasks.paused)
+    }
+
+    private var sinkParked: Wait? {
+        guard facts.workers.reaching > 0, facts.workers.parked == facts.workers.reaching,
+            facts.unfinished > facts.group.tasks.paused
+        else { return nil }
+        let why = facts.workers.parkedDetail.map { ": \($0)" } ?? ""
+        return Wait(
+            reason: .sinkParked, detail: "the sink \"\(facts.group.sink)\" is in trouble at every worker\(why)",
+            tasks: facts.unfinished - facts.group.tasks.paused)
+    }
+
+    private var fetching: Wait? {
+        let tasks = facts.group.tasks.active
+        guard tasks > 0 else { return nil }
+        let connections = facts.connections == 1 ? "one connection" : "\(facts.connections) connections"
+        return Wait(
+            reason: .fetching,
+            detail: "\(Self.counted(tasks)) being fetched over \(connections), "
+                + "\(ByteCount(bytes: facts.group.bytesPerSecond))/s lately",
+            tasks: tasks)
+    }
+
+    private var finalizing: Wait? {
+        let tasks = facts.group.tasks.finalizing
+        guard tasks > 0 else { return nil }
+        return Wait(
+            reason: .finalizing,
+            detail: facts.placing > 0
+                ? "\(Self.counted(tasks)) being verified and put in place"
+                : "\(Self.counted(tasks)) fetched and wait\(tasks == 1 ? "s" : "") to be verified and put in place",
+            tasks: tasks)
+    }
+
+    private var asking: Wait? {
+        let tasks = facts.questions
+        guard tasks > 0 else { return nil }
+        let whose = tasks == 1 ? "one task has expired" : "\(tasks) tasks have expired"
+        return Wait(
+            reason: .resolver, detail: "the URL of \(whose), and the resolver is asked for a fresh one", tasks: tasks)
+    }
+
+    private var pausedMembers: Wait? {
+        let tasks = facts.group.tasks.paused
+        guard tasks > 0, !facts.isPaused else { return nil }
+        return Wait(
+            reason: .paused,
+            detail: "\(Self.counted(tasks)) paused and hold\(tasks == 1 ? "s" : "") the group open; "
+                + "go on with: muster resume \(facts.group.name)",
+            tasks: tasks)
+    }
+
+    private var rateLimited: Wait? {
+        guard ready.number + facts.group.tasks.active > 0 else { return nil }
+        let tasks = facts.group.tasks.queued + facts.group.tasks.active
+        if let rate = facts.bytesPerSecondAllowed, GroupFacts.isUsedUp(rate, by: facts.group.bytesPerSecond) {
+            return Wait(
+                reason: .rateLimited, detail: "the group uses all of the \(ByteCount(bytes: rate))/s that it may have",
+                tasks: tasks)
+        }
+        let origin = facts.origins.first { origin in
+            origin.bytesPerSecondLimit.map { GroupFacts.isUsedUp($0, by: origin.bytesPerSecond) } ?? false
+        }
+        guard let origin, let rate = origin.bytesPerSecondLimit else { return nil }
+        return Wait(
+            reason: .rateLimited,
+            detail: "all of the \(ByteCount(bytes: rate))/s that may come from \(origin.key) are used", tasks: tasks)
+    }
+
+    private var backoff: Wait? {
+        let chunks = facts.putOff.chunks
+        guard chunks.number > 0 else { return nil }
+        return wait(
+            .backoff, "a try of \(Self.number(chunks)) failed, and the next one is not due yet", chunks,
+            until: facts.putOff.firstDue)
+    }
+
+    private var originPaused: Wait? {
+        let origins = facts.origins.filter { $0.pausedUntil != nil && $0.ready.number > 0 }
+        guard let until = origins.compactMap(\.pausedUntil).min() else { return nil }
+        let what = origins.count == 1 ? "the origin \(origins[0].key) is" : "\(origins.count) of its origins are"
+        return wait(.originPaused, "\(what) paused", total(origins.map(\.ready)), until: until)
+    }
+
+    private var groupFull: Wait? {
+        guard let cap = facts.group.limits.maxConnections, facts.connections >= Int64(cap), ready.number > 0 else {
+            return nil
+        }
+        return wait(.groupFull, "the group has all of the \(cap) connections that it may have", ready)
+    }
+
+    private var originFull: Wait? {
+        let origins = facts.origins.filter {
+            $0.pausedUntil == nil && $0.ready.number > 0 && $0.leases >= Int64($0.allowed)
+        }
+        guard !origins.isEmpty else { return nil }
+        let detail =
+            origins.count == 1
+            ? "the origin \(origins[0].key) has all of the \(origins[0].allowed) connections that it may have now"
+            : "\(origins.count) of its origins have as many connections as they may have now"
+        return wait(.originFull, detail, total(origins.map(\.ready)))
+    }
+
+    private var workersBusy: Wait {
+        let detail =
+            facts.workers.freeSlots > 0
+            ? "\(Self.number(ready)) can be leased as soon as it is the group's turn"
+            : "every worker that reaches the sink \"\(facts.group.sink)\" is busy"
+        return wait(.workersBusy, detail, ready)
+    }
+
+    private var unsealed: Wait? {
+        guard facts.group.state == .open else { return nil }
+        return Wait(
+            reason: .unsealed,
+            detail: "it is open for more tasks, and ends only when it is sealed: muster seal \(facts.group.name)",
+            tasks: facts.unfinished)
+    }
+}
+
+extension GroupExplanation {
+    /// `one task is`, or `7 tasks are`.
+    static func counted(_ tasks: Int64) -> String { tasks == 1 ? "one task is" : "\(tasks) tasks are" }
+
+    /// `one chunk`, `7 chunks`, or `more than 100 chunks`.
+    static func number(_ count: GroupFacts.Count) -> String {
+        let chunks = count.number == 1 ? "one chunk" : "\(count.number) chunks"
+        return count.more ? "more than \(chunks)" : chunks
+    }
+}

@@ -1,0 +1,79 @@
+import MusterAPI
+import MusterCore
+import MusterStore
+
+extension GroupFacts {
+    /// The facts as they are stored.
+    init(_ record: GroupExplanationRecord) {
+        let staying = max(0, record.workers.reaching - record.workers.draining)
+        self.init(
+            group: GroupDocument(record.group), isPaused: record.group.isPaused,
+            prerequisites: record.group.prerequisites.filter { !$0.isSatisfied }.map { other in
+                Prerequisite(group: other.group, on: other.on, state: other.state)
+            },
+            window: Window(record.group), bytesPerSecondAllowed: record.group.bytesPerSecondAllowed,
+            connections: record.leases.fetching, questions: record.leases.asking + record.putOff.asking,
+            placing: record.leases.finalizing,
+            putOff: PutOff(
+                chunks: Count(record.putOff.fetching + record.putOff.finalizing), firstDue: record.putOff.dueAt),
+            origins: record.origins.map(Origin.init),
+            hasMoreOrigins: Int64(record.origins.count) >= GroupExplanationRecord.most,
+            straggler: record.stragglers.lazy.compactMap(Straggler.init).first,
+            workers: TaskFacts.Workers(
+                reaching: staying, parked: min(staying, record.workers.parked), parkedDetail: record.group.parkedDetail,
+                freeSlots: record.workers.freeSlots),
+            at: record.at)
+    }
+}
+
+extension GroupFacts.Window {
+    /// When a group may run.
+    init(_ group: GroupRecord) {
+        self =
+            if !group.isWindowOpen {
+                .closed(until: group.windowOpensAt)
+            } else if let end = group.windowClosesAt {
+                .open(until: end)
+            } else {
+                .always
+            }
+    }
+}
+
+extension GroupFacts.Count {
+    /// A count that the store stopped one beyond its bound.
+    fileprivate init(_ counted: Int64) {
+        self.init(number: min(counted, GroupExplanationRecord.most), more: counted > GroupExplanationRecord.most)
+    }
+}
+
+extension GroupFacts.Origin {
+    /// An origin and the group's part of it. What is left of the group there in all nobody counts.
+    fileprivate init(_ record: GroupExplanationRecord.Origin) {
+        self.init(
+            key: record.origin.key, pausedUntil: record.origin.pausedUntil, leases: record.origin.leases,
+            allowed: record.origin.allowedConnections, bytesPerSecond: record.origin.bytesPerSecond,
+            bytesPerSecondLimit: record.origin.bytesPerSecondLimit, own: record.leases,
+            ownBytesPerSecond: record.bytesPerSecond,
+            ownBytesLeft: record.bytesLeft, ready: GroupFacts.Count(record.readyChunks), bytesLeft: nil)
+    }
+}
+
+extension GroupFacts.Straggler {
+    /// A lease that fetches something; `nil` for one that doesn't.
+    fileprivate init?(_ record: GroupExplanationRecord.Straggler) {
+        guard record.kind == .fetch, let origin = record.origin else { return nil }
+        self.init(
+            key: record.key, origin: origin, worker: record.worker, bytesLeft: record.bytesLeft,
+            bytesPerSecond: record.bytesPerSecond)
+    }
+}
+
+extension GroupExplanationDocument.SlowestOrigin {
+    /// An origin as it is shown.
+    init(_ origin: GroupFacts.Origin) {
+        self.init(
+            key: origin.key, leases: origin.own, allowed: origin.allowed, bytesPerSecond: origin.bytesPerSecond,
+            bytesLeft: origin.bytesLeft)
+    }
+}

@@ -1,0 +1,30 @@
+import MusterStore
+
+/// Whether there are byte budgets: asked of the database once a second at the most, so that syncs cost nothing where no rate is
+/// set anywhere. A rate that was set since then reaches running leases a second later; new ones are granted under it at once.
+actor BudgetWatch {
+    private let store: Store
+    private let clock: MonotonicClock
+    private var hasBudgets = false
+    private var askedAt: Int64?
+
+    init(store: Store, clock: MonotonicClock = .system) {
+        self.store = store
+        self.clock = clock
+    }
+
+    /// Whether a sync has to settle its budgets.
+    func isNeeded() async throws -> Bool {
+        let now = clock.now()
+        if let askedAt, now - askedAt < 1_000_000_000 { return hasBudgets }
+        // Those who come while this one asks take the answer of before.
+        askedAt = now
+        do {
+            hasBudgets = try await store.hasBudgets()
+        } catch {
+            askedAt = nil
+            throw error
+        }
+        return hasBudgets
+    }
+}

@@ -1,0 +1,36 @@
+/// When the delivery of an event is tried, and how often (Standard Webhooks).
+///
+/// | try | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 |
+/// |---|---|---|---|---|---|---|---|---|---|---|
+/// | after the one before | 0 s | 5 s | 5 min | 30 min | 2 h | 5 h | 10 h | 14 h | 20 h | 24 h |
+public struct DeliverySchedule: Hashable, Sendable {
+    /// The wait before each try; the first one is that before the first try.
+    public var waits: [Duration]
+    /// By which part of itself a wait may be shorter or longer, so that deliveries which failed together don't come back
+    /// together.
+    public var jitter: Double
+
+    /// The schedule of Muster, or one of a test's own.
+    public init(waits: [Duration] = Self.standard, jitter: Double = 0.1) {
+        self.waits = waits
+        self.jitter = jitter
+    }
+
+    /// The waits of the table.
+    public static let standard: [Duration] = [
+        .zero, .seconds(5), .seconds(300), .seconds(1_800), .seconds(2 * 3_600), .seconds(5 * 3_600),
+        .seconds(10 * 3_600), .seconds(14 * 3_600), .seconds(20 * 3_600), .seconds(24 * 3_600),
+    ]
+
+    /// How long to wait after so many tries have failed; `nil` when that was the last one.
+    ///
+    /// - Parameters:
+    ///   - retryAfter: what the receiver asked for, which can only make the wait longer, and not longer than a day: a receiver
+    ///     that asks for a second each time would use up all tries in ten.
+    ///   - random: from 0 to less than 1.
+    public func wait(afterFailures failures: Int, retryAfter: Duration?, random: Double) -> Duration? {
+        guard failures < waits.count else { return nil }
+        let wait = waits[max(0, failures)] * (1 + jitter * (2 * random - 1))
+        return max(wait, min(retryAfter ?? .zero, Limits.webhookRetryAfter))
+    }
+}

@@ -1,0 +1,45 @@
+import CLibcurl
+
+// Keeping to the budgets. A piece for which there is nothing left is not taken: libcurl holds it back and reads no more, so
+// that the peer is slowed down by the connection's own flow control, until the loop finds the budgets ready.
+extension Transfer {
+    /// Whether a piece may be taken now; if not, the transfer waits in the loop's queue.
+    func mayTakePiece() -> Bool {
+        guard case .must(let wait) = pace() else { return true }
+        reception = .paced
+        pacing.add(id, wait: wait, at: monotonicNanoseconds())
+        return false
+    }
+
+    /// Books a piece that was taken.
+    func bookPiece(_ bytes: Int64) {
+        for budget in request.budgets { budget.take(bytes) }
+    }
+
+    /// Goes on if the budgets allow it. Returns how long to wait otherwise (`nil` for an unknown time), 0 when the transfer waits
+    /// no more, with libcurl's code, which is not OK if it has to end now.
+    func goOnWithinBudgets() -> (wait: UInt64?, code: CURLcode) {
+        guard case .paced = reception else { return (0, CURLE_OK) }
+        if case .must(let wait) = pace() { return (wait, CURLE_OK) }
+        reception = .flowing
+        // The peer was ready with more: time that we let pass is none of its own.
+        if case .body = phase { startSpeedWindow(at: monotonicNanoseconds()) }
+        return (0, easy.pause(upload.isPaused ? CURLPAUSE_SEND : CURLPAUSE_CONT))
+    }
+
+    private enum Pace {
+        case may
+        /// For so many nanoseconds, `nil` for an unknown time.
+        case must(wait: UInt64?)
+    }
+
+    /// What the strictest of the budgets says.
+    private func pace() -> Pace {
+        var longest: UInt64 = 0
+        for budget in request.budgets {
+            guard let wait = budget.wait() else { return .must(wait: nil) }
+            longest = max(longest, wait)
+        }
+        return longest == 0 ? .may : .must(wait: longest)
+    }
+}

@@ -1,0 +1,19 @@
+/// Why a request about events, their readers or their subscribers can't be fulfilled as things stand.
+public enum EventRefusal: Error, Sendable, Hashable {
+    /// Events after this position have been dropped; the oldest that is kept stands at `oldest`.
+    case gone(oldest: Int64)
+    /// The log ends at `last`: nobody can have dealt with what comes after.
+    case beyondEnd(last: Int64)
+    /// There is no consumer of this name.
+    case noSuchConsumer(String)
+    /// There are as many consumers as there may be.
+    case tooManyConsumers
+    /// There is no subscription of this name.
+    case noSuchSubscription(String)
+    /// A subscription of this name exists, and means something else.
+    case subscriptionExists(String)
+    /// There are as many subscriptions as there may be.
+    case tooManySubscriptions
+    /// There is no such delivery.
+    case noSuchDelivery(Int64)
+}

@@ -1,0 +1,60 @@
+public import MusterCore
+import MusterPostgres
+
+/// A named reader of the log, as it is stored.
+public struct ConsumerRecord: Sendable, Hashable {
+    /// Its name.
+    public let name: String
+    /// Everything up to here is acknowledged.
+    public let position: Int64
+    /// How many positions of the log come after.
+    public let behind: Int64
+    /// When its place moved last.
+    public let acknowledgedAt: Timestamp
+}
+
+extension Store {
+    /// The place of a consumer; `nil` for one that has acknowledged nothing, which reads from the oldest event on.
+    public func place(of consumer: String) async throws -> Int64? {
+        try await query("SELECT position FROM consumers WHERE name = \(consumer)").first?.decode("position")
+    }
+
+    /// Moves a consumer's place forward. An older position than the one that stands changes nothing, whoever comes late with it.
+    ///
+    /// - Throws: `EventRefusal.beyondEnd` when the log does not reach that far.
+    public func acknowledge(_ position: Int64, consumer name: String) async throws -> ConsumerRecord {
+        let known = try await query("SELECT count(*) AS count FROM consumers WHERE name <> \(name)")[0]
+        guard try known.decode("count", as: Int64.self) < Limits.consumers else { throw EventRefusal.tooManyConsumers }
+        let rows = try await query("SELECT stands, last, at FROM acknowledge_events(\(name), \(position))")
+        guard let row = rows.first else {
+            let last = try await query("SELECT last_position FROM event_log")[0]
+            throw EventRefusal.beyondEnd(last: try last.decode("last_position"))
+        }
+        let stands: Int64 = try row.decode("stands")
+        return ConsumerRecord(
+            name: name, position: stands, behind: max(0, try row.decode("last") - stands),
+            acknowledgedAt: Timestamp(try row.decode("at")))
+    }
+
+    /// A page of consumers, by name.
+    public func consumers(after: String?, limit: Int32) async throws -> [ConsumerRecord] {
+        try await query(
+            """
+            SELECT c.name, c.position, greatest(0, l.last_position - c.position) AS behind, c.acknowledged_at
+            FROM consumers c CROSS JOIN event_log l
+            WHERE \(after)::text IS NULL OR c.name > \(after)
+            ORDER BY c.name LIMIT \(limit)
+            """
+        ).map { row in
+            ConsumerRecord(
+                name: try row.decode("name"), position: try row.decode("position"), behind: try row.decode("behind"),
+                acknowledgedAt: Timestamp(try row.decode("acknowledged_at")))
+        }
+    }
+
+    /// Forgets a consumer's place.
+    public func removeConsumer(_ name: String) async throws {
+        let rows = try await queryOnce("DELETE FROM consumers WHERE name = \(name) RETURNING name")
+        guard !rows.isEmpty else { throw EventRefusal.noSuchConsumer(name) }
+    }
+}

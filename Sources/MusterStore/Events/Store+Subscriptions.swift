@@ -1,0 +1,153 @@
+public import MusterCore
+import MusterPostgres
+
+/// A subscription as it is stored, without its secrets.
+public struct SubscriptionRecord: Sendable {
+    /// Its name.
+    public let name: String
+    /// Where events are posted to.
+    public let url: String
+    /// Its pattern of group names; `nil` for all.
+    public let groups: String?
+    /// Its types; empty for all.
+    public let types: [String]
+    /// Whether anything is posted.
+    public let isEnabled: Bool
+    /// Why not, if the receiver said so.
+    public let disabledReason: String?
+    /// Until when the secret before signs besides.
+    public let previousUntil: Timestamp?
+    /// Up to where events have been made deliveries of.
+    public let position: Int64
+    /// Deliveries that are not settled, counted up to `SubscriptionRecord.countLimit`.
+    public let pending: Int64
+    /// Deliveries that were given up, counted likewise.
+    public let dead: Int64
+    /// When it was made.
+    public let createdAt: Timestamp
+
+    /// Where counting ends, so that a listing costs little whatever has piled up.
+    static let countLimit: Int64 = 10_000
+
+    /// Of `subscriptions s`.
+    static let columns: SQL = """
+        s.name, s.url, s.groups, s.types, s.enabled, s.disabled_reason, s.position, s.created_at,
+        CASE WHEN s.previous_until > statement_timestamp() THEN s.previous_until END AS previous_until,
+        (SELECT count(*) FROM (SELECT FROM deliveries d WHERE d.subscription_id = s.id AND d.state = 'pending'
+            LIMIT \(countLimit)) AS p) AS pending,
+        (SELECT count(*) FROM (SELECT FROM deliveries d WHERE d.subscription_id = s.id AND d.state = 'dead'
+            LIMIT \(countLimit)) AS p) AS dead
+        """
+
+    init(_ row: PostgresRow) throws {
+        name = try row.decode("name")
+        url = try row.decode("url")
+        groups = try row.decode("groups")
+        types = try row.decode("types")
+        isEnabled = try row.decode("enabled")
+        disabledReason = try row.decode("disabled_reason")
+        previousUntil = try row.decode("previous_until", as: PostgresTimestamp?.self).map(Timestamp.init)
+        position = try row.decode("position")
+        pending = try row.decode("pending")
+        dead = try row.decode("dead")
+        createdAt = Timestamp(try row.decode("created_at"))
+    }
+}
+
+/// What is to become of a subscription; `nil` stays as it is.
+public struct SubscriptionChange: Sendable {
+    /// Where events are posted to.
+    public var url: String?
+    /// What deliveries are signed with; the one before signs besides for `Limits.secretRotation`.
+    public var secret: WebhookSecret?
+    /// Which groups' events it gets.
+    public var groups: String?
+    /// Which types it gets.
+    public var types: [String]?
+    /// Whether anything is posted.
+    public var isEnabled: Bool?
+
+    /// A change of nothing.
+    public init() {}
+}
+
+extension Store {
+    /// Makes a subscription, which gets the events from now on. Its name, URL and filter have been checked.
+    ///
+    /// A repetition with everything the same gets the subscription of the first time (I10).
+    public func createSubscription(
+        _ name: String, url: String, secret: WebhookSecret, filter: EventFilter
+    ) async throws -> SubscriptionRecord {
+        let count: Int64 = try await query("SELECT count(*) AS count FROM subscriptions WHERE name <> \(name)")[0]
+            .decode("count")
+        guard count < Limits.subscriptions else { throw EventRefusal.tooManySubscriptions }
+        _ = try await query(
+            """
+            INSERT INTO subscriptions (name, url, secret, groups, expression, types, position)
+            SELECT \(name), \(url), \(secret.text), \(filter.groups), \(filter.groupsExpression), \(filter.types), last_position
+            FROM event_log
+            ON CONFLICT (name) DO NOTHING
+            """)
+        // Asked apart: the insertion may be a repetition after its answer was lost.
+        let same = try await query(
+            """
+            SELECT \(SubscriptionRecord.columns) FROM subscriptions s
+            WHERE s.name = \(name) AND s.url = \(url) AND s.secret = \(secret.text) AND s.types = \(filter.types)
+                AND s.groups IS NOT DISTINCT FROM \(filter.groups)
+            """)
+        guard let row = same.first else { throw EventRefusal.subscriptionExists(name) }
+        return try SubscriptionRecord(row)
+    }
+
+    /// One subscription.
+    public func subscription(_ name: String) async throws -> SubscriptionRecord {
+        let rows = try await query("SELECT \(SubscriptionRecord.columns) FROM subscriptions s WHERE s.name = \(name)")
+        guard let row = rows.first else { throw EventRefusal.noSuchSubscription(name) }
+        return try SubscriptionRecord(row)
+    }
+
+    /// A page of subscriptions, by name.
+    public func subscriptions(after: String?, limit: Int32) async throws -> [SubscriptionRecord] {
+        try await query(
+            """
+            SELECT \(SubscriptionRecord.columns) FROM subscriptions s
+            WHERE \(after)::text IS NULL OR s.name > \(after)
+            ORDER BY s.name LIMIT \(limit)
+            """
+        ).map(SubscriptionRecord.init)
+    }
+
+    /// Changes a subscription. Deliveries that have been made already stay, whatever its new filter is.
+    public func change(subscription name: String, _ change: SubscriptionChange) async throws -> SubscriptionRecord {
+        let groups = change.groups == "*" ? nil : change.groups
+        let filter = try EventFilter(groups: groups, types: change.types ?? [])
+        let secret = change.secret?.text
+        let isOther: SQL = "\(secret)::text IS NOT NULL AND \(secret)::text <> s.secret"
+        let rows = try await query(
+            """
+            UPDATE subscriptions s SET
+                url = coalesce(\(change.url), s.url),
+                groups = CASE WHEN \(change.groups != nil) THEN \(groups) ELSE s.groups END,
+                expression = CASE WHEN \(change.groups != nil) THEN \(filter.groupsExpression) ELSE s.expression END,
+                types = CASE WHEN \(change.types != nil) THEN \(filter.types) ELSE s.types END,
+                -- A repetition is no second rotation: the secret before this one would be lost.
+                previous_secret = CASE WHEN \(isOther) THEN s.secret ELSE s.previous_secret END,
+                previous_until = CASE WHEN \(isOther)
+                    THEN statement_timestamp() + \(Limits.secretRotation.milliseconds)::bigint * interval '1 ms'
+                    ELSE s.previous_until END,
+                secret = coalesce(\(secret), s.secret)
+            WHERE s.name = \(name) RETURNING s.id
+            """)
+        guard !rows.isEmpty else { throw EventRefusal.noSuchSubscription(name) }
+        if let isEnabled = change.isEnabled {
+            _ = try await query("SELECT enable_subscription(\(name), \(isEnabled))::text")
+        }
+        return try await subscription(name)
+    }
+
+    /// Forgets a subscription and its deliveries.
+    public func removeSubscription(_ name: String) async throws {
+        let rows = try await queryOnce("DELETE FROM subscriptions WHERE name = \(name) RETURNING name")
+        guard !rows.isEmpty else { throw EventRefusal.noSuchSubscription(name) }
+    }
+}

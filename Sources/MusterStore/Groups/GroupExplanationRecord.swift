@@ -1,0 +1,83 @@
+public import MusterCore
+
+/// Why a group is not done, as far as the store knows. Whatever is counted one by one is counted up to a limit, so that the
+/// question costs the same for any group.
+public struct GroupExplanationRecord: Sendable {
+    /// The most chunks, origins or groups that are counted one by one. A count beyond it says only that there are more.
+    public static let most: Int64 = 100
+
+    /// What is leased of it now; the first 1,000 leases alone.
+    public struct Leases: Hashable, Sendable {
+        /// Chunks that are being fetched.
+        public let fetching: Int64
+        /// Files that are being verified and put in place.
+        public let finalizing: Int64
+        /// Questions to the resolver that somebody asks now.
+        public let asking: Int64
+        /// Bytes that are to come under these leases, where that is known.
+        public let bytesLeft: Int64
+        /// Bytes per second of these leases, each since it was granted.
+        public let bytesPerSecond: Int64
+    }
+
+    /// What has been put off; `most` + 1 chunks at the most.
+    public struct PutOff: Hashable, Sendable {
+        /// Chunks that wait for another try.
+        public let fetching: Int64
+        /// Files that wait to be put in place.
+        public let finalizing: Int64
+        /// Questions that wait to be asked again.
+        public let asking: Int64
+        /// When the first of all that is due.
+        public let dueAt: Timestamp?
+    }
+
+    /// An origin that something of the group is on, or could be leased on.
+    public struct Origin: Sendable {
+        /// The origin, with what all groups have on it.
+        public let origin: OriginRecord
+        /// Leases of the group on it.
+        public let leases: Int64
+        /// Bytes per second of these, each since it was granted.
+        public let bytesPerSecond: Int64
+        /// Bytes that are to come under these, where that is known.
+        public let bytesLeft: Int64
+        /// Chunks of the group that could be leased on it now, up to `most` + 1.
+        public let readyChunks: Int64
+    }
+
+    /// A lease that will end late.
+    public struct Straggler: Hashable, Sendable {
+        /// The key of its task.
+        public let key: String
+        /// What it is.
+        public let kind: LeaseKind
+        /// Where it is fetched from.
+        public let origin: String?
+        /// Who holds it.
+        public let worker: String?
+        /// The bytes that are to come under it; `nil` where that is not known, or where nothing is fetched.
+        public let bytesLeft: Int64?
+        /// Bytes per second since it was granted.
+        public let bytesPerSecond: Int64
+        /// When it was granted.
+        public let grantedAt: Timestamp
+    }
+
+    /// The group, with its counts, its limits and the groups that it waits for.
+    public let group: GroupRecord
+    /// What is leased of it.
+    public let leases: Leases
+    /// What of it has been put off.
+    public let putOff: PutOff
+    /// Its origins, those with something to do, the slowest for the group first; `most` at the most.
+    public let origins: [Origin]
+    /// Files that could be put in place now if somebody took them, up to `most` + 1.
+    public let readyToFinalize: Int64
+    /// Who could work on it.
+    public let workers: ExplanationRecord.Workers
+    /// The leases that will end last as things go, up to three, the last one first.
+    public let stragglers: [Straggler]
+    /// The database's clock, by which everything is told (I11).
+    public let at: Timestamp
+}

@@ -1,0 +1,100 @@
+public import MusterCore
+import MusterPostgres
+
+extension Store {
+    /// Changes a group's settings, all or none of them. What is not given stays.
+    ///
+    /// A deadline counts from now, whatever it was before; a group that has finished gets it when it is reopened.
+    public func change(_ name: String, _ change: GroupChange) async throws -> GroupRecord {
+        try await checkZones(of: change.window.wish.value, timetable: change.timetable.wish.value)
+        let id = try await groupID(name)
+        try await transaction { connection in
+            // The locks of several groups are taken in order, so this comes first.
+            if let prerequisites = change.prerequisites {
+                try await Self.setPrerequisites(prerequisites, of: id, named: name, on: connection)
+            }
+            let cap = change.maxConnections.wish
+            let rate = change.bytesPerSecond.wish
+            let window = change.window.wish
+            let timetable = change.timetable.wish
+            let deadline = change.deadline.wish
+            let limit = deadline.value?.milliseconds
+            _ = try await connection.query(
+                """
+                UPDATE groups
+                SET priority = coalesce(\(change.priority), priority), weight = coalesce(\(change.weight), weight),
+                    max_connections = CASE WHEN \(cap.isSet) THEN \(cap.value) ELSE max_connections END,
+                    bytes_per_second = CASE WHEN \(rate.isSet) THEN \(rate.value) ELSE bytes_per_second END,
+                    window_from = CASE WHEN \(window.isSet) THEN \(window.value?.from)::text::time ELSE window_from END,
+                    window_to = CASE WHEN \(window.isSet) THEN \(window.value?.to)::text::time ELSE window_to END,
+                    window_zone = CASE WHEN \(window.isSet) THEN \(window.value?.timeZone) ELSE window_zone END,
+                    timetable = CASE WHEN \(timetable.isSet) THEN \(timetable.value.map { PostgresJSON($0) })
+                        ELSE timetable END,
+                    time_limit = CASE WHEN \(deadline.isSet) THEN \(limit)::bigint * interval '1 ms' ELSE time_limit END,
+                    deadline_at = CASE WHEN \(deadline.isSet) AND state IN ('open', 'sealed')
+                        THEN statement_timestamp() + \(limit)::bigint * interval '1 ms' ELSE deadline_at END,
+                    -- Whether its time is over is asked again when it gets another one.
+                    overdue = overdue AND (NOT \(deadline.isSet) OR state NOT IN ('open', 'sealed')),
+                    deadline_action = coalesce(\(change.deadlineAction?.rawValue), deadline_action)
+                WHERE id = \(id)
+                """)
+        }
+        return try await group(name)
+    }
+
+    /// Opens a group for further tasks: one that is sealed in the same generation, one that has finished in its next one. One that
+    /// is open stays so.
+    public func reopen(_ name: String) async throws -> GroupRecord {
+        let id = try await groupID(name)
+        _ = try await query("SELECT reopen_group(\(id))::text")
+        return try await group(name)
+    }
+
+    /// Says which groups a group waits for, in place of those of before.
+    static func setPrerequisites(
+        _ prerequisites: [GroupPrerequisite], of group: GroupID, named name: String, on connection: PostgresConnection
+    ) async throws {
+        let row = try await connection.query(
+            """
+            SELECT outcome, subjects FROM set_prerequisites(\(group), \(prerequisites.map(\.group)),
+                \(prerequisites.map(\.on.rawValue)))
+            """)[0]
+        let subjects = try row.decode("subjects", as: [String]?.self) ?? []
+        let outcome: String = try row.decode("outcome")
+        switch outcome {
+        case "removed": throw Refusal.noSuchGroup(name)
+        case "unknown": throw Refusal.noSuchPrerequisite(subjects.first ?? "")
+        case "late": throw Refusal.prerequisitesTooLate(name)
+        case "cycle": throw Refusal.prerequisiteCycle(subjects)
+        default: break
+        }
+    }
+
+    /// A group that still waits for this one.
+    func dependent(of group: GroupID) async throws -> String? {
+        try await query(
+            """
+            SELECT d.name FROM group_prerequisites r JOIN groups d ON d.id = r.group_id
+            WHERE r.prerequisite_id = \(group) AND r.satisfied_at IS NULL AND d.state IN ('open', 'sealed') ORDER BY d.name LIMIT 1
+            """
+        ).first?.decode("name")
+    }
+
+    /// Refuses names of time zones that PostgreSQL doesn't know: what depends on them would fail for ever.
+    func checkZones(of window: GroupWindow?, timetable: String?) async throws {
+        guard window != nil || timetable != nil else { return }
+        let unknown = try await query(
+            """
+            SELECT z.pointer, z.zone FROM (
+                SELECT '/limits/between/timeZone' AS pointer, \(window?.timeZone)::text AS zone
+                UNION ALL
+                SELECT '/limits/timetable/' || (e.n - 1) || '/timeZone', e.entry ->> 'timeZone'
+                FROM jsonb_array_elements(\(timetable.map { PostgresJSON($0) })::jsonb) WITH ORDINALITY AS e (entry, n)
+            ) AS z
+            WHERE z.zone NOT IN (SELECT name FROM pg_timezone_names) ORDER BY z.pointer LIMIT 1
+            """)
+        if let row = unknown.first {
+            throw Refusal.unknownTimeZone(try row.decode("zone"), pointer: try row.decode("pointer"))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+public import MusterCore
+import MusterPostgres
+
+extension Store {
+    /// Why a group is not done: a few questions that cost the same whatever the size of the group. Nothing of it walks its
+    /// tasks: states are counted in the group's row, chunks by index and up to a limit.
+    public func explanation(of name: String) async throws -> GroupExplanationRecord {
+        let id = try await groupID(name)
+        let group = try await group(name)
+        let facts = try await query(Self.facts(of: id, sink: group.sink))[0]
+        return GroupExplanationRecord(
+            group: group,
+            leases: GroupExplanationRecord.Leases(
+                fetching: try facts.decode("fetching"), finalizing: try facts.decode("finalizing"),
+                asking: try facts.decode("asking"), bytesLeft: try facts.decode("bytes_left"),
+                bytesPerSecond: try facts.decode("rate")),
+            putOff: GroupExplanationRecord.PutOff(
+                fetching: try facts.decode("put_off_fetching"), finalizing: try facts.decode("put_off_finalizing"),
+                asking: try facts.decode("put_off_asking"),
+                dueAt: try facts.decode("due_at", as: PostgresTimestamp?.self).map(Timestamp.init)),
+            origins: try await origins(of: id), readyToFinalize: try facts.decode("ready_to_finalize"),
+            workers: ExplanationRecord.Workers(
+                reaching: try facts.decode("reaching"), parked: try facts.decode("sink_parked"),
+                draining: try facts.decode("leaving"), freeSlots: try facts.decode("free_slots")),
+            stragglers: try await stragglers(of: id), at: Timestamp(try facts.decode("moment")))
+    }
+
+    /// What is leased and what is put off of the group, and who could work on it, in one row.
+    private static func facts(of group: GroupID, sink: String) -> SQL {
+        """
+        SELECT statement_timestamp() AS moment, l.fetching, l.finalizing, l.asking, l.bytes_left, l.rate,
+            c.put_off_fetching, c.put_off_finalizing, c.put_off_asking, c.due_at, f.ready_to_finalize,
+            w.reaching, w.sink_parked, w.leaving, w.free_slots
+        FROM (
+            SELECT count(*) FILTER (WHERE kind = 'fetch') AS fetching, count(*) FILTER (WHERE kind = 'finalize') AS finalizing,
+                count(*) FILTER (WHERE kind = 'resolve') AS asking,
+                coalesce(sum(last - durable) FILTER (WHERE kind = 'fetch'), 0)::bigint AS bytes_left,
+                coalesce(sum((durable - resume) * 1000 / greatest(100, busy_ms(granted_at)))
+                    FILTER (WHERE kind = 'fetch'), 0)::bigint AS rate
+            FROM (SELECT * FROM leases WHERE group_id = \(group) LIMIT 1000) AS few
+        ) AS l, (
+            SELECT count(*) FILTER (WHERE kind = 'fetch') AS put_off_fetching,
+                count(*) FILTER (WHERE kind = 'finalize') AS put_off_finalizing,
+                count(*) FILTER (WHERE kind = 'resolve') AS put_off_asking, min(not_before) AS due_at
+            FROM (
+                SELECT kind, not_before FROM ready_chunks WHERE group_id = \(group) AND status = 'waiting'
+                ORDER BY not_before LIMIT \(GroupExplanationRecord.most + 1)
+            ) AS first
+        ) AS c, (
+            SELECT count(*) AS ready_to_finalize FROM (
+                SELECT 1 FROM ready_chunks WHERE group_id = \(group) AND origin_id = 0 AND status = 'ready' AND kind = 'finalize'
+                ORDER BY rank, id LIMIT \(GroupExplanationRecord.most + 1)
+            ) AS files
+        ) AS f, (
+            SELECT count(*) AS reaching, count(*) FILTER (WHERE \(sink) = ANY (s.parked)) AS sink_parked,
+                count(*) FILTER (WHERE s.draining) AS leaving,
+                coalesce(sum(greatest(0, s.slots - (SELECT count(*) FROM leases l WHERE l.session_id = s.id)))
+                    FILTER (WHERE NOT s.draining AND \(sink) <> ALL (s.parked)), 0)::bigint AS free_slots
+            FROM sessions s WHERE \(sink) = ANY (s.sinks) AND s.expires_at > statement_timestamp()
+        ) AS w
+        """
+    }
+
+    /// The origins that something of the group is leased on, or could be.
+    private func origins(of group: GroupID) async throws -> [GroupExplanationRecord.Origin] {
+        try await query(
+            """
+            WITH held AS MATERIALIZED (
+                SELECT origin_id, count(*) AS leases, coalesce(sum(last - durable), 0)::bigint AS bytes_left,
+                    sum((durable - resume) * 1000 / greatest(100, busy_ms(granted_at)))::bigint AS speed
+                FROM (SELECT * FROM leases WHERE group_id = \(group) AND kind = 'fetch' LIMIT 1000) AS few GROUP BY 1
+            ), concerned AS MATERIALIZED (
+                SELECT origin_id FROM held
+                UNION (SELECT origin_id FROM ready_origins(\(group)) AS r (origin_id) WHERE origin_id > 0
+                    LIMIT \(GroupExplanationRecord.most))
+            )
+            SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)), coalesce(h.leases, 0) AS own_leases,
+                coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed,
+                (SELECT count(*) FROM (
+                    SELECT 1 FROM ready_chunks c WHERE c.group_id = \(group) AND c.origin_id = o.id AND c.status = 'ready'
+                    -- By the index: without an order the planner may walk the table, which is everybody's.
+                    ORDER BY c.rank, c.id
+                    LIMIT \(GroupExplanationRecord.most + 1)) AS few) AS own_ready
+            FROM concerned n JOIN origins o ON o.id = n.origin_id LEFT JOIN held h ON h.origin_id = o.id
+            ORDER BY h.speed NULLS FIRST, o.key LIMIT \(GroupExplanationRecord.most)
+            """
+        ).map { row in
+            GroupExplanationRecord.Origin(
+                origin: try OriginRecord(row), leases: try row.decode("own_leases"),
+                bytesPerSecond: try row.decode("own_speed"), bytesLeft: try row.decode("own_left"),
+                readyChunks: try row.decode("own_ready"))
+        }
+    }
+
+    /// The leases that will end last: those that need longest for what they lack, and before them those of which nobody knows how
+    /// much they lack.
+    private func stragglers(of group: GroupID) async throws -> [GroupExplanationRecord.Straggler] {
+        try await query(
+            """
+            SELECT t.key, l.kind, o.key AS origin, s.worker,
+                CASE WHEN l.kind = 'fetch' THEN l.last - l.durable END AS bytes_left, l.speed, l.granted_at
+            FROM (
+                SELECT few.*, (durable - resume) * 1000 / greatest(100, busy_ms(granted_at)) AS speed
+                FROM (SELECT * FROM leases WHERE group_id = \(group) AND kind IN ('fetch', 'finalize') LIMIT 1000) AS few
+            ) AS l
+            JOIN tasks t ON t.id = l.task_id
+            LEFT JOIN origins o ON o.id = l.origin_id
+            LEFT JOIN sessions s ON s.id = l.session_id
+            ORDER BY CASE WHEN l.kind = 'fetch' THEN (l.last - l.durable)::double precision / greatest(l.speed, 1) ELSE 0 END
+                DESC NULLS FIRST, l.granted_at LIMIT 3
+            """
+        ).map { row in
+            GroupExplanationRecord.Straggler(
+                key: try row.decode("key"), kind: LeaseKind(rawValue: try row.decode("kind")) ?? .fetch,
+                origin: try row.decode("origin"), worker: try row.decode("worker"),
+                bytesLeft: try row.decode("bytes_left"), bytesPerSecond: try row.decode("speed"),
+                grantedAt: Timestamp(try row.decode("granted_at")))
+        }
+    }
+}

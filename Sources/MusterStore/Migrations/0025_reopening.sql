@@ -1,0 +1,172 @@
+-- How groups that are sealed, or have finished, go on: tasks are added again, or tried again.
+
+-- Puts failed tasks back with what they had, every source usable again and the time for them given anew. A group that had
+-- finished opens its next generation. It gets its time anew too, and so does a group whose time was over. Returns how many tasks there
+-- were.
+CREATE OR REPLACE FUNCTION retry_group(p_group bigint, p_keys text[]) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_tasks bigint[];
+BEGIN
+    PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    v_tasks := chosen_tasks(p_group, p_keys, '{failed}');
+    IF cardinality(v_tasks) = 0 THEN RETURN 0; END IF;
+    UPDATE sources SET dead = false, mismatches = 0, refreshes = 0
+    WHERE task_id = ANY (v_tasks) AND (dead OR mismatches > 0 OR refreshes > 0);
+    UPDATE tasks
+    SET state = CASE WHEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = tasks.id AND c.kind = 'finalize')
+            THEN 'finalizing' ELSE 'queued' END,
+        desired = 'run', run = run + 1, restarts = 0, clean = false, finished_at = NULL,
+        deadline_at = statement_timestamp() + time_limit
+    WHERE id = ANY (v_tasks);
+    UPDATE ready_chunks SET status = 'ready', not_before = NULL, attempts = 0, deaths = 0, moves = 0
+    WHERE task_id = ANY (v_tasks) AND kind <> 'purge';
+    UPDATE groups g
+    SET failed = g.failed - cardinality(v_tasks), queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing,
+        generation = g.generation + (g.state NOT IN ('open', 'sealed'))::integer,
+        state = CASE WHEN g.state = 'open' THEN 'open' ELSE 'sealed' END,
+        -- Whoever retries wants it to go on; other tasks that were paused stay so.
+        desired = 'run', finished_at = NULL, overdue = false,
+        deadline_at = CASE WHEN g.overdue OR g.state NOT IN ('open', 'sealed') THEN statement_timestamp() + g.time_limit
+            ELSE g.deadline_at END
+    FROM (
+        SELECT count(*) FILTER (WHERE t.state = 'queued') AS queued, count(*) FILTER (WHERE t.state = 'finalizing') AS finalizing
+        FROM tasks t WHERE t.id = ANY (v_tasks)
+    ) AS n
+    WHERE g.id = p_group;
+    PERFORM restart_streams(v_tasks);
+    RETURN cardinality(v_tasks);
+END
+$$;
+
+-- Moves staged tasks into a group, all or none. `outcome` is 'added', or says why nothing was, with the line of the manifest
+-- and, where two lines disagree, the other one.
+--
+-- p_staged is how many lines were staged. Fewer are there when the database crashed in between (the table is not logged), when
+-- the upload was swept, or when this very call was committed before and its answer got lost: then nothing is added, and the
+-- caller sends everything again, which is harmless.
+--
+-- p_reopens says that a group which is sealed or has finished is opened for them, if any of them is new to it.
+CREATE FUNCTION add_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint, p_reopens boolean)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, added bigint, existing bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    g groups;
+    v_staged bigint;
+BEGIN
+    added := 0;
+    existing := 0;
+    -- 1. Origins come before groups in the order of locks.
+    INSERT INTO origins (key)
+    SELECT DISTINCT unnest(s.origins) AS key FROM staged_tasks s WHERE s.upload = p_upload ORDER BY key
+    ON CONFLICT (key) DO NOTHING;
+    SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        outcome := 'removed';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    IF p_staged <> (SELECT count(*) FROM staged_tasks s WHERE s.upload = p_upload) THEN
+        outcome := 'incomplete';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    -- 2. A key that comes twice is harmless when it means the same, and refused when it does not.
+    SELECT 'duplicateKey', d.line, d.first_line, d.key INTO outcome, line, other_line, subject
+    FROM (
+        SELECT s.line, s.key, s.urls, s.path, first_value(s.line) OVER w AS first_line, first_value(s.urls) OVER w AS first_urls,
+            first_value(s.path) OVER w AS first_path
+        FROM staged_tasks s WHERE s.upload = p_upload WINDOW w AS (PARTITION BY s.key ORDER BY s.line)
+    ) AS d
+    WHERE d.line <> d.first_line AND (d.urls <> d.first_urls OR d.path <> d.first_path) ORDER BY d.line LIMIT 1;
+    IF FOUND THEN RETURN NEXT; RETURN; END IF;
+    DELETE FROM staged_tasks s
+    USING (
+        SELECT t.line, row_number() OVER (PARTITION BY t.key ORDER BY t.line) AS n
+        FROM staged_tasks t WHERE t.upload = p_upload
+    ) AS d
+    WHERE s.upload = p_upload AND s.line = d.line AND d.n > 1;
+
+    -- 3. Keys that exist already change nothing.
+    DELETE FROM staged_tasks s USING tasks t WHERE s.upload = p_upload AND t.group_id = p_group AND t.key = s.key;
+    GET DIAGNOSTICS existing = ROW_COUNT;
+    SELECT count(*) INTO v_staged FROM staged_tasks s WHERE s.upload = p_upload;
+    IF v_staged = 0 THEN
+        outcome := 'added';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    IF g.state <> 'open' AND NOT p_reopens THEN
+        SELECT CASE WHEN g.state = 'sealed' THEN 'sealed' ELSE 'finished' END, s.line, s.key INTO outcome, line, subject
+        FROM staged_tasks s WHERE s.upload = p_upload ORDER BY s.line LIMIT 1;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    -- 4. Two live tasks never write to one destination. The unique index stands behind this.
+    SELECT 'duplicatePath', d.line, d.first_line, d.path INTO outcome, line, other_line, subject
+    FROM (
+        SELECT s.line, s.path, min(s.line) OVER (PARTITION BY s.path) AS first_line
+        FROM staged_tasks s WHERE s.upload = p_upload
+    ) AS d
+    WHERE d.line <> d.first_line ORDER BY d.line LIMIT 1;
+    IF FOUND THEN RETURN NEXT; RETURN; END IF;
+    SELECT 'destinationTaken', s.line, s.path INTO outcome, line, subject
+    FROM staged_tasks s
+    JOIN tasks t ON t.sink = g.sink AND t.path = s.path AND t.state IN ('queued', 'active', 'paused', 'finalizing')
+    WHERE s.upload = p_upload ORDER BY s.line LIMIT 1;
+    IF FOUND THEN RETURN NEXT; RETURN; END IF;
+
+    IF g.state <> 'open' THEN
+        PERFORM reopen_group(p_group);
+        SELECT * INTO g FROM groups WHERE id = p_group;
+    END IF;
+
+    -- 5. The tasks, their sources, and the first chunk of each.
+    WITH made AS MATERIALIZED (
+        INSERT INTO tasks (group_id, key, sink, path, state, priority, expected_size, expected_digests, metadata, size,
+            fetch_options, content_type, time_limit, deadline_at, mirrors)
+        SELECT p_group, s.key, g.sink, s.path, CASE WHEN g.desired = 'pause' THEN 'paused' ELSE 'queued' END, s.priority,
+            s.size, s.digests, s.metadata, s.size, s.options, s.content_type, s.deadline_ms * interval '1 ms',
+            statement_timestamp() + s.deadline_ms * interval '1 ms', cardinality(s.urls)
+        FROM staged_tasks s WHERE s.upload = p_upload ORDER BY s.line
+        RETURNING id, key, priority, size
+    ), sourced AS MATERIALIZED (
+        SELECT m.id AS task_id, m.priority, m.size, u.ordinal - 1 AS ordinal, u.url, o.id AS origin_id, s.headers
+        FROM made m
+        JOIN staged_tasks s ON s.upload = p_upload AND s.key = m.key
+        CROSS JOIN unnest(s.urls, s.origins) WITH ORDINALITY AS u (url, origin, ordinal)
+        JOIN origins o ON o.key = u.origin
+    ), kept AS (
+        INSERT INTO sources (task_id, ordinal, url, origin_id, headers)
+        SELECT task_id, ordinal, url, origin_id, headers FROM sourced
+    )
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, sink, version, last, rank, status)
+    SELECT task_id, p_group, origin_id, g.sink, 1, least(size, p_first_chunk), chunk_rank('fetch', priority, true),
+        CASE WHEN g.desired = 'pause' THEN 'parked' ELSE 'ready' END
+    FROM sourced WHERE ordinal = 0 ORDER BY task_id;
+
+    UPDATE groups
+    SET queued = queued + CASE WHEN g.desired = 'pause' THEN 0 ELSE v_staged END,
+        paused = paused + CASE WHEN g.desired = 'pause' THEN v_staged ELSE 0 END,
+        bytes_total = bytes_total + n.bytes, unknown_tasks = unknown_tasks + n.unknown
+    FROM (
+        SELECT coalesce(sum(s.size), 0)::bigint AS bytes, count(*) FILTER (WHERE s.size IS NULL) AS unknown
+        FROM staged_tasks s WHERE s.upload = p_upload
+    ) AS n
+    WHERE id = p_group;
+    DELETE FROM staged_tasks s WHERE s.upload = p_upload;
+    outcome := 'added';
+    added := v_staged;
+    RETURN NEXT;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION add_staged_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, added bigint, existing bigint)
+LANGUAGE sql AS $$
+    SELECT * FROM add_tasks(p_group, p_upload, p_staged, p_first_chunk, false)
+$$;

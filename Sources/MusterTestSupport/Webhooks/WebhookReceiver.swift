@@ -1,0 +1,130 @@
+import NIOCore
+import NIOPosix
+
+/// A receiver of webhooks for tests, on 127.0.0.1: it writes down what it is sent, and answers by a script.
+public final class WebhookReceiver: Sendable {
+    /// One request as it came.
+    public struct Delivery: Sendable, Hashable {
+        /// The target.
+        public let path: String
+        /// All fields.
+        public let headers: [ScriptedOrigin.Header]
+        /// The body.
+        public let body: String
+        /// Which request with this `webhook-id` it is, from 1.
+        public let attempt: Int
+        /// What the script had answered to it.
+        public let answer: Answer
+
+        /// The `webhook-id`.
+        public var id: String { header("webhook-id") ?? "" }
+        /// The value of the first field of that name, in whatever case.
+        public func header(_ name: String) -> String? {
+            headers.first { $0.name.lowercased() == name.lowercased() }?.value
+        }
+    }
+
+    /// What the receiver does with a request that it has read, and so may have acted on.
+    public enum Answer: Sendable, Hashable {
+        /// Answers at once.
+        case status(Int, headers: [ScriptedOrigin.Header] = [])
+        /// Answers 200, but not before so long.
+        case late(Duration)
+        /// Answers 200 with a body that never ends.
+        case endless
+        /// Answers 200 with a body that never comes.
+        case silentBody
+        /// Never answers.
+        case hang
+        /// Drops the connection instead of answering: it has died.
+        case die
+
+        /// 200.
+        public static let taken = Answer.status(200)
+        /// Whether the sender is to take it for acknowledged.
+        public var isAcknowledgement: Bool {
+            switch self {
+            case .status(let status, _): (200..<300).contains(status)
+            case .endless, .silentBody: true
+            case .late, .hang, .die: false
+            }
+        }
+    }
+
+    /// Decides about a request: which it is among those with its `webhook-id`, from 1.
+    public typealias Script = @Sendable (_ id: String, _ attempt: Int) -> Answer
+
+    struct State: Sendable {
+        var deliveries: [Delivery] = []
+        var running = 0
+        var mostAtOnce = 0
+    }
+
+    /// The port.
+    public let port: Int
+    private let state: Observed<State>
+    private let service: Task<Void, Never>
+
+    /// Starts one; on a port of its choice, unless one is named.
+    public static func start(
+        port: Int = 0, script: @escaping Script = { _, _ in .taken }
+    ) async throws -> WebhookReceiver {
+        let state = Observed(State())
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .bind(host: "127.0.0.1", port: port) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                }
+            }
+        let service = Task {
+            do {
+                try await server.executeThenClose { connections in
+                    try await withThrowingDiscardingTaskGroup { group in
+                        for try await connection in connections {
+                            group.addTask { await ReceiverConnection(state: state, script: script).serve(connection) }
+                        }
+                    }
+                }
+            } catch is CancellationError {
+                // Stopped.
+            } catch {
+                print("the webhook receiver stopped listening: \(error)")
+            }
+        }
+        guard let port = server.channel.localAddress?.port else { throw ScriptedOrigin.NoAddress() }
+        return WebhookReceiver(port: port, state: state, service: service)
+    }
+
+    private init(port: Int, state: Observed<State>, service: Task<Void, Never>) {
+        self.port = port
+        self.state = state
+        self.service = service
+    }
+
+    deinit { service.cancel() }
+
+    /// Stops listening, drops all connections, and waits until that is done.
+    public func stop() async {
+        service.cancel()
+        await service.value
+    }
+
+    /// Where deliveries go.
+    public var url: String { "http://127.0.0.1:\(port)/hook" }
+    /// What has come so far, in this order.
+    public var deliveries: [Delivery] { state.value.deliveries }
+    /// The most requests that were being answered at once.
+    public var mostAtOnce: Int { state.value.mostAtOnce }
+
+    /// Waits until what has come fulfils a condition, and returns it.
+    @discardableResult
+    public func wait(
+        for what: String, limit: Duration = TimedOut.defaultLimit,
+        until condition: @escaping @Sendable ([Delivery]) -> Bool
+    ) async throws -> [Delivery] {
+        try await state.wait(for: what, limit: limit, details: { "\($0.deliveries.map { ($0.id, $0.answer) })" }) {
+            condition($0.deliveries)
+        }.deliveries
+    }
+}

@@ -1,0 +1,88 @@
+import MusterAPI
+import MusterCore
+import MusterCurl
+import Synchronization
+
+/// The byte budgets that the transfers of this worker keep to: the fleet's, by name, each at the worker's share of it, and the
+/// worker's own.
+///
+/// Every transfer is tied to all budgets that its lease could come under, also to those that have no rate now, so that a limit
+/// that is set while it runs holds from the next sync on.
+final class BudgetBook: Sendable {
+    private struct Entry: Sendable {
+        let budget = ByteBudget()
+        /// How many running leases come under it.
+        var leases = 0
+        /// Whether the last answer named it.
+        var isShared = false
+
+        var isNeeded: Bool { leases > 0 || isShared }
+    }
+
+    private let own: ByteBudget?
+    private let entries = Mutex<[String: Entry]>([:])
+    /// Whether there may be something to tell, so that a worker without limits has nothing to look through.
+    private let hasShares = Atomic<Bool>(false)
+
+    /// A book without shares.
+    ///
+    /// - Parameter bytesPerSecond: the rate that the worker keeps to by itself, if any.
+    init(bytesPerSecond: Int64? = nil) {
+        own = bytesPerSecond.map { ByteBudget(bytesPerSecond: $0) }
+    }
+
+    /// What the transfers of a lease keep to, until `leave` is called for it.
+    func enter(_ lease: LeaseDocument) -> [ByteBudget] {
+        let named = entries.withLock { entries in
+            lease.budgetNames.map { name in
+                entries[name, default: Entry()].leases += 1
+                return entries[name]?.budget
+            }
+        }
+        return named.compactMap { $0 } + (own.map { [$0] } ?? [])
+    }
+
+    /// The work on a lease is over.
+    func leave(_ lease: LeaseDocument) {
+        entries.withLock { entries in
+            for name in lease.budgetNames {
+                entries[name]?.leases -= 1
+                if entries[name]?.isNeeded == false { entries[name] = nil }
+            }
+        }
+    }
+
+    /// Takes in the worker's shares, all of them: budgets that are not among them don't limit any more.
+    func adopt(_ shares: [BudgetShare]) {
+        let rates = Dictionary(shares.map { ($0.name, $0.bytesPerSecond) }) { min($0, $1) }
+        entries.withLock { entries in
+            for name in rates.keys where entries[name] == nil { entries[name] = Entry() }
+            for name in Array(entries.keys) {
+                entries[name]?.budget.limit(to: rates[name])
+                entries[name]?.isShared = rates[name] != nil
+                if entries[name]?.isNeeded == false { entries[name] = nil }
+            }
+        }
+        hasShares.store(!shares.isEmpty, ordering: .releasing)
+    }
+
+    /// What was used of the shares since the last call, by name; only what was used at all.
+    func takeTraffic() -> [Traffic] {
+        guard hasShares.load(ordering: .acquiring) else { return [] }
+        return entries.withLock { entries in
+            entries.compactMap { name, entry in
+                let bytes = entry.budget.takeUsedBytes()
+                return bytes > 0 ? Traffic(budget: name, bytes: bytes) : nil
+            }
+        }
+    }
+}
+
+extension LeaseDocument {
+    /// The budgets of the fleet that the work on it could come under; none for work that fetches nothing from a source.
+    var budgetNames: [String] {
+        guard kind == .fetch else { return [] }
+        let named = [group.map(BudgetShare.name(group:)), origin.map(BudgetShare.name(origin:))]
+        return named.compactMap { $0 } + [BudgetShare.fleet]
+    }
+}

@@ -1,0 +1,122 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import SystemPackage
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Commands run by events")
+struct EventRunnerTests {
+    /// A directory of its own, which is removed afterwards.
+    private func withDirectory(_ body: (String) async throws -> Void) async throws {
+        let path = FileManager.default.temporaryDirectory.path + "/muster-on-\(RandomToken.make())"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try await body(path)
+    }
+
+    private func command(_ script: String, _ directory: String) -> EventCommand {
+        EventCommand(words: ["sh", "-c", "cd '\(directory)' && \(script)"], temporaryDirectory: directory)
+    }
+
+    private func text(_ path: String) -> String {
+        (try? Data(contentsOf: URL(filePath: path))).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    /// Runs the log's events through a command, up to the end of the log.
+    private func run(_ log: ScriptedLog, _ command: EventCommand) async throws {
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        defer { try? null.close() }
+        let console = Console(json: false, output: null, errorOutput: null)
+        try await EventRunner(
+            client: log.client(), consumer: "c", groups: "*", types: [], command: command, console: console
+        ).run()
+    }
+
+    @Test func theCommandGetsTheEventAndItsFacts() async throws {
+        try await withDirectory { directory in
+            let event = Samples.event("group.succeeded", ["state": .string("succeeded")])
+            let script =
+                #"cat > in && printf '%s %s %s' "$MUSTER_EVENT_TYPE" "$MUSTER_EVENT_ID" "$MUSTER_GROUP" > facts"#
+            #expect(await command(script, directory).run(for: event) == nil)
+            #expect(text(directory + "/facts") == "dev.muster.group.succeeded.v1 e nightly")
+            let expected = try Console.encoded(event) + "\n"
+            #expect(text(directory + "/in") == expected)
+            // Nothing is left of what the command read from.
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == ["facts", "in"])
+        }
+    }
+
+    @Test func aCommandThatReadsNothingIsAsGood() async throws {
+        try await withDirectory { directory in
+            let event = Samples.event("task.failed", ["text": .string(String(repeating: "x", count: 200_000))])
+            #expect(await command("true", directory).run(for: event) == nil)
+        }
+    }
+
+    @Test func howACommandFailedIsTold() async throws {
+        try await withDirectory { directory in
+            let event = Samples.event("group.failed", [:])
+            #expect(await command("exit 3", directory).run(for: event) == "exited with 3")
+            #expect(await command("kill -9 $$", directory).run(for: event) == "was ended by signal 9")
+            let missing = EventCommand(words: ["/nonexistent/program"], temporaryDirectory: directory)
+            #expect(await missing.run(for: event)?.hasPrefix("can't be run") == true)
+        }
+    }
+
+    @Test func aMistypedCommandIsFoundOutBeforeTheFirstEvent() async {
+        let command = EventCommand(words: ["no-such-program-anywhere"], temporaryDirectory: "/tmp")
+        await #expect(throws: CommandFailure.self) { try await command.check() }
+    }
+
+    @Test(.timeLimit(.minutes(2))) func cancellationEndsTheCommandAndWhatItHasStarted() async throws {
+        try await withDirectory { directory in
+            let event = Samples.event("group.failed", [:])
+            #expect(await command("mkfifo started end", directory).run(for: event) == nil)
+            // The end of the pipe is the end of everybody who holds it: of the command and of what it has started.
+            let script = "exec 3> end && echo yes > started && { sleep 600 & wait; }"
+            let watch = command("cat end > /dev/null", directory)
+            async let end = watch.run(for: event)
+            await withTaskGroup(of: String?.self) { tasks in
+                tasks.addTask { await command(script, directory).run(for: event) }
+                #expect(await command("read line < started", directory).run(for: event) == nil)
+                tasks.cancelAll()
+                #expect(await tasks.next() != .some(nil))
+            }
+            #expect(await end == nil)
+        }
+    }
+
+    @Test func eventsAreDealtWithInOrderAndAcknowledgedOneByOne() async throws {
+        try await withDirectory { directory in
+            let events = (1...5).map { Samples.event("task.succeeded", [:], position: $0) }
+            let log = ScriptedLog(.init(events: events, end: 9))
+            try await run(log, command("sed 's/.*sequence\":\"0*//; s/\".*//' >> seen", directory))
+            let acknowledged = log.requests.filter { $0.hasPrefix("POST") }
+            #expect(acknowledged.count == 6, "five events, and the rest of the log that nobody wants here")
+            #expect(text(directory + "/seen") == "1\n2\n3\n4\n5\n")
+        }
+    }
+
+    @Test func anEventWhoseCommandFailsComesAgainAndTheNextOnesWait() async throws {
+        try await withDirectory { directory in
+            let events = (1...2).map { Samples.event("task.succeeded", [:], position: $0) }
+            let log = ScriptedLog(.init(events: events, end: 2))
+            // The first try fails.
+            let script = "echo run >> seen; test $(wc -l < seen) -gt 1"
+            try await run(log, command(script, directory))
+            #expect(text(directory + "/seen").split(separator: "\n").count == 3)
+            #expect(log.place == 2)
+        }
+    }
+
+    @Test func whatIsNotKeptAnyMoreIsPassedOver() async throws {
+        try await withDirectory { directory in
+            let events = (7...8).map { Samples.event("task.succeeded", [:], position: $0) }
+            let log = ScriptedLog(.init(events: events, end: 8, oldest: 7))
+            try await run(log, command("echo run >> seen", directory))
+            #expect(text(directory + "/seen").split(separator: "\n").count == 2)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import Synchronization
+
+/// What stands behind the client's `send` in these tests: a log and a group, and a record of what was asked.
+///
+/// The client takes its transport as a function by design, so nothing is imitated here but that function. Coordinators themselves
+/// take part in the end-to-end tests.
+final class ScriptedLog: Sendable {
+    /// Everything that is asked about.
+    struct State: Sendable {
+        /// The events, positions ascending.
+        var events: [EventDocument] = []
+        /// The end of the log.
+        var end: Int64 = 0
+        /// The position of the oldest event that is kept.
+        var oldest: Int64 = 1
+        /// The group in the state that the next look finds it in, and the ones after that; the last one stays.
+        var looks: [GroupDocument] = []
+        /// The consumer's place.
+        var place: Int64 = 0
+        /// What was asked, as methods and paths with their queries.
+        var requests: [String] = []
+        /// Whether a consumer that has read everything is told to stop, as if its task had been cancelled.
+        var endsConsumers = true
+    }
+
+    private let state: Mutex<State>
+
+    init(_ state: State) {
+        self.state = Mutex(state)
+    }
+
+    /// The requests so far.
+    var requests: [String] { state.withLock(\.requests) }
+
+    /// The consumer's place.
+    var place: Int64 { state.withLock(\.place) }
+
+    /// Changes something.
+    func change(_ body: (inout State) -> Void) { state.withLock { body(&$0) } }
+
+    /// A client over this script.
+    func client() -> MusterClient {
+        MusterClient(servers: ["http://script"], token: nil) { [self] request in
+            try state.withLock { state in
+                do {
+                    return APIResponse(status: 200, body: try Self.answer(request, &state))
+                } catch let problem as Problem {
+                    return APIResponse(status: problem.status, body: Array(try JSONEncoder().encode(problem)))
+                }
+            }
+        }
+    }
+
+    private static func answer(_ request: APIRequest, _ state: inout State) throws -> [UInt8] {
+        let path = String(request.url.dropFirst("http://script".count))
+        state.requests.append("\(request.method) \(path)")
+        let query = Dictionary(
+            path.split(separator: "?").dropFirst().joined().split(separator: "&").map { part in
+                let words = part.split(separator: "=", maxSplits: 1)
+                return (String(words[0]), words.count > 1 ? String(words[1]) : "")
+            }, uniquingKeysWith: { $1 })
+        if path.hasPrefix("/v1/groups/") {
+            let look = state.looks[0]
+            if state.looks.count > 1 { state.looks.removeFirst() }
+            return Array(try JSONEncoder().encode(look))
+        }
+        if path.hasSuffix("/ack"), case .bytes(let body) = request.body {
+            let position = try JSONDecoder().decode(AcknowledgementRequest.self, from: Data(body)).position
+            state.place = max(state.place, position)
+            let document = ConsumerDocument(
+                name: "c", position: state.place, behind: state.end - state.place, acknowledgedAt: Samples.moment)
+            return Array(try JSONEncoder().encode(document))
+        }
+        let after = path.hasPrefix("/v1/consumers/") ? state.place : Int64(query["after"] ?? "") ?? 0
+        if after < state.oldest - 1 {
+            throw Problem(.eventsGone, "not kept any more", oldest: state.oldest)
+        }
+        let subject = query["group"].map { "groups/\($0)" }
+        let found = state.events.filter { $0.position > after && (subject == nil || $0.subject == subject) }
+            .prefix(Int(query["limit"] ?? "") ?? 100)
+        if path.hasPrefix("/v1/consumers/"), state.endsConsumers, after >= state.end { throw CancellationError() }
+        let next = found.isEmpty ? max(after, state.end) : found.last?.position ?? after
+        return Array(try JSONEncoder().encode(EventsDocument(items: Array(found), next: next)))
+    }
+}

@@ -1,0 +1,97 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Facts of a group")
+struct GroupFactsTests {
+    @Test func aGroupInDetail() {
+        let group = Samples.group(state: .open, unknown: 4, notes: ["the sink is full"])
+        #expect(
+            FactLines.lines(GroupFacts.all(group)) == [
+                "group:      nightly",
+                "state:      open (not sealed)",
+                "generation: 1",
+                "sink:       default",
+                "priority:   0",
+                "tasks:      40: 12 succeeded, 28 queued",
+                "bytes:      1.1 GiB/2.5 GiB+ (size unknown of 4)",
+                "speed:      35.0 MiB/s",
+                "ETA:        42s",
+                "created:    2026-03-01T12:00:00.000Z",
+                "note:       the sink is full",
+            ]
+        )
+    }
+
+    @Test func whatLimitsAGroupIsToldAndNothingElse() {
+        var group = Samples.group(
+            limits: GroupLimits(
+                maxConnections: 1,
+                bytesPerSecond: 10 << 20,
+                between: TimeWindow(from: "22:00", to: "06:00", timeZone: "Europe/Berlin"),
+                timetable: [TimetableEntry(from: "08:00", to: "18:00", bytesPerSecond: 2 << 20)]
+            )
+        )
+        group.weight = 3
+        group.deadlineAt = Samples.moment
+        group.onDeadline = .continue
+        group.overdue = true
+        group.after = [
+            PrerequisiteDocument(group: "a", on: .succeeded, satisfied: true),
+            PrerequisiteDocument(group: "b", on: .finished, satisfied: false),
+        ]
+        #expect(
+            FactLines.lines(GroupFacts.limits(group)) == [
+                "priority:   0, weight 3",
+                "at most:    1 connection, 10.0 MiB/s",
+                "            2.0 MiB/s from 08:00 to 18:00 UTC",
+                "runs:       from 22:00 to 06:00 Europe/Berlin",
+                "deadline:   2026-03-01T12:00:00.000Z (overdue, goes on)",
+                "after:      a (satisfied)",
+                "after:      b finished (waiting)",
+            ]
+        )
+    }
+
+    @Test func theExplanationOfAGroup() {
+        let explanation = GroupExplanationDocument(
+            group: Samples.group(),
+            summary: "28 tasks wait for a connection to https://a.example:443",
+            next: "the next one begins as soon as one is free",
+            waits: [
+                .init(reason: .originFull, detail: "the origin \u{1B}is busy", tasks: 100, more: true),
+                .init(reason: .originPaused, detail: "paused", tasks: 2, until: Samples.moment),
+            ],
+            slowestOrigin: .init(
+                key: "https://a.example:443", leases: 4, allowed: 4, bytesPerSecond: 1 << 20, bytesLeft: 1 << 30),
+            criticalPath: ["the group x ends", "big.iso is fetched"],
+            eta: .init(seconds: 125, latest: Samples.moment, because: "at the speed of the last minute"),
+            at: Samples.moment
+        )
+        #expect(
+            GroupExplanationText.lines(explanation) == [
+                "nightly: sealed, 12/40 files, 1.1 GiB/2.5 GiB",
+                "28 tasks wait for a connection to https://a.example:443",
+                "next: the next one begins as soon as one is free",
+                "done: in 2m 5s, by 2026-03-01T12:00:00.000Z at the latest: at the speed of the last minute",
+                "",
+                "waits:",
+                "  TASKS  UNTIL                     WHY",
+                "   100+  -                         the origin \\u{1b}is busy",
+                "      2  2026-03-01T12:00:00.000Z  paused",
+                "",
+                "slowest origin:",
+                "  https://a.example:443: 1.0 MiB/s, 4 of 4 connections, 1.0 GiB left",
+                "",
+                "critical path:",
+                "  1. the group x ends",
+                "  2. big.iso is fetched",
+            ]
+        )
+        #expect(
+            GroupExplanationText.estimate(.init(seconds: nil, because: "no size is known"))
+                == "nobody can tell: no size is known")
+    }
+}

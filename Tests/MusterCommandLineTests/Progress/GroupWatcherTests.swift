@@ -1,0 +1,81 @@
+import MusterAPI
+import MusterCore
+import SystemPackage
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Waiting for a group")
+struct GroupWatcherTests {
+    /// A watcher that prints lines to nobody.
+    private func watch(
+        _ log: ScriptedLog,
+        news: GroupWatcher.News = .none,
+        output: FileDescriptor? = nil
+    ) async throws -> GroupDocument {
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        defer { try? null.close() }
+        let console = Console(json: false, output: output ?? null, errorOutput: null)
+        let watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
+        return try await watcher.untilTerminal(news: news)
+    }
+
+    private func ended(_ state: GroupState, position: Int64) -> EventDocument {
+        Samples.event("group.\(state.rawValue)", [:], position: position)
+    }
+
+    @Test func theEndRingsAndIsLookedAtAtOnce() async throws {
+        let log = ScriptedLog(
+            .init(
+                events: [ended(.succeeded, position: 8)], end: 8,
+                looks: [Samples.group(), Samples.group(state: .succeeded)]))
+        // The end of the log is read first; what comes later is what rings.
+        log.change { $0.end = 7 }
+        #expect(try await watch(log).state == .succeeded)
+        let looks = log.requests.filter { $0.hasPrefix("GET /v1/groups/") }
+        #expect(looks.count == 2)
+        #expect(
+            log.requests.contains { $0.contains("after=7") && $0.contains("group=nightly") && $0.contains("wait=") })
+    }
+
+    @Test func anEndThatWasReopenedAtOnceIsNotMissed() async throws {
+        let log = ScriptedLog(
+            .init(
+                events: [ended(.failed, position: 8)], end: 7,
+                looks: [Samples.group(), Samples.group(state: .open, generation: 2)]))
+        let document = try await watch(log)
+        #expect(document.state == .failed)
+    }
+
+    @Test func aGroupThatIsDoneAlreadyIsNotWaitedFor() async throws {
+        let log = ScriptedLog(.init(looks: [Samples.group(state: .failed)]))
+        #expect(try await watch(log).state == .failed)
+        #expect(!log.requests.contains { $0.contains("wait=") })
+    }
+
+    @Test func theLastFailuresHaveTheirLinesToo() async throws {
+        let pipe = try FileDescriptor.pipe()
+        let failure: JSONValue = .object(["kind": .string("notFound"), "detail": .string("status 404")])
+        let log = ScriptedLog(
+            .init(
+                events: [
+                    Samples.event("task.succeeded", ["path": .string("a")], position: 3),
+                    Samples.event("task.failed", ["path": .string("b"), "failure": failure], position: 4),
+                    ended(.failed, position: 5),
+                ], end: 5, looks: [Samples.group(state: .failed)]))
+        _ = try await watch(log, news: .after(0), output: pipe.writeEnd)
+        try pipe.writeEnd.close()
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
+        try pipe.readEnd.close()
+        #expect(String(decoding: buffer[..<count], as: UTF8.self) == "finished: a\nfailed: b: notFound: status 404\n")
+    }
+
+    @Test func aLogThatIsNotKeptFromItsBeginningIsReadFromWhereItIs() async throws {
+        let log = ScriptedLog(
+            .init(
+                events: [ended(.cancelled, position: 90)], end: 90, oldest: 50,
+                looks: [Samples.group(), Samples.group(state: .cancelled)]))
+        #expect(try await watch(log, news: .after(0)).state == .cancelled)
+    }
+}

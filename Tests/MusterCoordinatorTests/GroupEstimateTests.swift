@@ -1,0 +1,156 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCoordinator
+
+/// When a group is done, and that nobody says so who can't know.
+@Suite("When a group will be done")
+struct GroupEstimateTests {
+    private typealias Facts = GroupExplanationTests
+
+    private func estimate(_ facts: GroupFacts) -> GroupExplanationDocument.Estimate {
+        GroupEstimate(facts: facts).document
+    }
+
+    private func moment(_ seconds: Int64) -> Timestamp {
+        Timestamp(microseconds: Facts.now.microseconds + seconds * 1_000_000)
+    }
+
+    @Test func theRestAtTheSpeedOfNowIsTheEstimateOfAGroupWithOneOrigin() {
+        let estimate = estimate(Facts.facts())
+        #expect(estimate.seconds == 60 && estimate.latest == moment(60) && estimate.earliest == nil)
+        #expect(estimate.because == "58.5 KiB are left, and 1000 B/s come")
+    }
+
+    @Test func aPartOfASecondIsASecond() {
+        var facts = Facts.facts()
+        facts.group.bytes.done += 999
+        #expect(estimate(facts).seconds == 60)
+        facts.group.bytes.done += 1
+        #expect(estimate(facts).seconds == 59)
+    }
+
+    @Test func withSeveralOriginsThereIsNoBoundAbove() {
+        var facts = Facts.facts()
+        facts.origins.append(Facts.origin("b"))
+        let estimate = estimate(facts)
+        #expect(estimate.seconds == 60 && estimate.latest == nil)
+        #expect(estimate.because.hasSuffix("an origin that ends later than the others is not foreseen"))
+    }
+
+    @Test func theSlowestChunkOfNowIsWaitedFor() {
+        var facts = Facts.facts()
+        facts.straggler = .init(
+            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10)
+        #expect(estimate(facts).seconds == 500)
+        facts.straggler?.bytesPerSecond = 0
+        #expect(estimate(facts).seconds == 60, "what doesn't move says nothing")
+        let path = GroupExplanation(facts: facts).document.criticalPath
+        #expect(
+            path.contains(
+                "the slowest chunk of now has to end: k from https://a.example:443 by the worker w, 4.8 KiB left at 0 B/s"
+            ))
+    }
+
+    @Test func whatIsPutOffIsNotDoneBeforeItIsDue() {
+        var facts = Facts.facts()
+        facts.putOff = .init(chunks: .init(number: 1, more: false), firstDue: Facts.later)
+        let putOff = estimate(facts)
+        #expect(putOff.seconds == 3_600 && putOff.earliest == Facts.later)
+        facts.putOff = .init(chunks: .none, firstDue: nil)
+        facts.origins.append(Facts.origin("b", own: 0, ready: 1))
+        facts.origins[1].pausedUntil = Facts.later
+        #expect(estimate(facts).seconds == 3_600)
+    }
+
+    @Test func aRateThatIsAllowedIsABoundBelowUnlessATimetableRaisesIt() {
+        var facts = Facts.facts()
+        facts.bytesPerSecondAllowed = 500
+        #expect(estimate(facts).earliest == moment(120))
+        facts.group.limits.timetable = [.init(from: "00:00", to: "06:00", bytesPerSecond: 500)]
+        #expect(estimate(facts).earliest == nil)
+    }
+
+    @Test func aWindowThatClosesBeforeTheEndLeavesItOpen() {
+        var facts = Facts.facts()
+        facts.window = .open(until: Facts.soon)
+        let estimate = estimate(facts)
+        #expect(estimate.seconds == nil)
+        #expect(estimate.because.hasSuffix("its window closes before that, at \(Facts.soon)"))
+        facts.window = .open(until: Facts.later)
+        #expect(GroupEstimate(facts: facts).document.seconds == 60)
+    }
+
+    /// A way of not knowing, with what is said of it.
+    struct Unknown: Sendable, CustomStringConvertible {
+        let because: String
+        let change: @Sendable (inout GroupFacts) -> Void
+
+        init(_ because: String, _ change: @escaping @Sendable (inout GroupFacts) -> Void) {
+            self.because = because
+            self.change = change
+        }
+
+        var description: String { because }
+    }
+
+    private static let unknowns = [
+        Unknown("it is paused") { $0.isPaused = true },
+        Unknown(#"it waits for the group "a", and begins only after that"#) {
+            $0.prerequisites = [.init(group: "a", on: .succeeded, state: .sealed)]
+        },
+        Unknown("it is open, and nobody knows how many tasks") { $0.group.state = .open },
+        Unknown("one task is paused") { $0.group.tasks.paused = 1 },
+        Unknown(#"no worker reaches the sink "default""#) { $0.workers.reaching = 0 },
+        Unknown("in trouble at every worker") { $0.workers.parked = 1 },
+        Unknown("its window is closed") { $0.window = .closed(until: nil) },
+        Unknown("the sizes of 3 tasks are unknown") { $0.group.bytes.unknownTasks = 3 },
+        Unknown("how long the verification takes isn't known") {
+            $0.group.tasks.active = 0
+            $0.group.tasks.queued = 0
+            $0.group.tasks.finalizing = 1
+        },
+        Unknown("nothing of it is being fetched now") { $0.group.tasks.active = 0 },
+        Unknown("nothing comes now") { $0.group.bytesPerSecond = 0 },
+        Unknown("more than a year") {
+            $0.group.bytesPerSecond = 1
+            $0.group.bytes.total = 1 << 40
+        },
+        Unknown("it has succeeded") { $0.group.state = .succeeded },
+        Unknown("it has been cancelled") { $0.group.state = .cancelled },
+    ]
+
+    @Test(arguments: unknowns)
+    func thereIsNoEstimateWithoutAGroundForIt(_ unknown: Unknown) {
+        var facts = Facts.facts()
+        unknown.change(&facts)
+        let estimate = estimate(facts)
+        #expect(estimate.seconds == nil && estimate.latest == nil)
+        #expect(estimate.because.contains(unknown.because), "\(estimate.because)")
+    }
+
+    @Test func theSlowestOriginIsTheOneWithTheMostToDoForItsSpeed() {
+        var facts = Facts.facts()
+        facts.origins = [Facts.origin("a", speed: 1_000), Facts.origin("b", speed: 10), Facts.origin("c", speed: 100)]
+        #expect(GroupEstimate(facts: facts).slowest?.key == "https://b.example:443")
+        facts.origins[2].ready = .init(number: 100, more: true)
+        #expect(GroupEstimate(facts: facts).slowest?.key == "https://c.example:443")
+        facts.origins.append(Facts.origin("d", own: 0, ready: 1, speed: 0))
+        #expect(GroupEstimate(facts: facts).slowest?.key == "https://d.example:443", "nothing comes from there")
+        facts.origins = [Facts.origin("e", own: 0)]
+        #expect(GroupEstimate(facts: facts).slowest == nil, "there is nothing to do there")
+    }
+
+    @Test func theSlowestOriginIsShownWithItsNumbers() {
+        let document = GroupExplanation(facts: Facts.facts()).document
+        #expect(
+            document.slowestOrigin
+                == .init(key: "https://a.example:443", leases: 2, allowed: 8, bytesPerSecond: 1_000, bytesLeft: 60_000))
+        #expect(
+            document.criticalPath.first
+                == "58.5 KiB have to be fetched; slowest from https://a.example:443 over 2 of 8 connections at 1000 B/s, "
+                + "about 1m 0s")
+        #expect(document.criticalPath.last == "the last of its files has to be verified and put in place")
+    }
+}

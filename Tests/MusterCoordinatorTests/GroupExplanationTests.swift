@@ -1,0 +1,216 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCoordinator
+
+/// What a group waits for, what its end depends on, and when that is, from facts alone.
+@Suite("Why a group is not done")
+struct GroupExplanationTests {
+    static let now = Timestamp(microseconds: 1_772_366_400_000_000)
+    static let soon = Timestamp(microseconds: 1_772_366_410_000_000)
+    static let later = Timestamp(microseconds: 1_772_370_000_000_000)
+
+    static func origin(
+        _ name: String = "a", own: Int64 = 2, ready: Int64 = 0, speed: Int64 = 1_000
+    ) -> GroupFacts.Origin {
+        GroupFacts.Origin(
+            key: "https://\(name).example:443", pausedUntil: nil, leases: own, allowed: 8, bytesPerSecond: speed,
+            bytesPerSecondLimit: nil, own: own, ownBytesPerSecond: speed, ownBytesLeft: own * 1_000,
+            ready: .init(number: ready, more: false), bytesLeft: nil)
+    }
+
+    /// A sealed group of ten tasks: two are being fetched, six wait, two are there; 60,000 of 80,000 bytes are left, and 1,000 come a second.
+    static func facts(_ state: GroupState = .sealed) -> GroupFacts {
+        GroupFacts(
+            group: GroupDocument(
+                name: "g", state: state, generation: 1, sealed: state != .open, sink: "default", priority: 0, weight: 1,
+                limits: GroupLimits(), metadata: nil,
+                tasks: .init(
+                    total: 10, queued: 6, active: 2, paused: 0, finalizing: 0, succeeded: 2, failed: 0, cancelled: 0),
+                bytes: .init(done: 20_000, total: 80_000, unknownTasks: 0), bytesPerSecond: 1_000, etaSeconds: 60,
+                createdAt: now, finishedAt: nil, notes: []),
+            isPaused: false, prerequisites: [], window: .always, bytesPerSecondAllowed: nil, connections: 2,
+            questions: 0, placing: 0, putOff: .init(chunks: .none, firstDue: nil), origins: [origin(ready: 6)],
+            hasMoreOrigins: false, straggler: nil,
+            workers: .init(reaching: 1, parked: 0, parkedDetail: nil, freeSlots: 0), at: now)
+    }
+
+    private func document(_ facts: GroupFacts) -> GroupExplanationDocument { GroupExplanation(facts: facts).document }
+
+    private func reasons(_ facts: GroupFacts) -> [ExplanationDocument.Reason] { document(facts).waits.map(\.reason) }
+
+    @Test func aGroupThatIsFetchedSaysHowMuchOfItAndWhatComes() {
+        let document = document(Self.facts())
+        #expect(document.waits.map(\.reason) == [.fetching] && document.waits[0].tasks == 2)
+        #expect(document.summary == "2 tasks are being fetched over 2 connections, 1000 B/s lately.")
+        #expect(document.next == "6 more tasks are leased as there is room")
+    }
+
+    @Test func aPausedGroupWaitsForNothingElseButWhatIsUnderWay() {
+        var facts = Self.facts()
+        facts.isPaused = true
+        facts.workers.reaching = 0
+        facts.group.tasks.active = 0
+        facts.group.tasks.finalizing = 2
+        facts.placing = 1
+        #expect(reasons(facts) == [.paused, .finalizing])
+        #expect(document(facts).summary == "The group is paused; go on with: muster resume g.")
+        #expect(document(facts).next == nil)
+    }
+
+    @Test func aGroupThatWaitsForOthersNamesThem() {
+        var facts = Self.facts()
+        facts.group.tasks.active = 0
+        facts.prerequisites = [
+            .init(group: "a", on: .succeeded, state: .sealed), .init(group: "b", on: .finished, state: .open),
+        ]
+        let document = document(facts)
+        #expect(document.waits.map(\.reason) == [.prerequisites])
+        #expect(document.summary == #"It waits for the groups "a", "b"."#)
+        #expect(document.next == "it begins when these have succeeded")
+        #expect(
+            document.criticalPath.prefix(2) == [
+                #"the group "a" has to succeed; it is sealed"#, #"the group "b" has to end; it is open"#,
+            ])
+    }
+
+    @Test func aGroupThatWaitsForOneThatFailedSaysThatItNeverBeginsSo() {
+        var facts = Self.facts()
+        facts.group.tasks.active = 0
+        facts.prerequisites = [.init(group: "a", on: .succeeded, state: .failed)]
+        let document = document(facts)
+        #expect(document.summary.contains(#""a" has failed already, so that only a change helps"#))
+        #expect(document.next == nil)
+        #expect(
+            document.criticalPath[0].contains("muster retry a") && document.criticalPath[0].contains("--after none"))
+        #expect(document.eta.seconds == nil && document.eta.because.contains("has failed"))
+    }
+
+    @Test func aClosedWindowSaysWhenItOpens() {
+        var facts = Self.facts()
+        facts.group.limits.between = TimeWindow(from: "22:00", to: "06:00", timeZone: "Europe/Berlin")
+        facts.group.tasks.active = 0
+        facts.group.tasks.queued = 8
+        facts.window = .closed(until: Self.later)
+        let document = document(facts)
+        #expect(document.waits.map(\.reason) == [.windowClosed] && document.waits[0].until == Self.later)
+        #expect(document.summary == "It may run only from 22:00 to 06:00 (Europe/Berlin), which is not now.")
+        #expect(document.next == "it goes on at \(Self.later)")
+        #expect(document.eta.seconds == nil && document.eta.earliest == Self.later)
+    }
+
+    @Test func whatStandsInTheWayOfAllComesBeforeWhatIsBeingDone() {
+        var facts = Self.facts()
+        facts.workers.reaching = 0
+        #expect(reasons(facts) == [.noWorker, .fetching])
+        #expect(document(facts).summary.contains("muster work --sink default=DIR"))
+        facts.workers = .init(reaching: 2, parked: 2, parkedDetail: "no space left", freeSlots: 0)
+        #expect(reasons(facts) == [.sinkParked, .fetching])
+        #expect(document(facts).summary.contains("no space left"))
+        facts.workers.parked = 1
+        #expect(reasons(facts) == [.fetching])
+    }
+
+    @Test func everythingThatChunksWaitForIsCountedOnce() {
+        var facts = Self.facts()
+        facts.group.tasks.queued = 200
+        facts.group.limits.maxConnections = 2
+        facts.putOff = .init(chunks: .init(number: 3, more: false), firstDue: Self.soon)
+        facts.origins = [
+            Self.origin("a", ready: 4), Self.origin("b", own: 0, ready: 5), Self.origin("c", own: 8, ready: 100),
+        ]
+        facts.origins[1].pausedUntil = Self.later
+        facts.origins[2].ready.more = true
+        let waits = document(facts).waits
+        #expect(waits.map(\.reason) == [.fetching, .backoff, .originPaused, .groupFull, .originFull])
+        #expect(waits.map(\.tasks) == [2, 3, 5, 109, 100] && waits.map(\.more) == [false, false, false, true, true])
+        #expect(waits[1].until == Self.soon && waits[2].until == Self.later)
+        #expect(waits[2].detail == "the origin https://b.example:443 is paused")
+    }
+
+    @Test func aWaitIsNeverAboutMoreTasksThanThereAre() {
+        var facts = Self.facts()
+        facts.group.limits.maxConnections = 2
+        facts.origins[0].ready = .init(number: 100, more: true)
+        let full = document(facts).waits.first { $0.reason == .groupFull }
+        #expect(full?.tasks == 8 && full?.more == false)
+    }
+
+    @Test func aRateThatIsUsedUpIsAReasonAndOneThatIsNotIsNone() {
+        var facts = Self.facts()
+        facts.bytesPerSecondAllowed = 1_050
+        #expect(reasons(facts) == [.fetching, .rateLimited])
+        facts.bytesPerSecondAllowed = 2_000
+        #expect(reasons(facts) == [.fetching])
+        facts.origins[0].bytesPerSecondLimit = 1_000
+        #expect(
+            document(facts).waits.last?.detail
+                == "all of the 1000 B/s that may come from https://a.example:443 are used")
+        facts.origins[0].bytesPerSecond = 500
+        #expect(reasons(facts) == [.fetching])
+    }
+
+    @Test func readyChunksThatNobodyTakesWaitForWorkers() {
+        var facts = Self.facts()
+        facts.group.tasks.active = 0
+        facts.group.tasks.queued = 8
+        facts.origins[0].own = 0
+        #expect(reasons(facts) == [.workersBusy])
+        #expect(document(facts).summary.contains("is busy"))
+        facts.workers.freeSlots = 3
+        #expect(document(facts).summary == "6 chunks can be leased as soon as it is the group's turn.")
+    }
+
+    @Test func pausedMembersHoldTheGroupOpenAndSoDoesNobodySealingIt() {
+        var facts = Self.facts(.open)
+        facts.group.tasks = .init(
+            total: 3, queued: 0, active: 0, paused: 3, finalizing: 0, succeeded: 0, failed: 0, cancelled: 0)
+        facts.origins = []
+        let document = document(facts)
+        #expect(document.waits.map(\.reason) == [.paused, .unsealed])
+        #expect(document.summary.hasPrefix("3 tasks are paused and hold the group open"))
+        #expect(document.criticalPath.last == "somebody has to seal it: muster seal g")
+    }
+
+    @Test func filesThatWaitToBePutInPlaceAreToldApartFromThoseThatSomebodyHas() {
+        var facts = Self.facts()
+        facts.group.tasks = .init(
+            total: 2, queued: 0, active: 0, paused: 0, finalizing: 2, succeeded: 0, failed: 0, cancelled: 0)
+        facts.origins = []
+        #expect(document(facts).summary == "2 tasks are fetched and wait to be verified and put in place.")
+        facts.placing = 2
+        #expect(document(facts).summary == "2 tasks are being verified and put in place.")
+        #expect(document(facts).criticalPath == ["2 tasks have to be verified and put in place"])
+    }
+
+    @Test func questionsToTheResolverAreAReason() {
+        var facts = Self.facts()
+        facts.questions = 1
+        #expect(reasons(facts) == [.fetching, .resolver])
+    }
+
+    @Test func theDeadlineIsPartOfWhatHappensNext() {
+        var facts = Self.facts()
+        facts.group.deadlineAt = Self.later
+        #expect(document(facts).next?.hasSuffix("; what is not done by \(Self.later) fails") == true)
+        facts.group.onDeadline = .continue
+        #expect(
+            document(facts).next?.hasSuffix("; it is overdue after \(Self.later), and goes on all the same") == true)
+        facts.group.overdue = true
+        #expect(document(facts).next?.hasSuffix("; it is overdue since \(Self.later)") == true)
+    }
+
+    @Test func aGroupThatHasEndedWaitsForNothingAndSaysHow() {
+        for (state, summary) in [
+            (GroupState.succeeded, #"all of its 2 files stand in the sink "default""#),
+            (.failed, "0 of 10 tasks failed; put them back with what they have: muster retry g"),
+            (.cancelled, "cancelled"),
+        ] {
+            let document = document(Self.facts(state))
+            #expect(document.summary.contains(summary))
+            #expect(document.waits.isEmpty && document.next == nil && document.criticalPath.isEmpty)
+            #expect(document.slowestOrigin == nil && document.eta.seconds == nil)
+        }
+    }
+}

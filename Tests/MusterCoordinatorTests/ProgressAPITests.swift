@@ -1,0 +1,143 @@
+import Logging
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+import Testing
+
+@testable import MusterCoordinator
+
+/// Progress that is true, and that costs the same for every size of a group.
+@Suite("Progress")
+struct ProgressAPITests {
+    private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
+
+    /// A group of three tasks, of one of which 4 MB of 10 MB are durable.
+    private static func fetchSome(_ coordinator: RunningCoordinator) async throws {
+        let tasks = (1...3).map { TaskRequest(urls: ["http://127.0.0.1:1/\($0)"], size: 10_000_000) }
+        _ = try await coordinator.client.createGroup(GroupRequest(name: "g", sealed: true, tasks: tasks))
+        let session = try await coordinator.client.openSession(opening)
+        let lease = try #require(
+            try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 1)).leases.first)
+        let progress = Report(lease: lease.name, kind: .progress, durable: DurablePrefix(offset: 4_000_000, crc: 1))
+        _ = try await coordinator.client.sync(
+            session.id,
+            SyncRequest(sequence: 2, settled: 1, reports: [progress], held: [lease.name]))
+    }
+
+    @Test func aGroupThatIsFetchedIsExplainedWithItsNumbers() async throws {
+        try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
+            try await Self.fetchSome(coordinator)
+            let group = try await coordinator.client.group("g")
+            #expect(group.bytes == .init(done: 4_000_000, total: 30_000_000, unknownTasks: 0))
+            #expect(group.bytesPerSecond > 0 && group.etaSeconds ?? 0 > 0)
+            let keys = try await coordinator.client.tasks(of: "g", state: .active).items
+            #expect(keys.count == 1 && keys[0].bytesPerSecond ?? 0 > 0)
+            let explanation = try await coordinator.client.groupExplanation(of: "g")
+            #expect(explanation.waits.first?.reason == .fetching && explanation.waits.first?.tasks == 1)
+            #expect(explanation.summary.hasPrefix("One task is being fetched over one connection, "))
+            let origin = try #require(explanation.slowestOrigin)
+            #expect(origin.key == "http://127.0.0.1:1" && origin.leases == 1 && origin.bytesLeft == 26_000_000)
+            #expect(try #require(explanation.eta.seconds) > 0 && explanation.eta.latest != nil)
+            #expect(explanation.criticalPath.contains { $0.contains("by the worker w, ") })
+        }
+    }
+
+    @Test func aGroupThatNobodyFetchesHasNoEstimateAndSaysWhatHelps() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let task = TaskRequest(urls: ["http://127.0.0.1:1/a"])
+            _ = try await coordinator.client.createGroup(GroupRequest(name: "g", tasks: [task]))
+            let explanation = try await coordinator.client.groupExplanation(of: "g")
+            #expect(explanation.waits.map(\.reason) == [.noWorker, .unsealed])
+            #expect(explanation.eta.seconds == nil && explanation.group.etaSeconds == nil)
+            #expect(explanation.criticalPath.last == "somebody has to seal it: muster seal g")
+            await #expect { try await coordinator.client.groupExplanation(of: "h") } throws: {
+                ($0 as? Problem)?.code == .groupNotFound
+            }
+        }
+    }
+
+    /// Time is moved by moving what is written of it: nobody waits ten minutes for a test.
+    @Test func aSpeedFadesToNothingWhenNothingComes() async throws {
+        try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
+            try await Self.fetchSome(coordinator)
+            let before = try await coordinator.client.group("g")
+            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
+            _ = try await pool.query("UPDATE groups SET rate_at = rate_at - interval '20 seconds'")
+            let lately = try await coordinator.client.group("g")
+            #expect(lately.bytesPerSecond > 0 && lately.bytesPerSecond < before.bytesPerSecond / 5)
+            _ = try await pool.query("UPDATE groups SET rate_at = rate_at - interval '10 minutes'")
+            let moving = try await coordinator.client.tasks(of: "g", state: .active).items
+            _ = try await pool.query("UPDATE leases SET progress_at = progress_at - interval '1 minute'")
+            await pool.shutdown()
+            let stalled = try await coordinator.client.tasks(of: "g", state: .active).items
+            #expect(moving.map { $0.bytesPerSecond ?? 0 > 0 } == [true] && stalled.map(\.bytesPerSecond) == [0])
+            let now = try await coordinator.client.group("g")
+            #expect(now.bytesPerSecond == 0 && now.etaSeconds == nil && now.tasks.active == 1)
+            let explanation = try await coordinator.client.groupExplanation(of: "g")
+            #expect(explanation.eta.seconds == nil && explanation.eta.because == "nothing comes now")
+        }
+    }
+
+    /// By the rows that PostgreSQL read, not by a clock.
+    @Test func theStateOfAGroupCostsTheSameForEverySize() async throws {
+        let database = try await TestPostgres.shared().makeDatabase()
+        _ = try await SchemaMigration.migrate(database: database.conninfo)
+        let pool = PostgresPool(PostgresConfiguration(database.conninfo), limits: .init(maximumConnections: 1))
+        let store = Store(pool: pool)
+        try await Self.fill(store, "small", 10)
+        try await Self.fill(store, "large", 20_000)
+        _ = try await pool.query("ANALYZE")
+        var costs: [String: [Int64]] = [:]
+        for name in ["small", "large"] {
+            costs[name] = [
+                try await Self.rows(pool) { _ = try await store.group(name) },
+                try await Self.rows(pool) { _ = try await store.groups(state: nil, after: nil, limit: 100) },
+                try await Self.rows(pool) { _ = try await store.explanation(of: name) },
+            ]
+        }
+        await pool.shutdown()
+        let small = try #require(costs["small"])
+        let large = try #require(costs["large"])
+        #expect(small[0] == large[0] && small[1] == large[1], "\(costs)")
+        // Chunks are counted up to a hundred, per kind and origin.
+        #expect(large[2] <= small[2] + 400, "\(costs)")
+        #expect(small.allSatisfy { $0 > 0 }, "what is read is counted at all")
+    }
+
+    private static func fill(_ store: Store, _ name: String, _ count: Int) async throws {
+        let creation = GroupCreation(
+            name: name, sink: "default", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
+            creationKey: nil)
+        var upload = try await store.beginUpload()
+        let tasks = try (1...count).map { number in
+            StagedTask(
+                line: Int64(number),
+                task: try TaskRequest(
+                    urls: ["http://127.0.0.1:\(number % 4 + 1)/\(number)"], path: "\(name)/\(number)"
+                ).validated(),
+                digests: nil, metadata: nil, headers: nil)
+        }
+        for start in stride(from: 0, to: count, by: 1_000) {
+            try await store.stage(Array(tasks[start..<min(start + 1_000, count)]), upload: &upload)
+        }
+        _ = try await store.createGroup(creation, upload: upload)
+    }
+
+    /// Rows that were read of the tables that grow with a group. There is one connection, which tells its own counters first.
+    private static func rows(_ pool: PostgresPool, _ body: () async throws -> Void) async throws -> Int64 {
+        let before = try await read(pool)
+        try await body()
+        return try await read(pool) - before
+    }
+
+    private static func read(_ pool: PostgresPool) async throws -> Int64 {
+        _ = try await pool.query("SELECT pg_stat_force_next_flush()::text")
+        return try await pool.query(
+            """
+            SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint AS count FROM pg_stat_user_tables
+            WHERE relname IN ('groups', 'tasks', 'sources', 'ready_chunks', 'leases', 'done_chunks', 'attempts', 'events')
+            """)[0].decode("count")
+    }
+}

@@ -1,0 +1,55 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterCoordinator
+
+extension RunningCoordinator {
+    /// Makes one event of each group: an empty sealed group has succeeded.
+    func makeEvents(_ groups: [String]) async throws {
+        for group in groups { _ = try await client.createGroup(GroupRequest(name: group, sealed: true)) }
+    }
+
+    /// The same for groups `prefix1`, `prefix2`, …
+    func makeEvents(_ count: Int, _ prefix: String = "g") async throws {
+        try await makeEvents((1...count).map { "\(prefix)\($0)" })
+    }
+
+    /// Waits for deliveries of which the coordinator says something, and returns them.
+    @discardableResult
+    func deliveries(
+        _ what: String, state: DeliveryState? = nil, until condition: ([DeliveryDocument]) -> Bool
+    ) async throws -> [DeliveryDocument] {
+        try await eventually(what) {
+            let items = try await client.deliveries(state: state, limit: 1_000).items
+            return condition(items) ? items : nil
+        }
+    }
+}
+
+/// What a test waited for did not happen.
+struct InVain: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// Asks again and again until there is an answer: for what nothing signals.
+func eventually<Answer>(_ what: String, _ ask: () async throws -> Answer?) async throws -> Answer {
+    let deadline = ContinuousClock.now + TimedOut.defaultLimit
+    while true {
+        if let answer = try await ask() { return answer }
+        guard ContinuousClock.now < deadline else { throw InVain(description: "waited in vain for \(what)") }
+        try await Task.sleep(for: .milliseconds(20))
+    }
+}
+
+extension CoordinatorConfiguration {
+    /// Plays three days of tries in a second.
+    mutating func deliverQuickly(tries: Int = 10) {
+        delivery.schedule = DeliverySchedule(
+            waits: [.zero] + Array(repeating: .milliseconds(50), count: tries - 1), jitter: 0.1)
+        delivery.timeout = .milliseconds(500)
+        delivery.claimMargin = .seconds(1)
+        delivery.poll = .milliseconds(20)
+    }
+}

@@ -1,0 +1,80 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+extension EndToEnd {
+    /// What a group may use, when, and what it waits for, as it is typed.
+    @Suite struct Limits {
+        @Test func aChangedGroupShowsItAndNoneTakesItAway() async throws {
+            try await Fleet.run { fleet in
+                _ = try await fleet.muster(["add", "g", "--open", "--rate", "5MiB/s", "--weight", "2"])
+                let made = try await fleet.client().group("g")
+                #expect(made.limits == GroupLimits(bytesPerSecond: 5 << 20) && made.weight == 2)
+
+                let changed = try await fleet.muster([
+                    "limit", "g", "--priority", "7", "--max-connections", "3", "--between", "22:00-06:00", "--tz",
+                    "Europe/Berlin", "--rate-between", "08:00-18:00=1MiB/s", "--deadline", "2h", "--on-deadline",
+                    "continue",
+                ])
+                let window = TimeWindow(from: "22:00", to: "06:00", timeZone: "Europe/Berlin")
+                let group = try await fleet.client().group("g")
+                #expect(group.priority == 7 && group.limits.maxConnections == 3 && group.limits.between == window)
+                #expect(group.limits.bytesPerSecond == 5 << 20 && group.limits.timetable?.count == 1)
+                #expect(group.deadlineAt != nil && group.onDeadline == .continue)
+                #expect(changed.standardOutput.contains("runs:       from 22:00 to 06:00 Europe/Berlin"))
+
+                _ = try await fleet.muster([
+                    "limit", "g", "--max-connections", "none", "--rate", "none", "--between", "none", "--rate-between",
+                    "none", "--deadline", "none",
+                ])
+                let freed = try await fleet.client().group("g")
+                #expect(freed.limits == GroupLimits() && freed.deadlineAt == nil && freed.priority == 7)
+            }
+        }
+
+        @Test func whatTheCoordinatorRefusesIsSix() async throws {
+            try await Fleet.run { fleet in
+                _ = try await fleet.muster(["add", "a", "--open"])
+                let zone = ["limit", "a", "--between", "22:00-06:00", "--tz", "Europe/Atlantis"]
+                #expect(try await fleet.muster(zone, expecting: 6).standardError.contains("invalidRequest"))
+                _ = try await fleet.muster(["limit", "nobody", "--rate", "1MiB/s"], expecting: 6)
+                _ = try await fleet.muster(["limit", "a", "--after", "nobody"], expecting: 6)
+                _ = try await fleet.muster(["add", "b", "--open", "--after", "a"])
+                _ = try await fleet.muster(["limit", "a", "--after", "b"], expecting: 6)
+            }
+        }
+
+        @Test func aGroupThatWaitsForAnotherBeginsWhenThatHasEnded() async throws {
+            let origin = try await ScriptedOrigin.start()
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                let (first, second) = (origin.serveFile("first", size: 10), origin.serveFile("second", size: 20))
+                _ = try await fleet.muster(["add", "first", "--open"])
+                _ = try await fleet.muster(["add", "second", "--after", "first:finished", second.url])
+                #expect(try await fleet.client().group("second").after?.first?.satisfied == false)
+                _ = try await fleet.muster(["add", "first", first.url, "--wait"])
+                _ = try await fleet.muster(["wait", "second"])
+                let ends = try await fleet.log().filter { $0.type == "dev.muster.group.succeeded.v1" }.map(\.subject)
+                #expect(ends == ["groups/first", "groups/second"])
+                try await fleet.check("second", [second])
+            }
+        }
+
+        @Test func addingToAFinishedGroupMustBeSaid() async throws {
+            let origin = try await ScriptedOrigin.start()
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                let (first, second) = (origin.serveFile("first", size: 10), origin.serveFile("second", size: 20))
+                _ = try await fleet.muster(["add", "g", first.url, "--wait"])
+                let refused = try await fleet.muster(["add", "g", second.url], expecting: 6)
+                #expect(refused.standardError.contains("--reopen"))
+                // What is there already opens nothing.
+                _ = try await fleet.muster(["add", "g", "--reopen", first.url])
+                #expect(try await fleet.client().group("g").generation == 1)
+                _ = try await fleet.muster(["add", "g", "--reopen", second.url, "--wait"])
+                try await fleet.check("g", [first, second], endings: [.succeeded, .succeeded])
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// `muster on`: a command per event, at least once and in order.
+    @Suite struct On {
+        /// Starts a consumer of all groups whose command is a shell script in the fleet's scratch directory.
+        private func start(_ fleet: Fleet, _ script: String, options: [String] = []) async throws -> TestProcess {
+            try await TestProcess.muster(
+                ["on", "*", "--consumer", "c"] + options
+                    + ["--", "sh", "-c", "cd '\(fleet.scratch)' && \(script)"],
+                environment: ["MUSTER_SERVER": .some(await fleet.servers)]
+            )
+        }
+
+        /// The lines that the commands have written.
+        private func lines(_ fleet: Fleet, _ name: String = "seen") -> [String] {
+            let data = try? Data(contentsOf: URL(filePath: fleet.scratch.appending(name).string))
+            return data.map { String(decoding: $0, as: UTF8.self).split(separator: "\n").map(String.init) } ?? []
+        }
+
+        /// Waits until the consumer has acknowledged everything that there is.
+        private func waitUntilCaughtUp(_ fleet: Fleet) async throws {
+            try await eventually("the consumer's place at the end of the log") {
+                let consumer = try await fleet.client().consumers().items.first { $0.name == "c" }
+                return consumer?.behind == 0
+            }
+        }
+
+        @Test func everyEventOfAGroupRunsTheCommandInOrder() async throws {
+            let origin = try await ScriptedOrigin.start()
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                let script =
+                    #"sed 's/.*"sequence":"0*//; s/".*//' >> seen; echo "$MUSTER_EVENT_ID $MUSTER_GROUP" >> ids"#
+                let consumer = try await start(fleet, script)
+                try await fleet.submit("g", origin.serveFiles("f", sizes: [10, 20, 30]))
+                try await fleet.waitForEnd(of: "g")
+                try await waitUntilCaughtUp(fleet)
+                let log = try await fleet.log()
+                #expect(lines(fleet) == log.map { "\($0.position)" })
+                #expect(lines(fleet, "ids") == log.map { "\($0.id) g" })
+                try consumer.signal(SIGTERM)
+                #expect(try await consumer.waitForExit() == .exited(0), "\(consumer.standardError)")
+            }
+        }
+
+        @Test func aKilledConsumerRunsTheUnacknowledgedEventAgain() async throws {
+            let origin = try await ScriptedOrigin.start()
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                try await fleet.submit("g", origin.serveFiles("f", sizes: [10]))
+                try await fleet.waitForEnd(of: "g")
+                // The first command never ends by itself.
+                let held = try await start(fleet, #"echo "$MUSTER_EVENT_ID" >> seen; exec sleep 600"#)
+                try await eventually("the first command") { lines(fleet).count == 1 }
+                try await held.killTree()
+                #expect(lines(fleet).count == 1)
+
+                let next = try await start(fleet, #"echo "$MUSTER_EVENT_ID" >> seen"#)
+                try await waitUntilCaughtUp(fleet)
+                let ids = try await fleet.log().map(\.id)
+                #expect(lines(fleet) == [ids[0]] + ids)
+                try next.signal(SIGINT)
+                #expect(try await next.waitForExit() == .exited(0))
+            }
+        }
+
+        @Test func aCommandThatFailsIsRunAgainBeforeTheNextEvent() async throws {
+            let origin = try await ScriptedOrigin.start()
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                try await fleet.submit("g", origin.serveFiles("f", sizes: [10]))
+                try await fleet.waitForEnd(of: "g")
+                let script = #"echo "$MUSTER_EVENT_ID" >> seen; test "$(wc -l < seen)" -gt 1"#
+                let consumer = try await start(fleet, script)
+                try await waitUntilCaughtUp(fleet)
+                let ids = try await fleet.log().map(\.id)
+                #expect(lines(fleet) == [ids[0]] + ids)
+                #expect(consumer.standardError.contains("exited with 1; again in 1s"))
+                try consumer.signal(SIGTERM)
+                #expect(try await consumer.waitForExit() == .exited(0))
+            }
+        }
+
+        @Test func aRunningCommandMayFinishWhenTheConsumerIsToldToStop() async throws {
+            let origin = try await ScriptedOrigin.start()
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                try await fleet.submit("g", origin.serveFiles("f", sizes: [10]))
+                try await fleet.waitForEnd(of: "g")
+                let script = "echo run >> started; while ! test -e go; do sleep 0.05; done; echo run >> seen"
+                let consumer = try await start(fleet, script, options: ["--types", "group.succeeded"])
+                try await eventually("the command") { lines(fleet, "started").count == 1 }
+                try consumer.signal(SIGTERM)
+                #expect(FileManager.default.createFile(atPath: fleet.scratch.appending("go").string, contents: nil))
+                #expect(try await consumer.waitForExit() == .exited(0))
+                #expect(lines(fleet).count == 1)
+                // It was acknowledged: nobody runs it again.
+                let place = try await fleet.client().consumers().items.first { $0.name == "c" }?.position
+                let end = try await fleet.log().first { $0.type == "dev.muster.group.succeeded.v1" }?.position
+                #expect(place == end)
+            }
+        }
+    }
+}

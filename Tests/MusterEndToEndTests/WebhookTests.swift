@@ -1,0 +1,150 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+extension EndToEnd {
+    /// Deliveries of events by real coordinators to real receivers.
+    @Suite struct Webhooks {
+        /// Other people's programs take what Muster sends: PyPI's `standardwebhooks` and `cloudevents`.
+        @Test(.enabled(if: PythonPackages.interpreter() != nil, "deploy/test.sh installs the packages"))
+        func otherPeoplesVerifierAcceptsDeliveriesAndRefusesForgedOnes() async throws {
+            let python = try #require(PythonPackages.interpreter())
+            let receiver = try await WebhookReceiver.start()
+            try await Fleet.run { fleet in
+                let client = await fleet.client()
+                let made = try await client.createSubscription(SubscriptionRequest(name: "s", url: receiver.url))
+                let old = try #require(made.secret)
+                let new = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+                let metadata = JSONValue.object(["naïve": .string("\"ü\" \u{1F600} \\ /"), "n": .number(0.1)])
+                _ = try await client.createGroup(GroupRequest(name: "first", sealed: true, metadata: metadata))
+                let failing = TaskRequest(urls: ["http://127.0.0.1:9/none"], path: "none")
+                _ = try await client.createGroup(GroupRequest(name: "second", tasks: [failing]))
+                _ = try await client.apply(.cancel, to: "second")
+                try await receiver.wait(for: "the events of both groups") { $0.count >= 2 }
+                _ = try await client.changeSubscription("s", SubscriptionPatch(secret: Secret(new)))
+                let before = receiver.deliveries.count
+                _ = try await client.createGroup(GroupRequest(name: "third", sealed: true))
+                let deliveries = try await receiver.wait(for: "one more event") { $0.count > before }
+                let lines = try deliveries.enumerated().flatMap { index, delivery in
+                    try (index < before ? [old] : [old, new]).map { try Self.line(delivery, secret: $0) }
+                }
+                let process = try await TestProcess.start(
+                    python, arguments: ["-c", Self.verifier], input: .text(lines.joined(separator: "\n") + "\n"))
+                #expect(try await process.waitForExit() == .exited(0), "\(process.standardError)")
+                let expected = deliveries.enumerated().flatMap { index, delivery in
+                    Array(
+                        repeating: "verified \(delivery.id); forged refused; late refused",
+                        count: index < before ? 1 : 2)
+                }
+                #expect(process.standardOutput.split(separator: "\n").map(String.init) == expected)
+            }
+            await receiver.stop()
+        }
+
+        /// One line of what the verifier reads.
+        private static func line(_ delivery: WebhookReceiver.Delivery, secret: String) throws -> String {
+            let headers = Dictionary(delivery.headers.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+            let fields = ["secret": JSONValue.string(secret), "body": .string(delivery.body)]
+            let value = JSONValue.object(
+                fields.merging(["headers": .object(headers.mapValues { .string($0) })]) { $1 })
+            return String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
+        }
+
+        /// Checks every delivery of its input, and that the same with another body, or of an hour ago, is refused.
+        private static let verifier = """
+            import json, sys
+            from standardwebhooks import Webhook, WebhookVerificationError
+            from cloudevents.core.bindings.http import HTTPMessage, from_structured_event
+
+            def refuses(webhook, body, headers):
+                try:
+                    webhook.verify(body, headers)
+                    return False
+                except WebhookVerificationError:
+                    return True
+
+            for line in sys.stdin:
+                given = json.loads(line)
+                webhook, headers, body = Webhook(given["secret"]), given["headers"], given["body"]
+                data = webhook.verify(body, headers)
+                event = from_structured_event(HTTPMessage(headers=headers, body=body.encode()))
+                assert event.get_specversion() == "1.0" and event.get_id() == headers["webhook-id"], event
+                assert event.get_type() == data["type"] and event.get_source() == "/muster", event
+                assert event.get_subject() == "groups/" + event.get_data()["group"], event
+                assert event.get_time().tzinfo is not None, event
+                assert event.get_datacontenttype() == "application/json", event
+                assert int(event.get_extension("sequence")) > 0, event
+                forged = refuses(webhook, body.replace("muster", "mustar", 1), headers)
+                hour = str(int(headers["webhook-timestamp"]) - 3600)
+                late = refuses(webhook, body, {**headers, "webhook-timestamp": hour})
+                print("verified", event.get_id() + ";", "forged", ("refused" if forged else "accepted") + ";",
+                      "late", "refused" if late else "accepted")
+            """
+
+        /// Two coordinators share the deliveries of one database; one of them is killed in the middle.
+        @Test func noDeliveryIsLostWithTheCoordinatorThatMadeIt() async throws {
+            let receiver = try await WebhookReceiver.start { id, attempt in
+                // Slow enough for several to be under way at any time, and a few have to be tried again.
+                attempt == 1 && id.hasSuffix("7-1-succeeded") ? .status(500) : .late(.milliseconds(30))
+            }
+            try await Fleet.run(coordinators: 2) { fleet in
+                let coordinators = await fleet.coordinators
+                let survivor = await fleet.client(of: [coordinators[1].url])
+                _ = try await survivor.createSubscription(SubscriptionRequest(name: "s", url: receiver.url))
+                let count = 150
+                for number in 0..<count {
+                    _ = try await survivor.createGroup(GroupRequest(name: "g\(number)", sealed: true))
+                    if number == count / 2 {
+                        try await receiver.wait(for: "deliveries") { $0.count > 20 }
+                        try await fleet.kill(coordinators[0].process)
+                    }
+                }
+                let delivered = try await eventually("all deliveries") { () -> [DeliveryDocument]? in
+                    let items = try await survivor.deliveries(state: .delivered, limit: 1_000).items
+                    return items.count == count ? items : nil
+                }
+                let events = try await survivor.events(after: 0, limit: 1_000).items
+                #expect(Set(delivered.map(\.event)) == Set(events.map(\.id)) && events.count == count)
+                // A 500 and its retry are two; what was under way when its coordinator died is sent again.
+                let seen = Dictionary(grouping: receiver.deliveries, by: \.id)
+                #expect(Set(seen.keys) == Set(events.map(\.id)))
+                let again = seen.values.reduce(0) { $0 + $1.filter { $0.answer != .status(500) }.count - 1 }
+                #expect(again <= 8, "\(again) deliveries came again")
+                for (id, tries) in seen {
+                    #expect(Set(tries.map(\.body)).count == 1, "\(id) came with different bytes")
+                }
+            }
+            await receiver.stop()
+        }
+
+        /// What is private to the coordinator's network can't be had by way of a subscription.
+        @Test func privateAddressIsRefusedUnlessItIsAllowed() async throws {
+            let receiver = try await WebhookReceiver.start()
+            for (options, isAllowed) in [
+                (["--guard-addresses"], false), (["--guard-addresses", "--allow-address", "127.0.0.0/8"], true),
+            ] {
+                try await Fleet.run(options: options) { fleet in
+                    let client = await fleet.client()
+                    let before = receiver.deliveries.count
+                    let urls = [receiver.url, receiver.url.replacing("127.0.0.1", with: "localhost")]
+                    for (index, url) in urls.enumerated() {
+                        _ = try await client.createSubscription(SubscriptionRequest(name: "s\(index)", url: url))
+                    }
+                    _ = try await client.createGroup(GroupRequest(name: "g", sealed: true))
+                    let tried = try await eventually("both tries") { () -> [DeliveryDocument]? in
+                        let items = try await client.deliveries().items
+                        return items.count == 2 && items.allSatisfy { $0.attempts > 0 } ? items : nil
+                    }
+                    #expect(tried.allSatisfy { ($0.state == .delivered) == isAllowed })
+                    let refusals = tried.filter { $0.failure?.hasPrefix("refused address") == true }
+                    #expect(refusals.count == (isAllowed ? 0 : 2), "\(tried.map(\.failure))")
+                    #expect(receiver.deliveries.count - before == (isAllowed ? 2 : 0))
+                }
+            }
+            await receiver.stop()
+        }
+    }
+}

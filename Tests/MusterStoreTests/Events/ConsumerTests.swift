@@ -1,0 +1,81 @@
+import MusterCore
+import MusterStore
+import MusterTestSupport
+import Testing
+
+/// Named readers, whose places are kept.
+@Suite struct ConsumerTests {
+    @Test func placeOnlyMovesForward() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeEvents(3)
+            #expect(try await fixture.store.place(of: "c") == nil)
+            #expect(try await fixture.store.acknowledge(2, consumer: "c").position == 2)
+            let late = try await fixture.store.acknowledge(1, consumer: "c")
+            #expect(late.position == 2 && late.behind == 1)
+            #expect(try await fixture.store.place(of: "c") == 2)
+            #expect(try await fixture.store.place(of: "another") == nil)
+        }
+    }
+
+    @Test func nobodyHasDealtWithWhatIsYetToCome() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeEvents(3)
+            for consumer in ["new", "c"] {
+                await #expect(throws: EventRefusal.beyondEnd(last: 3)) {
+                    try await fixture.store.acknowledge(4, consumer: consumer)
+                }
+                #expect(try await fixture.store.acknowledge(3, consumer: "c").behind == 0)
+            }
+            #expect(try await fixture.store.consumers(after: nil, limit: 10).map(\.name) == ["c"])
+        }
+    }
+
+    @Test func lateAcknowledgementsInAnyOrderLeaveTheLastPlace() async throws {
+        try await StoreFixture.run(connections: 8) { fixture in
+            try await fixture.makeEvents(40)
+            var generator = SeededGenerator.forTest()
+            let positions = (1...40).shuffled(using: &generator)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for position in positions {
+                    group.addTask {
+                        let stands = try await fixture.store.acknowledge(Int64(position), consumer: "c").position
+                        #expect(stands >= position)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await fixture.store.place(of: "c") == 40)
+        }
+    }
+
+    @Test func listingGoesByNameAndPage() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeEvents(1)
+            for name in ["c", "a", "b"] { _ = try await fixture.store.acknowledge(0, consumer: name) }
+            #expect(try await fixture.store.consumers(after: nil, limit: 2).map(\.name) == ["a", "b"])
+            #expect(try await fixture.store.consumers(after: "b", limit: 2).map(\.name) == ["c"])
+            try await fixture.store.removeConsumer("b")
+            #expect(try await fixture.store.place(of: "b") == nil)
+            await #expect(throws: EventRefusal.noSuchConsumer("b")) { try await fixture.store.removeConsumer("b") }
+        }
+    }
+
+    @Test func filterPassesOverWhatIsNotWanted() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeEvents(["night-1", "day.1", "night-2", "dayx1"])
+            func read(_ groups: String?, _ types: [String] = []) async throws -> [Int64] {
+                let filter = try EventFilter(groups: groups, types: types)
+                let stretch = try await fixture.store.events(after: nil, limit: 10, filter: filter)
+                #expect(stretch.isEnd && stretch.next == 4)
+                return stretch.events.map(\.position)
+            }
+            #expect(try await read("night-*") == [1, 3])
+            #expect(try await read("night-?") == [1, 3])
+            #expect(try await read("day.1") == [2])
+            #expect(try await read("*1") == [1, 2, 4])
+            #expect(try await read("night") == [])
+            #expect(try await read(nil, ["dev.muster.group.succeeded.v1"]) == [1, 2, 3, 4])
+            #expect(try await read("*", ["dev.muster.group.failed.v1"]) == [])
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+import Testing
+
+/// How long events are kept.
+@Suite struct RetentionTests {
+    private static let day = Duration.seconds(86_400)
+
+    @Test func oldEventsGoAndReadersAreTold() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeEvents(5)
+            try await fixture.age(1...3)
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 3)
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 0)
+            #expect(try await fixture.positions() == [4, 5])
+            for after in Int64(0)...2 {
+                await #expect(throws: EventRefusal.gone(oldest: 4)) {
+                    try await fixture.store.events(after: after, limit: 10)
+                }
+            }
+            #expect(try await fixture.store.events(after: 3, limit: 10).events.map(\.position) == [4, 5])
+            #expect(try await fixture.store.events(after: nil, limit: 10).events.map(\.position) == [4, 5])
+            // A consumer that is new begins there, whatever it says.
+            #expect(try await fixture.store.acknowledge(0, consumer: "c").position == 3)
+        }
+    }
+
+    @Test func newestEventStaysHoweverOldItIs() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeEvents(3)
+            try await fixture.age(1...3)
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 2)
+            #expect(try await fixture.positions() == [3])
+            try await fixture.makeEvents(1, "more")
+            #expect(try await fixture.store.events(after: nil, limit: 10).events.map(\.position) == [3, 4])
+        }
+    }
+
+    @Test func eventsGoInTheOrderOfTheLog() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeEvents(6)
+            // Their clock is that of their transaction's statement, and the log's order that of the commits.
+            try await fixture.age(1...2)
+            try await fixture.age(4...5)
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day, limit: 1) == 1)
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day, limit: 10) == 1)
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day, limit: 10) == 0)
+            #expect(try await fixture.positions() == [3, 4, 5, 6])
+        }
+    }
+
+    @Test func eventThatIsStillToBeDeliveredWaitsForThat() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.subscribe()
+            try await fixture.makeEvents(4)
+            try await fixture.age(1...4)
+            // Not even known to the subscription yet.
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 0)
+            try await fixture.fanOut()
+            let claimed = try await fixture.claim()
+            try #require(claimed.count == 4)
+            try await fixture.store.settle(claimed[0], as: .delivered(status: 200))
+            try await fixture.store.settle(
+                claimed[1], as: .failed(status: 500, failure: "no", wait: nil, until: nil))
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 3)
+            // The first one is delivered; the second one can be replayed, the third is still under way, the fourth is the newest.
+            #expect(try await fixture.positions() == [2, 3, 4])
+            await #expect(throws: EventRefusal.gone(oldest: 4)) { try await fixture.store.events(after: 1, limit: 10) }
+            #expect(try await fixture.store.settle(claimed[2], as: .delivered(status: 200)))
+            try await fixture.run(
+                "UPDATE deliveries SET settled_at = settled_at - interval '2 days' WHERE state = 'dead'")
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 0)
+            #expect(try await fixture.positions() == [4])
+            let left = try await fixture.store.deliveries(state: nil, subscription: nil, after: 0, limit: 10)
+            #expect(left.map(\.position) == [4])
+        }
+    }
+
+    @Test func disabledSubscriptionDoesNotHoldUpTheLog() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.subscribe()
+            try await fixture.makeEvents(2)
+            try await fixture.fanOut()
+            var change = SubscriptionChange()
+            change.isEnabled = false
+            _ = try await fixture.store.change(subscription: "s", change)
+            try await fixture.makeEvents(3, "more")
+            try await fixture.age(1...4)
+            #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 4)
+            // What was waiting for it is given up where people see it, and can be replayed for as long again.
+            #expect(
+                try await fixture.store.deliveries(state: .dead, subscription: "s", after: 0, limit: 9).map(\.position)
+                    == [1, 2])
+            change.isEnabled = true
+            #expect(try await fixture.store.change(subscription: "s", change).position == 4)
+            try await fixture.fanOut()
+            #expect(try await fixture.claim().map(\.event.position) == [5])
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+extension StoreFixture {
+    /// A secret; another one for every byte.
+    static func secret(_ byte: UInt8 = 1) throws -> WebhookSecret {
+        var generator = Constant(value: UInt64(byte))
+        return WebhookSecret(random: &generator)
+    }
+
+    /// Makes one event of each group, in this order: an empty sealed group has succeeded.
+    func makeEvents(_ groups: [String]) async throws {
+        for group in groups { try await makeGroup(group, isSealed: true) }
+        while try await store.sequenceEvents() > 0 {}
+    }
+
+    /// The same for groups `prefix1`, `prefix2`, …
+    func makeEvents(_ count: Int, _ prefix: String = "g") async throws {
+        try await makeEvents((1...count).map { "\(prefix)\($0)" })
+    }
+
+    /// Makes a subscription.
+    @discardableResult
+    func subscribe(
+        _ name: String = "s", groups: String? = nil, types: [String] = []
+    ) async throws -> SubscriptionRecord {
+        try await store.createSubscription(
+            name, url: "http://\(name).test/hook", secret: Self.secret(),
+            filter: try EventFilter(groups: groups, types: types))
+    }
+
+    /// Fans out whatever there is.
+    func fanOut() async throws {
+        while try await store.fanOutEvents() {}
+    }
+
+    /// Claims what is due, for a minute.
+    func claim(limit: Int32 = 100, each: Int32 = 100) async throws -> [ClaimedDelivery] {
+        try await store.claimDeliveries(limit: limit, each: each, hold: .seconds(60))
+    }
+
+    /// Lets an event be a year old.
+    func age(_ positions: ClosedRange<Int64>) async throws {
+        try await run(
+            """
+            UPDATE events SET at = at - interval '1 year'
+            WHERE position BETWEEN \(positions.lowerBound) AND \(positions.upperBound)
+            """)
+    }
+
+    /// Lets every claim and every wait be over.
+    func passWaits() async throws {
+        try await run("UPDATE deliveries SET next_at = '-infinity' WHERE state = 'pending'")
+    }
+
+    /// The positions that a table has.
+    func positions() async throws -> [Int64] {
+        try await values("SELECT position FROM events WHERE position IS NOT NULL ORDER BY position")
+    }
+}
+
+/// Always the same.
+private struct Constant: RandomNumberGenerator {
+    let value: UInt64
+
+    mutating func next() -> UInt64 { value &* 0x0101_0101_0101_0101 }
+}

@@ -1,0 +1,109 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+import Testing
+
+/// Whom events are delivered to.
+@Suite struct SubscriptionTests {
+    @Test func nameBelongsToOneSubscription() async throws {
+        try await StoreFixture.run { fixture in
+            let first = try await fixture.subscribe("s", groups: "a*", types: ["b", "a"])
+            #expect(first.groups == "a*" && first.types == ["a", "b"] && first.isEnabled && first.position == 0)
+            // The same again changes nothing (I10); anything else is refused.
+            #expect(try await fixture.subscribe("s", groups: "a*", types: ["a", "b"]).createdAt == first.createdAt)
+            await #expect(throws: EventRefusal.subscriptionExists("s")) { try await fixture.subscribe("s") }
+            try await fixture.store.removeSubscription("s")
+            await #expect(throws: EventRefusal.noSuchSubscription("s")) { try await fixture.store.subscription("s") }
+            await #expect(throws: EventRefusal.noSuchSubscription("s")) {
+                try await fixture.store.removeSubscription("s")
+            }
+        }
+    }
+
+    @Test func bothSecretsSignForADay() async throws {
+        try await StoreFixture.run { fixture in
+            let (old, new) = (try StoreFixture.secret(1), try StoreFixture.secret(2))
+            try await fixture.subscribe()
+            try await fixture.makeEvents(1)
+            try await fixture.fanOut()
+            func secrets() async throws -> [WebhookSecret] {
+                try await fixture.passWaits()
+                return try #require(try await fixture.claim().first).secrets
+            }
+            #expect(try await secrets() == [old])
+            var change = SubscriptionChange()
+            change.secret = new
+            let changed = try await fixture.store.change(subscription: "s", change)
+            let until = try #require(changed.previousUntil)
+            let rest = until.since(try await fixture.store.now())
+            #expect(rest > Limits.secretRotation - .seconds(60) && rest <= Limits.secretRotation)
+            #expect(try await secrets() == [new, old])
+            // Repeated, it is no second rotation.
+            #expect(try await fixture.store.change(subscription: "s", change).previousUntil == until)
+            #expect(try await secrets() == [new, old])
+            try await fixture.run("UPDATE subscriptions SET previous_until = statement_timestamp() - interval '1 s'")
+            #expect(try await secrets() == [new])
+            #expect(try await fixture.store.subscription("s").previousUntil == nil)
+        }
+    }
+
+    @Test func receiverThatIsGoneDisablesItsSubscription() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.subscribe()
+            try await fixture.subscribe("other")
+            try await fixture.makeEvents(2)
+            try await fixture.fanOut()
+            let claimed = try await fixture.claim(limit: 2, each: 1)
+            let mine = try #require(claimed.first { $0.subscription == "s" })
+            #expect(try await fixture.store.settle(mine, as: .gone(status: 410, reason: "gone")))
+            let disabled = try await fixture.store.subscription("s")
+            #expect(!disabled.isEnabled && disabled.disabledReason == "gone" && disabled.pending == 2)
+            #expect(Set(try await fixture.claim().map(\.subscription)) == ["other"])
+            // Its deliveries wait, and those of the time between come once it is enabled.
+            try await fixture.makeEvents(1, "more")
+            try await fixture.fanOut()
+            var change = SubscriptionChange()
+            change.isEnabled = true
+            let enabled = try await fixture.store.change(subscription: "s", change)
+            #expect(enabled.isEnabled && enabled.disabledReason == nil)
+            try await fixture.fanOut()
+            let again = try await fixture.claim().filter { $0.subscription == "s" }
+            #expect(again.map(\.event.position).sorted() == [1, 2, 3] && again.allSatisfy { $0.attempts == 0 })
+        }
+    }
+
+    @Test func receiverThatHasMovedIsNotGone() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.subscribe()
+            try await fixture.makeEvents(1)
+            try await fixture.fanOut()
+            let claimed = try #require(try await fixture.claim().first)
+            var change = SubscriptionChange()
+            change.url = "http://new.test/"
+            _ = try await fixture.store.change(subscription: "s", change)
+            #expect(try await fixture.store.settle(claimed, as: .gone(status: 410, reason: "gone")))
+            #expect(try await fixture.store.subscription("s").isEnabled)
+            #expect(try await fixture.claim().map(\.url) == ["http://new.test/"])
+        }
+    }
+
+    @Test func changeOfTheFilterHoldsForWhatComes() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.subscribe()
+            try await fixture.makeEvents(1, "a")
+            try await fixture.fanOut()
+            var change = SubscriptionChange()
+            change.groups = "b*"
+            #expect(try await fixture.store.change(subscription: "s", change).groups == "b*")
+            try await fixture.makeEvents(["a2", "b2"])
+            try await fixture.fanOut()
+            #expect(try await fixture.claim().map(\.event.subject) == ["groups/a1", "groups/b2"])
+            change.groups = "*"
+            #expect(try await fixture.store.change(subscription: "s", change).groups == nil)
+            await #expect(throws: EventRefusal.noSuchSubscription("none")) {
+                try await fixture.store.change(subscription: "none", change)
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Settings of groups that are changed, and when groups may run.
+@Suite struct ChangeTests {
+    private static let night = GroupWindow(from: "22:00", to: "06:30", timeZone: "Europe/Berlin")
+
+    @Test func everySettingIsKeptSetAndCleared() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            let rates = #"[{"from": "08:00", "to": "08:00", "bytesPerSecond": 500}]"#
+            let set = try await fixture.store.change(
+                "g",
+                GroupChange(
+                    priority: 7, weight: 3, maxConnections: .set(4), bytesPerSecond: .set(1000),
+                    window: .set(Self.night), timetable: .set(rates), deadline: .set(.seconds(7200)),
+                    deadlineAction: .continue))
+            for group in [set, try await fixture.store.change("g", GroupChange())] {
+                #expect(group.priority == 7 && group.weight == 3 && group.maxConnections == 4)
+                #expect(group.bytesPerSecondLimit == 1000 && group.window == Self.night && group.timetable != nil)
+                // A line of the timetable that always holds comes before the limit.
+                #expect(group.bytesPerSecondAllowed == 500)
+                #expect(group.deadlineAt == set.deadlineAt && group.deadlineAction == .continue)
+            }
+            let cleared = try await fixture.store.change(
+                "g",
+                GroupChange(
+                    maxConnections: .clear, bytesPerSecond: .clear, window: .clear, timetable: .clear, deadline: .clear,
+                    deadlineAction: .fail))
+            #expect(cleared.maxConnections == nil && cleared.bytesPerSecondLimit == nil && cleared.window == nil)
+            #expect(cleared.timetable == nil && cleared.deadlineAt == nil && cleared.deadlineAction == .fail)
+            #expect(cleared.bytesPerSecondAllowed == nil && cleared.isWindowOpen && cleared.windowOpensAt == nil)
+            #expect(cleared.priority == 7 && cleared.weight == 3)
+        }
+    }
+
+    @Test func timeZonesThatNobodyKnowsAreRefusedWithTheirPlace() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            let window = GroupWindow(from: "22:00", to: "06:00", timeZone: "Europe/Atlantis")
+            await #expect(throws: Store.Refusal.unknownTimeZone("Europe/Atlantis", pointer: "/limits/between/timeZone"))
+            {
+                try await fixture.store.change("g", GroupChange(priority: 3, window: .set(window)))
+            }
+            let rates = """
+                [{"from": "08:00", "to": "09:00", "timeZone": "Asia/Tokyo", "bytesPerSecond": 1},
+                 {"from": "09:00", "to": "10:00", "timeZone": "Nowhere", "bytesPerSecond": 1}]
+                """
+            await #expect(throws: Store.Refusal.unknownTimeZone("Nowhere", pointer: "/limits/timetable/1/timeZone")) {
+                try await fixture.store.change("g", GroupChange(priority: 3, timetable: .set(rates)))
+            }
+            #expect(try await fixture.store.group("g").priority == 0)
+        }
+    }
+
+    @Test(arguments: [-120, -61, -1, 0, 1, 61, 120], [-60, 0, 60])
+    func windowIsOpenFromItsBeginningToItsEnd(from: Int, to: Int) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            // Half a minute away from either end, so that the clock may go on.
+            try await fixture.run(
+                """
+                UPDATE groups SET window_zone = 'UTC',
+                    window_from = (statement_timestamp() AT TIME ZONE 'UTC')::time + \(from * 60 - 30)::integer * interval '1 s',
+                    window_to = (statement_timestamp() AT TIME ZONE 'UTC')::time + \(to * 60 + 30)::integer * interval '1 s'
+                """)
+            let group = try await fixture.store.group("g")
+            // In seconds from now it opens and closes, the latter perhaps on the next day. The same moment means always.
+            let opens = from * 60 - 30
+            let closes = to * 60 + 30
+            let isOpen = opens < closes ? opens <= 0 && 0 < closes : opens <= 0 || 0 < closes
+            #expect(group.isWindowOpen == (isOpen || opens == closes))
+            #expect((group.windowOpensAt == nil) == group.isWindowOpen)
+            if let at = group.windowOpensAt {
+                let away = (at.microseconds - (try await fixture.store.now()).microseconds) / 1_000_000
+                let wanted = Int64(opens > 0 ? opens : opens + 86_400)
+                #expect(abs(away - wanted) <= 10)
+            }
+        }
+    }
+
+    @Test func closedWindowTakesBackWhatIsFetchedAndKeepsItsBytes() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 250), Wanted("file", size: 50)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            let lease = try #require(leases.first { $0.path == "t" })
+            let file = try #require(leases.first { $0.path == "file" })
+            try await worker.learn(lease, size: 250)
+            try await worker.progress(lease, to: 60)
+            try await worker.learn(file, size: 50)
+            try await worker.done(file)
+            try await fixture.setWindow(of: "g", isOpen: true)
+            #expect(try await fixture.store.sweepGroups().recalled == 0)
+            try await fixture.setWindow(of: "g", isOpen: false)
+            #expect(try await fixture.store.sweepGroups().recalled == 1)
+            #expect(try await fixture.store.sweepGroups().recalled == 0)
+            try await fixture.check()
+            #expect(try await worker.progress(lease, to: 80) == false)
+            // What is there is put in place, and nothing is fetched.
+            let granted = try await worker.claim(9)
+            #expect(granted.map(\.kind) == [.finalize])
+            try await fixture.setWindow(of: "g", isOpen: true)
+            let again = try await worker.claim(9)
+            #expect(again.map(\.resume.offset).sorted() == [60, 100, 200] && again.allSatisfy(\.isFenced))
+            let attempts: [Int32] = try await fixture.values("SELECT attempts + deaths FROM leases")
+            #expect(attempts.allSatisfy { $0 == 0 })
+            try await fixture.check()
+        }
+    }
+}

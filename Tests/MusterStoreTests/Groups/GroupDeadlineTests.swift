@@ -1,0 +1,110 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Groups whose time is over, by the database's clock (I11).
+@Suite struct GroupDeadlineTests {
+    private static func pass(_ group: String, _ action: DeadlineAction, _ fixture: StoreFixture) async throws {
+        _ = try await fixture.store.change(
+            group, GroupChange(deadline: .set(.seconds(3600)), deadlineAction: action))
+        try await fixture.run("UPDATE groups SET deadline_at = '-infinity' WHERE name = \(group)")
+    }
+
+    @Test func whatIsNotFinishedFailsAndTheGroupEnds() async throws {
+        try await StoreFixture.run { fixture in
+            // Tasks of every state, in a group that is open still.
+            try await fixture.makeGroup("g", Wanted.many(6, size: 90))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.finish(leases[0], size: 90)
+            try await worker.learn(leases[1], size: 90)
+            try await worker.done(leases[1])
+            try await worker.fail(leases[2], .storage)
+            try await worker.progress(leases[3], to: 40)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: ["t5"])
+            try await Self.pass("g", .fail, fixture)
+            let swept = try await fixture.store.sweepGroups()
+            #expect(swept.expired == 1 && swept.failedTasks == 4)
+            let group = try await fixture.store.group("g")
+            #expect(group.state == .failed && group.isOverdue && group.tasks[.failed] == 5)
+            #expect(try await fixture.store.task("t6", of: "g").failure?.kind == .deadline)
+            #expect(try await fixture.store.task("t3", of: "g").failure?.kind == .storage)
+            #expect(try await fixture.store.sweepGroups().expired == 0)
+            #expect(try await worker.claim(9).isEmpty)
+            try await fixture.check()
+
+            // A retry goes on with what is there, and has all of the time again.
+            let again = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            let now = try await fixture.store.now()
+            #expect(again.generation == 2 && !again.isOverdue && again.bytesDone == 220)
+            #expect((again.deadlineAt?.microseconds ?? 0) - now.microseconds > 3_500_000_000)
+            #expect(try await fixture.store.sweepGroups().expired == 0)
+            try await worker.finishEverything(size: 90)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+            try await fixture.check()
+        }
+    }
+
+    @Test func manyTasksFailInSteps() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(25, size: 90), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            try await Self.pass("g", .fail, fixture)
+            var failed: [Int64] = []
+            while failed.last != 5 {
+                failed.append(try await fixture.store.sweepGroups(limit: 10).failedTasks)
+                // Nothing is granted meanwhile, and nothing is added.
+                #expect(try await worker.claim(9).isEmpty)
+                try await fixture.check()
+                try #require(failed.count < 9)
+            }
+            #expect(failed == [10, 10, 5])
+            #expect(try await fixture.store.group("g").state == .failed)
+        }
+    }
+
+    @Test func aGroupThatGoesOnSaysSoOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            try await Self.pass("g", .continue, fixture)
+            #expect(try await fixture.store.sweepGroups().expired == 1)
+            #expect(try await fixture.store.sweepGroups().expired == 0)
+            #expect(try await fixture.store.group("g").isOverdue)
+            let ids = try await fixture.values("SELECT id FROM events ORDER BY serial", as: String.self)
+            let id = try await fixture.store.group("g").id
+            #expect(ids == ["grp-\(id)-1-overdue"])
+            try await worker.finishEverything(size: 90)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+            #expect(try await fixture.store.reopen("g").isOverdue == false)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aGroupThatOnlyWaitedFailsWithItsDeadline() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("first", [Wanted("t")])
+            try await fixture.makeGroup("g")
+            _ = try await fixture.store.change(
+                "g", GroupChange(prerequisites: [GroupPrerequisite(group: "first", on: .finished)]))
+            #expect(try await fixture.store.seal("g").state == .sealed)
+            try await Self.pass("g", .fail, fixture)
+            _ = try await fixture.store.sweepGroups()
+            #expect(try await fixture.store.group("g").state == .failed)
+            try await fixture.check()
+        }
+    }
+
+    @Test func lockedGroupsAreLeftForTheNextRound() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            try await Self.pass("g", .fail, fixture)
+            try await fixture.pool.withTransaction { connection in
+                _ = try await connection.query("SELECT id FROM groups FOR NO KEY UPDATE")
+                #expect(try await fixture.store.sweepGroups().expired == 0)
+            }
+            #expect(try await fixture.store.sweepGroups().expired == 1)
+        }
+    }
+}

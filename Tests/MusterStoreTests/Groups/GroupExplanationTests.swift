@@ -1,0 +1,92 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What the store knows of why a group is not done.
+@Suite struct GroupExplanationTests {
+    @Test func countsWhatIsLeasedReadyAndPutOff() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup(
+                "g", Wanted.many(150, "a", size: 90, origins: ["a"]) + Wanted.many(3, "b", size: 250, origins: ["b"]))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(20)
+            let b = try #require(leases.first { $0.path == "b1" } ?? leases.first)
+            let first = try #require(leases.first { $0.path.hasPrefix("a") && $0.name != b.name })
+            try await worker.progress(first, to: 50)
+            let second = try #require(
+                leases.last { $0.path.hasPrefix("a") && $0.name != first.name && $0.name != b.name })
+            try await worker.fail(second, .network)
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '10 s'")
+            let record = try await fixture.store.explanation(of: "g")
+            #expect(record.group.name == "g" && record.leases.fetching == Int64(leases.count - 1))
+            #expect(record.leases.finalizing == 0 && record.leases.asking == 0)
+            #expect((4...5).contains(record.leases.bytesPerSecond))
+            #expect(record.putOff.fetching == 1 && record.putOff.dueAt != nil)
+            #expect(record.workers.reaching == 1 && record.readyToFinalize == 0)
+            // There are more than are counted.
+            let a = try #require(record.origins.first { $0.origin.key == "http://a.test:80" })
+            #expect(
+                a.readyChunks == GroupExplanationRecord.most + 1
+                    && a.leases + record.origins.filter { $0.origin.key != a.origin.key }.reduce(0) { $0 + $1.leases }
+                        == record.leases.fetching
+            )
+            #expect(
+                record.stragglers.count == 3
+                    && record.stragglers.allSatisfy { $0.worker == "worker" && $0.bytesLeft != nil })
+            #expect(!record.stragglers.contains { $0.key == first.path })
+        }
+    }
+
+    @Test func tellsFilesThatWaitToBePutInPlaceAndQuestions() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true, resolver: "{}")
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            try await worker.learn(leases[0], size: 90)
+            try await worker.done(leases[0])
+            try await worker.learn(leases[1], size: 90)
+            try await worker.fail(leases[1], .authentication, status: 401)
+            let record = try await fixture.store.explanation(of: "g")
+            #expect(record.readyToFinalize == 1 && record.putOff.fetching == 1 && record.leases.fetching == 0)
+            #expect(record.stragglers.isEmpty)
+            _ = try await worker.claim(9)
+            let later = try await fixture.store.explanation(of: "g")
+            #expect(later.leases.finalizing == 1 && later.leases.asking == 1)
+            #expect(later.stragglers.map(\.kind) == [.finalize] && later.stragglers[0].bytesLeft == nil)
+        }
+    }
+
+    @Test func costsTheSameForALargeGroup() async throws {
+        // What a connection has read is told by that connection.
+        try await StoreFixture.run(connections: 1) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(20, size: 90), isSealed: true)
+            // Twenty thousand tasks and chunks more, as rows alone.
+            try await fixture.run(
+                """
+                WITH made AS (
+                    INSERT INTO tasks (group_id, key, sink, path, size)
+                    SELECT g.id, 'x' || n, g.sink, 'x' || n, 90 FROM groups g, generate_series(1, 20000) AS n
+                    RETURNING id, group_id, sink
+                )
+                INSERT INTO ready_chunks (task_id, group_id, origin_id, sink, version, last)
+                SELECT m.id, m.group_id, o.id, m.sink, 1, 90 FROM made m, origins o
+                """)
+            try await fixture.run("ANALYZE")
+            let before = try await Self.reads(fixture)
+            _ = try await fixture.store.explanation(of: "g")
+            let read = try await Self.reads(fixture) - before
+            #expect(read < 2_000, "\(read) rows were read")
+        }
+    }
+
+    /// Rows of tasks and chunks that were read so far, through an index or not.
+    private static func reads(_ fixture: StoreFixture) async throws -> Int64 {
+        try await fixture.run("SELECT pg_stat_force_next_flush()")
+        return try await fixture.value(
+            """
+            SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables
+            WHERE relname IN ('tasks', 'ready_chunks')
+            """)
+    }
+}

@@ -1,0 +1,125 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Every verb at a task in every state, by its key and with all of its group.
+@Suite struct VerbTableTests {
+    enum Verb: String, CaseIterable {
+        case pause, resume, cancel, retry, remove, removeWithFile, seal, reopen, limit
+    }
+
+    /// What becomes of a task; `nil` when it is forgotten.
+    static func outcome(of verb: Verb, at state: TaskState) -> TaskState? {
+        switch (verb, state) {
+        case (.pause, .queued), (.pause, .active), (.pause, .paused): .paused
+        case (.resume, .paused), (.retry, .failed): .queued
+        case (.cancel, .queued), (.cancel, .active), (.cancel, .paused), (.cancel, .finalizing): .cancelled
+        case (.remove, _), (.removeWithFile, _): nil
+        case (.pause, _), (.resume, _), (.cancel, _), (.retry, _), (.seal, _), (.reopen, _), (.limit, _): state
+        }
+    }
+
+    @Test(arguments: TaskState.allCases)
+    func everyVerbIsSafeAtATaskThatIs(_ state: TaskState) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            for verb in Verb.allCases {
+                for isByKey in [true, false] {
+                    let name = "\(verb.rawValue)-\(isByKey)"
+                    try await Self.bring("\(name)/t", of: name, to: state, &worker, fixture)
+                    for _ in 0..<2 {
+                        try await Self.apply(verb, to: name, keys: isByKey ? ["\(name)/t"] : nil, fixture)
+                        try await fixture.check("\(name) at \(state)")
+                        try await Self.expect(
+                            Self.outcome(of: verb, at: state), at: state, verb, name, isByKey, fixture)
+                        if verb == .remove || verb == .removeWithFile { break }
+                    }
+                    try await Self.end(name, &worker, fixture)
+                }
+            }
+        }
+    }
+
+    /// Makes a group of two tasks, one of which gets into a state.
+    private static func bring(
+        _ key: String, of group: String, to state: TaskState, _ worker: inout TestWorker, _ fixture: StoreFixture
+    ) async throws {
+        try await fixture.makeGroup(group, [Wanted(key, size: 90)])
+        switch state {
+        case .queued: break
+        case .cancelled: _ = try await fixture.store.apply(.cancel, to: group, keys: [key])
+        case .active, .paused, .finalizing, .succeeded, .failed:
+            let lease = try #require(try await worker.claim().first)
+            try #require(lease.path == key)
+            try await worker.learn(lease, size: 90)
+            try await worker.progress(lease, to: 40)
+            if state == .paused { _ = try await fixture.store.apply(.pause, to: group, keys: [key]) }
+            if state == .finalizing { try await worker.done(lease) }
+            if state == .succeeded { try await worker.finish(lease, size: 90) }
+            if state == .failed { try await worker.fail(lease, .storage, at: 40) }
+        }
+        _ = try await fixture.add([Wanted("\(group)/other", size: 50)], to: group)
+        #expect(try await fixture.store.task(key, of: group).state == state)
+        try await fixture.check()
+    }
+
+    private static func apply(
+        _ verb: Verb, to group: String, keys: [String]?, _ fixture: StoreFixture
+    ) async throws {
+        let store = fixture.store
+        switch verb {
+        case .pause: _ = try await store.apply(.pause, to: group, keys: keys)
+        case .resume: _ = try await store.apply(.resume, to: group, keys: keys)
+        case .cancel: _ = try await store.apply(.cancel, to: group, keys: keys)
+        case .retry: _ = try await store.apply(.retry, to: group, keys: keys)
+        case .remove: try await store.remove(group, keys: keys, deletingFiles: false)
+        case .removeWithFile: try await store.remove(group, keys: keys, deletingFiles: true)
+        case .seal: _ = try await store.seal(group)
+        case .reopen: _ = try await store.reopen(group)
+        case .limit: _ = try await store.change(group, GroupChange(priority: 3, maxConnections: .set(1)))
+        }
+    }
+
+    private static func expect(
+        _ wanted: TaskState?, at state: TaskState, _ verb: Verb, _ name: String, _ isByKey: Bool,
+        _ fixture: StoreFixture
+    ) async throws {
+        let found = try await fixture.values("SELECT state FROM tasks WHERE key = \("\(name)/t")", as: String.self)
+        #expect(found == [wanted?.rawValue].compactMap(\.self), "\(name) at \(state)")
+        let groups = try await fixture.values("SELECT state FROM groups WHERE name = \(name)", as: String.self)
+        switch verb {
+        case .cancel where !isByKey: #expect(groups == ["cancelled"])
+        case .remove where !isByKey, .removeWithFile where !isByKey: #expect(groups.isEmpty)
+        case .seal: #expect(groups == ["sealed"])
+        case .pause, .resume, .cancel, .retry, .remove, .removeWithFile, .reopen, .limit: #expect(groups == ["open"])
+        }
+        // The bytes that are durable are kept, but for those of what is cancelled or forgotten.
+        let done = try await fixture.values("SELECT bytes_done FROM groups WHERE name = \(name)", as: Int64.self)
+        let bytes: Int64 =
+            switch wanted {
+            case nil, .cancelled,
+                .queued where state == .queued:
+                0
+            case .succeeded, .finalizing: 90
+            case .queued, .active, .paused, .failed: state == .queued ? 0 : 40
+            }
+        #expect(groups.isEmpty || done == [bytes], "\(name) at \(state)")
+    }
+
+    /// Whatever was done to a group, it ends when it is told to go on and somebody works.
+    private static func end(_ name: String, _ worker: inout TestWorker, _ fixture: StoreFixture) async throws {
+        // Whatever it holds still goes back.
+        try await worker.letGo()
+        guard try await fixture.value("SELECT count(*) FROM groups WHERE name = \(name)") == Int64(1) else {
+            return try await worker.finishEverything(size: 90)
+        }
+        _ = try await fixture.store.apply(.resume, to: name, keys: nil)
+        _ = try await fixture.store.seal(name)
+        try await worker.finishEverything(size: 90)
+        let group = try await fixture.store.group(name)
+        #expect(group.state.isTerminal && group.generation == 1, "\(name)")
+        try await fixture.check("\(name) at its end")
+        #expect(try await fixture.value("SELECT count(*) FROM ready_chunks WHERE kind = 'purge'") == Int64(0))
+    }
+}

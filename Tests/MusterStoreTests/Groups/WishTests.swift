@@ -1,0 +1,129 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Wishes that arrive in the middle of a transition, and writers that have to stop before anything is deleted (I13).
+@Suite struct WishTests {
+    /// A task whose file is being put in place.
+    private static func finalizing(
+        _ worker: inout TestWorker, _ fixture: StoreFixture
+    ) async throws -> GrantedLease {
+        try await fixture.makeGroup("g", [Wanted("t", size: 90), Wanted("u", origins: ["b"])], isSealed: true)
+        let lease = try #require(try await worker.claim().first)
+        try await worker.learn(lease, size: 90)
+        try await worker.done(lease)
+        return try #require(try await worker.claim().first { $0.kind == .finalize })
+    }
+
+    @Test(arguments: [nil, ["t"]] as [[String]?])
+    func pauseOfAFileThatIsPutInPlaceHoldsIfItIsFetchedAgain(keys: [String]?) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            let finalize = try await Self.finalizing(&worker, fixture)
+            for _ in 0..<2 {
+                let group = try await fixture.store.apply(.pause, to: "g", keys: keys)
+                #expect(group.tasks[.finalizing] == 1)
+            }
+            try await worker.fail(finalize, .digestMismatch)
+            try await fixture.check()
+            #expect(try await fixture.store.task("t", of: "g").state == .paused)
+            try await worker.letGo()
+            #expect(try await worker.claim(9).filter { $0.kind == .fetch && $0.path == "t" }.isEmpty)
+            _ = try await fixture.store.apply(.resume, to: "g", keys: keys)
+            try await fixture.check()
+            #expect(try await worker.claim(9).contains { $0.kind == .fetch && $0.path == "t" && $0.version == 2 })
+        }
+    }
+
+    @Test func resumeTakesThePauseBackWhileAFileIsPutInPlace() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            let finalize = try await Self.finalizing(&worker, fixture)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: ["t"])
+            _ = try await fixture.store.apply(.resume, to: "g", keys: ["t"])
+            try await worker.fail(finalize, .digestMismatch)
+            #expect(try await fixture.store.task("t", of: "g").state == .queued)
+            try await fixture.check()
+        }
+    }
+
+    @Test func leftoversWaitUntilTheirWriterHasStopped() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)])
+            var writer = try await fixture.makeWorker("writer")
+            var other = try await fixture.makeWorker("other")
+            let lease = try #require(try await writer.claim().first)
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            #expect(try await fixture.store.releasePurges() == 0)
+            #expect(try await other.claim(9).isEmpty)
+            // It has learned of the cancel, and some of its writes are under way still.
+            #expect(try await writer.sync(settled: 1, held: [lease.name])?.lost == [lease.name])
+            #expect(try await fixture.store.releasePurges() == 0)
+            // The answer in which it was granted may still be under way to it.
+            try await writer.sync(settled: 0)
+            #expect(try await fixture.store.releasePurges() == 0)
+            try await writer.sync(settled: 1)
+            #expect(try await fixture.store.releasePurges() == 1)
+            #expect(try await other.claim(9).map(\.kind) == [.purge])
+            try await fixture.check()
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func leftoversWaitNoLongerThanTheirWritersSession(isClosed: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, size: 90))
+            var writer = try await fixture.makeWorker("writer")
+            var other = try await fixture.makeWorker("other")
+            _ = try await writer.claim(1)
+            _ = try await other.claim(1)
+            try await fixture.store.remove("g", keys: nil, deletingFiles: false)
+            try await other.letGo()
+            #expect(try await other.claim(9).map(\.kind) == [.purge])
+            if isClosed {
+                try await fixture.store.closeSession(writer.session)
+            } else {
+                try await fixture.expire(writer.session)
+            }
+            #expect(try await fixture.store.releasePurges() == 1)
+            #expect(try await other.claim(9).map(\.kind) == [.purge])
+        }
+    }
+
+    @Test func whoWasToldToPauseIsWaitedForByALaterCancel() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)])
+            var writer = try await fixture.makeWorker()
+            let lease = try #require(try await writer.claim().first)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            try await writer.sync(settled: 1, held: [lease.name])
+            #expect(try await fixture.store.releasePurges() == 0)
+            // A pause alone does not: nothing is to be deleted by it, and nobody is waited for at the next one.
+            try await writer.sync(settled: 1)
+            #expect(try await fixture.store.releasePurges() == 1)
+            #expect(try await fixture.value("SELECT count(*) FROM holdouts") == Int64(0))
+        }
+    }
+
+    @Test func resumeLeavesDeletionsWaiting() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 250)])
+            var first = try await fixture.makeWorker("first")
+            var second = try await fixture.makeWorker("second")
+            let lease = try #require(try await first.claim().first)
+            try await first.learn(lease, size: 250)
+            let next = try #require(try await second.claim().first)
+            // The content has changed: what is left of the old version may still be written by the first one.
+            try await second.fail(next, .changed)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+            try await second.letGo()
+            #expect(try await second.claim(9).map(\.kind) == [.fetch])
+            try await first.letGo()
+            #expect(try await second.claim(9).map(\.kind) == [.purge])
+            try await fixture.check()
+        }
+    }
+}

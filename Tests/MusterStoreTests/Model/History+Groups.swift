@@ -1,0 +1,51 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+
+/// What comes to groups with time, and what is set of them.
+extension History {
+    /// What a coordinator does regularly.
+    mutating func sweep() async throws {
+        log("sweep groups and purges")
+        model.sweepGroups()
+        _ = try await store.sweepGroups()
+        model.releasePurges()
+        _ = try await store.releasePurges()
+    }
+
+    /// A group gets other limits, or its time has come.
+    mutating func change() async throws {
+        let name = someGroup()
+        guard let group = model.groups[name] else { return }
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0..<2 where !group.state.isTerminal:
+            let fails = chance(60)
+            log("the time for \(name) is over: \(fails ? "it fails" : "it goes on")")
+            model.expire(name, fails: fails)
+            model.sweepGroups()
+            let action: DeadlineAction = fails ? .fail : .continue
+            _ = try await store.change(name, GroupChange(deadline: .set(.seconds(3600)), deadlineAction: action))
+            try await fixture.run("UPDATE groups SET deadline_at = '-infinity' WHERE name = \(name)")
+            _ = try await store.sweepGroups()
+        case 2..<6:
+            let isClosed = !group.isClosed
+            log("the window of \(name) \(isClosed ? "closes" : "opens")")
+            model.groups[name]?.isClosed = isClosed
+            try await fixture.setWindow(of: name, isOpen: !isClosed)
+            if chance(70) { try await sweep() }
+        default:
+            // Mostly of the one that comes later, so that not every other one would be a circle.
+            let other = name == "g1" ? (chance(30) ? "g2" : "g3") : "g1"
+            let wanted = chance(30) ? [] : [GroupPrerequisite(group: other, on: chance(50) ? .succeeded : .finished)]
+            log("\(name) waits for \(wanted.map { "\($0.group) \($0.on)" })")
+            let isAccepted = model.setPrerequisites(wanted, of: name)
+            do {
+                _ = try await store.change(name, GroupChange(prerequisites: wanted))
+                expect(isAccepted, "the prerequisites were accepted")
+            } catch is Store.Refusal {
+                expect(!isAccepted, "the prerequisites were refused")
+            }
+            if chance(50) { try await sweep() }
+        }
+    }
+}

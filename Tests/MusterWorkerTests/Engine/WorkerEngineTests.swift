@@ -1,0 +1,95 @@
+import FoundationEssentials
+import Logging
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import MusterWorker
+
+/// The engine with its loops, its sink and an origin; only the coordinator is a script, which answers as the test says.
+@Suite struct WorkerEngineTests {
+    private struct Heard {
+        var reports: [Report] = []
+        /// How many reports of a lease one sync brought at the most.
+        var mostAtOnce = 0
+        var usedBytes: Int64 = 0
+        var isGranted = false
+    }
+
+    /// Grants one lease with a share of a budget, asks for its tail once `isReady`, and lets the worker go when it is done.
+    private func answer(
+        _ request: SyncRequest,
+        _ heard: borrowing Mutex<Heard>,
+        _ lease: LeaseDocument,
+        _ wish: Shrink,
+        _ isReady: Bool
+    ) -> SyncResponse {
+        var answer = SyncResponse(ttlMilliseconds: 30_000)
+        answer.budgets = [BudgetShare(name: BudgetShare.fleet, bytesPerSecond: 1 << 40)]
+        heard.withLock { heard in
+            heard.reports += request.reports
+            heard.mostAtOnce = max(heard.mostAtOnce, request.reports.count)
+            heard.usedBytes += (request.traffic ?? []).reduce(0) { $0 + $1.bytes }
+            if !heard.isGranted { answer.leases = [lease] }
+            heard.isGranted = true
+            answer.drain = heard.reports.contains { $0.kind == .done }
+            let isAnswered = heard.reports.contains { $0.kind == .shrunk }
+            if isReady, !isAnswered, request.held == [lease.name] { answer.shrink = [wish] }
+        }
+        return answer
+    }
+
+    @Test func engineGivesATailAwayAndTellsSoBeforeItIsDone() async throws {
+        let directory = try TemporaryDirectory()
+        let origin = try await ScriptedOrigin.start()
+        var file = ScriptedOrigin.File(.seeded(seed: 21, size: 4 * mebibyte))
+        file.etag = "\"one\""
+        origin.serve("/f", file)
+        origin.hold("/f", afterBytes: mebibyte)
+        let known = Representation(size: 4 * mebibyte, etag: "\"one\"")
+        let lease = LeaseDocument.chunk(origin.url("/f"), 0, 4 * mebibyte, of: known)
+        let part = directory.path.appending(".muster/parts/\(lease.task).\(lease.version).part").string
+
+        let heard = Mutex(Heard())
+        let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { request in
+            let encoder = JSONEncoder()
+            guard request.url.hasSuffix("/sync"), case .bytes(let body) = request.body else {
+                let document = SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000)
+                return APIResponse(status: 200, body: Array(try encoder.encode(document)))
+            }
+            let sync = try JSONDecoder().decode(SyncRequest.self, from: Data(body))
+            let size = (try? FileManager.default.attributesOfItem(atPath: part)[.size] as? UInt64) ?? 0
+            let answer = answer(sync, heard, lease, Shrink(lease: lease.name, end: 1_000), size == UInt64(mebibyte))
+            return APIResponse(status: 200, body: Array(try encoder.encode(answer)))
+        }
+        let gate = TrustGate(clock: MonotonicClock.now)
+        let sink = SinkConfiguration(name: "default", path: directory.path.string)
+        let station = try SinkStation(sink, gate: gate)
+        let loops = try LoopSet(count: 1, slots: 1)
+        let configuration = WorkerConfiguration(servers: [], name: "w", sinks: [sink], slots: 1, version: "0")
+        await WorkerEngine(
+            configuration: configuration,
+            client: client,
+            gate: gate,
+            loops: loops,
+            stations: [station],
+            logger: Logger(label: "test")
+        ).run()
+        await loops.shutdown()
+        await station.shutdown()
+        await origin.stop()
+
+        let reports = heard.withLock { $0.reports.filter { $0.kind != .progress } }
+        // It may have been asked twice.
+        #expect(reports.count >= 2)
+        #expect(reports.dropLast().allSatisfy { $0.kind == .shrunk && $0.end == mebibyte })
+        #expect(reports.last?.kind == .done)
+        #expect(
+            reports.last?.durable == DurablePrefix(offset: mebibyte, crc: crc(file.content.bytes(in: 0..<mebibyte))))
+        #expect(heard.withLock { $0.mostAtOnce } == 1)
+        #expect(heard.withLock { $0.usedBytes } == mebibyte)
+    }
+}
