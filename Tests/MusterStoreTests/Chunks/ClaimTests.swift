@@ -168,6 +168,7 @@ import Testing
             try await worker.learn(whole, size: 50)
             try await worker.done(whole)
             try await fixture.check()
+            try await worker.letGo()
             let purge = try #require(try await worker.claim().first)
             #expect(purge.kind == .purge && purge.url == nil)
             let finalize = try #require(try await worker.claim().first)

@@ -202,6 +202,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             _ = try await worker.claim()
             _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            try await worker.letGo()
             for _ in 0..<10 {
                 let purge = try #require(try await worker.claim().first)
                 try await worker.fail(purge, .storage)

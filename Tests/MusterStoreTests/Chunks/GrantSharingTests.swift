@@ -125,7 +125,7 @@ import Testing
                 try await sharing.add("busy\(number)", file: 64 * Self.kibibyte, origin: "busy")
             }
             try await sharing.add("free", file: 100_000 * Self.kibibyte, origin: "free")
-            try await fixture.run("UPDATE origins SET max_connections = 1 WHERE key = 'http://busy.test:80'")
+            try await fixture.run("INSERT INTO origins (key, max_connections) VALUES ('http://busy.test:80', 1)")
             // The free group goes far ahead of the others, who have one connection together.
             try await sharing.run(untilBytes: 6 << 30)
             for number in 1...3 {

@@ -34,8 +34,7 @@ extension History {
             try await fixture.setWindow(of: name, isOpen: !isClosed)
             if chance(70) { try await sweep() }
         default:
-            // Mostly of the one that comes later, so that not every other one would be a circle.
-            let other = name == "g1" ? (chance(30) ? "g2" : "g3") : "g1"
+            let other = ["g1", "g2", "g3"].filter { $0 != name }.randomElement(using: &random) ?? "g2"
             let wanted = chance(30) ? [] : [GroupPrerequisite(group: other, on: chance(50) ? .succeeded : .finished)]
             log("\(name) waits for \(wanted.map { "\($0.group) \($0.on)" })")
             let isAccepted = model.setPrerequisites(wanted, of: name)

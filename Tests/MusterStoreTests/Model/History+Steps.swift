@@ -6,11 +6,17 @@ extension History {
     /// One step, chosen by chance; what a worker does comes most often.
     mutating func step() async throws {
         let choice = Int.random(in: 0..<106, using: &random)
-        // Claims, reports and refusals in place of most verbs and losses.
+        // Claims, reports and refusals in place of most verbs and losses; or verbs in place of some work.
         let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68]
-        let isAboutSources = theme == .sources && choice >= 70 && chance(80)
-        switch isAboutSources ? refusals.randomElement(using: &random) ?? choice : choice {
-        case 0..<6 where theme == .many || chance(40): try await addTasks()
+        let wishes = [0, 0, 90, 90, 90, 100, 104, 104]
+        let others =
+            switch theme {
+            case .many, .few: [choice]
+            case .sources: choice >= 70 && chance(80) ? refusals : [choice]
+            case .groups: (28..<84).contains(choice) && chance(40) ? wishes : [choice]
+            }
+        switch others.randomElement(using: &random) ?? choice {
+        case 0..<6 where theme == .many || theme == .groups || chance(40): try await addTasks()
         case 0..<9: try await openSession()
         case 9..<28: try await claim()
         case 28..<64: try await report()
@@ -196,6 +202,10 @@ extension History {
         let isComplete = model.groups[name]?.tasks.values.allSatisfy(\.state.isTerminal) ?? false
         let isOver = model.groups[name]?.state.isTerminal ?? false
         let choice = Int.random(in: 0..<22, using: &random)
+        // A wish in the middle of something.
+        if model.groups[name]?.tasks.values.contains(where: { $0.state == .finalizing }) ?? false, chance(30) {
+            return try await apply(.pause, name, keys)
+        }
         switch isComplete && chance(50) ? (isOver ? 14 : 0) : choice {
         case 0..<4:
             log("seal \(name)")

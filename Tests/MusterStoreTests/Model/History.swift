@@ -13,6 +13,8 @@ struct History {
         case few
         /// A few tasks of several sources and chunks, that are refused more than they are told what to do.
         case sources
+        /// Three groups of very few tasks, which wait for each other and are told more than is done.
+        case groups
     }
 
     /// Where they parted.
@@ -112,7 +114,13 @@ struct History {
     }
 
     /// One of the groups.
-    mutating func someGroup() -> String { theme != .many || chance(60) ? "g1" : "g2" }
+    mutating func someGroup() -> String {
+        switch theme {
+        case .many: chance(60) ? "g1" : "g2"
+        case .few, .sources: "g1"
+        case .groups: ["g1", "g2", "g3"].randomElement(using: &random) ?? "g1"
+        }
+    }
 
     /// The keys of some tasks of a group, or none for all of it.
     mutating func someKeys(_ group: String) -> [String]? {

@@ -149,8 +149,9 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2) + [Wanted("gone")])
             var worker = try await fixture.makeWorker()
-            _ = try await worker.claim(3)
+            let held = try await worker.claim(3)
             _ = try await fixture.store.apply(.cancel, to: "g", keys: ["gone"])
+            try await worker.letGo(holding: held.filter { $0.path != "gone" })
             #expect(try await worker.claim().first?.kind == .purge)
             try await fixture.store.closeSession(worker.session)
             try await fixture.store.closeSession(worker.session)
