@@ -17,7 +17,7 @@ extension History {
     mutating func change() async throws {
         let name = someGroup()
         guard let group = model.groups[name] else { return }
-        switch Int.random(in: 0..<10, using: &random) {
+        switch Int.random(in: theme == .groups ? 1..<16 : 0..<10, using: &random) {
         case 0..<2 where !group.state.isTerminal:
             let fails = chance(60)
             log("the time for \(name) is over: \(fails ? "it fails" : "it goes on")")
@@ -27,7 +27,7 @@ extension History {
             _ = try await store.change(name, GroupChange(deadline: .set(.seconds(3600)), deadlineAction: action))
             try await fixture.run("UPDATE groups SET deadline_at = '-infinity' WHERE name = \(name)")
             _ = try await store.sweepGroups()
-        case 2..<6:
+        case 2..<5:
             let isClosed = !group.isClosed
             log("the window of \(name) \(isClosed ? "closes" : "opens")")
             model.groups[name]?.isClosed = isClosed

@@ -74,13 +74,18 @@ extension History {
         }
     }
 
-    /// What is reported. Where it is about sources, tasks are planned soon, and mirrors fail often.
+    /// What is reported. Where it is about sources, tasks are planned soon, and mirrors fail often; where it is about groups,
+    /// files are put in place soon, or can't be.
     private mutating func reportChoice(_ lease: GrantedLease, _ task: StoreModel.Task?) -> Int {
         let choice = Int.random(in: 0..<20, using: &random)
-        guard theme == .sources else { return choice }
-        guard lease.kind == .fetch, let task else { return choice }
-        if !task.isPlanned, chance(70) { return 4 }
-        return lease.isOtherMirror && chance(30) ? 17 : choice
+        guard let task else { return choice }
+        switch (theme, lease.kind) {
+        case (.sources, .fetch) where !task.isPlanned && chance(70): return 4
+        case (.sources, .fetch): return lease.isOtherMirror && chance(30) ? 17 : choice
+        case (.groups, .fetch) where chance(50): return task.isPlanned ? 8 : chance(50) ? 4 : 13
+        case (.groups, .finalize) where chance(80): return task.isPausing ? 17 : 13
+        case (.many, _), (.few, _), (.sources, _), (.groups, _): return choice
+        }
     }
 
     /// Refusals come in bursts: an origin has too much at once, or all URLs of a task expire. Some of them come late.
@@ -136,7 +141,9 @@ extension History {
         ]
         let small: [(FailureKind, Int?)] = [(.notFound, 404), (.storage, nil)]
         let questions: [(FailureKind, Int?)] = [(.timeout, nil), (.authentication, 401), (.storageFull, nil)]
-        let kinds = lease.kind == .resolve ? questions : theme == .few ? small + all : all
+        let wholes: [(FailureKind, Int?)] = [(.digestMismatch, nil), (.changed, nil)]
+        let isWhole = theme == .groups && lease.kind == .finalize
+        let kinds = lease.kind == .resolve ? questions : isWhole ? wholes : theme == .few ? small + all : all
         let mirrors: [(FailureKind, Int?)] = [(.changed, nil), (.timeout, nil)]
         let isMirror = lease.isOtherMirror && chance(40)
         let (kind, status) = (isMirror ? mirrors : kinds).randomElement(using: &random) ?? (.network, nil)

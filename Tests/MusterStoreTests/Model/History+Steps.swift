@@ -8,12 +8,12 @@ extension History {
         let choice = Int.random(in: 0..<106, using: &random)
         // Claims, reports and refusals in place of most verbs and losses; or verbs in place of some work.
         let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68]
-        let wishes = [0, 0, 90, 90, 90, 100, 104, 104]
+        let wishes = [0, 10, 30, 30, 90, 90, 90, 100, 104, 104, 104]
         let others =
             switch theme {
             case .many, .few: [choice]
             case .sources: choice >= 70 && chance(80) ? refusals : [choice]
-            case .groups: (28..<84).contains(choice) && chance(40) ? wishes : [choice]
+            case .groups: (40..<84).contains(choice) ? wishes : [choice]
             }
         switch others.randomElement(using: &random) ?? choice {
         case 0..<6 where theme == .many || theme == .groups || chance(40): try await addTasks()

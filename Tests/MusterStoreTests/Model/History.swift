@@ -65,7 +65,7 @@ struct History {
         try await openSession()
         try await addTasks()
         try await compare()
-        for _ in 0..<(theme == .sources ? 60 : 40) {
+        for _ in 0..<(theme == .sources || theme == .groups ? 60 : 40) {
             do {
                 try await step()
             } catch let error as PostgresError {
