@@ -21,6 +21,12 @@ LANGUAGE sql IMMUTABLE AS $$
         THEN g.bytes_total / nullif(g.remaining + g.succeeded + g.failed - g.unknown_tasks, 0) END
 $$;
 
+-- What files of its group have on average, for a task whose size is not known; NULL for one whose size is.
+CREATE FUNCTION mean_of(p_task bigint, p_mean bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN t.size IS NULL THEN p_mean END FROM tasks t WHERE t.id = p_task
+$$;
+
 -- Sets right what groups were charged for leases on tasks that are taken back now: they brought what is durable. The caller
 -- holds the locks of the groups.
 CREATE FUNCTION settle_charges(p_tasks bigint[]) RETURNS void

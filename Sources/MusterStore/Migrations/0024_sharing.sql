@@ -64,11 +64,10 @@ BEGIN
             resume, durable, crc, rank, attempts, deaths, moves, remove_path, remove_size, charged)
         SELECT t.id, p_slots[t.n], s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
             t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.remove_path, t.remove_size,
-            CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume, CASE WHEN k.id IS NOT NULL THEN p_mean END)
-                ELSE 0 END
+            CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume,
+                CASE WHEN p_mean IS NOT NULL AND t.first = 0 THEN mean_of(t.task_id, p_mean) END) ELSE 0 END
         FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t
         JOIN sessions s ON s.id = p_slots[t.n]
-        LEFT JOIN tasks k ON p_mean IS NOT NULL AND t.first = 0 AND k.id = t.task_id AND k.size IS NULL
         RETURNING task_id, kind, charged
     ), touched AS (
         -- A task becomes active with its first lease.
@@ -318,12 +317,11 @@ BEGIN
                                     ORDER BY r.rank, r.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
                                 FROM (
                                     SELECT c.id, c.rank, chunk_charge(c.first, c.last, c.resume,
-                                        CASE WHEN k.id IS NOT NULL THEN v_group.mean END) AS charge
+                                        CASE WHEN v_group.mean IS NOT NULL AND c.first = 0
+                                            THEN mean_of(c.task_id, v_group.mean) END) AS charge
                                     FROM ready_chunks c
-                                    LEFT JOIN tasks k ON v_group.mean IS NOT NULL AND c.first = 0 AND k.id = c.task_id
-                                        AND k.size IS NULL
                                     WHERE c.group_id = v_group.id AND c.origin_id = v_origin.id AND c.status = 'ready'
-                                    ORDER BY c.rank, c.id LIMIT v_want FOR UPDATE OF c SKIP LOCKED
+                                    ORDER BY c.rank, c.id LIMIT v_want FOR UPDATE SKIP LOCKED
                                 ) AS r
                             ) AS p
                             WHERE v_allowance IS NULL OR coalesce(p.before, 0) < v_allowance;
