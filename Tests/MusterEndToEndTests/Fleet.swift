@@ -148,6 +148,9 @@ actor Fleet {
         try await startWorker(name, slots: slots)
     }
 
+    /// The worker of that name, alive or not.
+    func worker(_ name: String) -> TestProcess? { processes.last { $0.name == name }?.process }
+
     /// Runs a command of `muster` to its end.
     func muster(
         _ arguments: [String],

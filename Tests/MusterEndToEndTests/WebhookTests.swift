@@ -29,60 +29,18 @@ extension EndToEnd {
                 _ = try await client.createGroup(GroupRequest(name: "third", sealed: true))
                 let deliveries = try await receiver.wait(for: "one more event") { $0.count > before }
                 let lines = try deliveries.enumerated().flatMap { index, delivery in
-                    try (index < before ? [old] : [old, new]).map { try Self.line(delivery, secret: $0) }
+                    try (index < before ? [old] : [old, new]).map { try WebhookVerifier.line(delivery, secret: $0) }
                 }
-                let process = try await TestProcess.start(
-                    python, arguments: ["-c", Self.verifier], input: .text(lines.joined(separator: "\n") + "\n"))
-                #expect(try await process.waitForExit() == .exited(0), "\(process.standardError)")
+                let verdicts = try await WebhookVerifier.run(lines, by: python)
                 let expected = deliveries.enumerated().flatMap { index, delivery in
                     Array(
                         repeating: "verified \(delivery.id); forged refused; late refused",
                         count: index < before ? 1 : 2)
                 }
-                #expect(process.standardOutput.split(separator: "\n").map(String.init) == expected)
+                #expect(verdicts == expected)
             }
             await receiver.stop()
         }
-
-        /// One line of what the verifier reads.
-        private static func line(_ delivery: WebhookReceiver.Delivery, secret: String) throws -> String {
-            let headers = Dictionary(delivery.headers.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
-            let fields = ["secret": JSONValue.string(secret), "body": .string(delivery.body)]
-            let value = JSONValue.object(
-                fields.merging(["headers": .object(headers.mapValues { .string($0) })]) { $1 })
-            return String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
-        }
-
-        /// Checks every delivery of its input, and that the same with another body, or of an hour ago, is refused.
-        private static let verifier = """
-            import json, sys
-            from standardwebhooks import Webhook, WebhookVerificationError
-            from cloudevents.core.bindings.http import HTTPMessage, from_structured_event
-
-            def refuses(webhook, body, headers):
-                try:
-                    webhook.verify(body, headers)
-                    return False
-                except WebhookVerificationError:
-                    return True
-
-            for line in sys.stdin:
-                given = json.loads(line)
-                webhook, headers, body = Webhook(given["secret"]), given["headers"], given["body"]
-                data = webhook.verify(body, headers)
-                event = from_structured_event(HTTPMessage(headers=headers, body=body.encode()))
-                assert event.get_specversion() == "1.0" and event.get_id() == headers["webhook-id"], event
-                assert event.get_type() == data["type"] and event.get_source() == "/muster", event
-                assert event.get_subject() == "groups/" + event.get_data()["group"], event
-                assert event.get_time().tzinfo is not None, event
-                assert event.get_datacontenttype() == "application/json", event
-                assert int(event.get_extension("sequence")) > 0, event
-                forged = refuses(webhook, body.replace("muster", "mustar", 1), headers)
-                hour = str(int(headers["webhook-timestamp"]) - 3600)
-                late = refuses(webhook, body, {**headers, "webhook-timestamp": hour})
-                print("verified", event.get_id() + ";", "forged", ("refused" if forged else "accepted") + ";",
-                      "late", "refused" if late else "accepted")
-            """
 
         /// Two coordinators share the deliveries of one database; one of them is killed in the middle.
         @Test func noDeliveryIsLostWithTheCoordinatorThatMadeIt() async throws {

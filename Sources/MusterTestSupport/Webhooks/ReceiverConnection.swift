@@ -2,13 +2,16 @@ import NIOCore
 
 /// One connection of HTTP/1.1 to a receiver of webhooks: takes its requests one after the other.
 struct ReceiverConnection {
+    /// What it is served by.
+    typealias Channel = HeldChannel<ByteBuffer, ByteBuffer>
+
     let state: Observed<WebhookReceiver.State>
     let script: WebhookReceiver.Script
 
     /// Serves requests until one side closes. What goes wrong with the sender's connection is the sender's affair.
-    func serve(_ connection: NIOAsyncChannel<ByteBuffer, ByteBuffer>) async {
+    func serve(_ held: Channel) async {
         do {
-            try await connection.executeThenClose { inbound, outbound in
+            try await held.connection.executeThenClose { inbound, outbound in
                 var buffer = ByteBuffer()
                 var bytes = inbound.makeAsyncIterator()
                 while true {
@@ -22,7 +25,7 @@ struct ReceiverConnection {
                     case .request(let request):
                         let answer = note(request)
                         defer { state.update { $0.running -= 1 } }
-                        guard try await give(answer, to: connection.channel, outbound) else { return }
+                        guard try await give(answer, to: held.connection.channel, outbound) else { return }
                     }
                 }
             }
@@ -49,7 +52,8 @@ struct ReceiverConnection {
 
     /// Answers, and says whether another request may come.
     private func give(
-        _ answer: WebhookReceiver.Answer, to channel: any Channel, _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+        _ answer: WebhookReceiver.Answer, to channel: any NIOCore.Channel,
+        _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
     ) async throws -> Bool {
         switch answer {
         case .status(let status, let headers):

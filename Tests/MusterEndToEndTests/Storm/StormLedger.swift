@@ -1,0 +1,56 @@
+import MusterAPI
+import Synchronization
+
+/// What was asked for in the storm: all that the oracle knows besides what Muster says.
+final class StormLedger: Sendable {
+    private struct Notes {
+        var files: [String: StormFile] = [:]
+        var paths: [String: [String]] = [:]
+        var removals: [String: Set<RemovedFiles>] = [:]
+        var deeds: [String: Int] = [:]
+        var surprises: [String] = []
+        var count = 0
+    }
+
+    private let notes = Mutex(Notes())
+
+    /// The number of the next file.
+    func nextNumber() -> Int {
+        notes.withLock { notes in
+            notes.count += 1
+            return notes.count
+        }
+    }
+
+    /// A file is about to be added to a group.
+    func wants(_ file: StormFile, in group: String) {
+        notes.withLock { notes in
+            notes.files[file.path] = file
+            notes.paths[group, default: []].append(file.path)
+        }
+    }
+
+    /// These tasks are about to be removed, or may just have been.
+    func removes(_ paths: [String], _ mode: RemovedFiles) {
+        notes.withLock { notes in
+            for path in paths { notes.removals[path, default: []].insert(mode) }
+        }
+    }
+
+    /// A verb was sent, with this outcome.
+    func did(_ deed: String) { notes.withLock { $0.deeds[deed, default: 0] += 1 } }
+
+    /// Something happened that nothing explains.
+    func isSurprised(by surprise: String) { notes.withLock { $0.surprises.append(surprise) } }
+
+    /// Every file that was ever asked for, by its path.
+    var files: [String: StormFile] { notes.withLock { $0.files } }
+    /// The paths that were ever added to a group of that name.
+    func paths(of group: String) -> [String] { notes.withLock { $0.paths[group] ?? [] } }
+    /// How a task was removed, if it was.
+    func removals(of path: String) -> Set<RemovedFiles> { notes.withLock { $0.removals[path] ?? [] } }
+    /// How often each verb had each outcome.
+    var deeds: [String: Int] { notes.withLock { $0.deeds } }
+    /// What nothing explains.
+    var surprises: [String] { notes.withLock { $0.surprises } }
+}
