@@ -25,8 +25,8 @@ extension EndToEnd {
 
         /// Measured by what had come of the large files when the last small one had.
         @Test(arguments: [
-            Weights(small: 1, large: 1, bytes: .mebibytes(80)), Weights(small: 3, large: 1, bytes: .mebibytes(120)),
-            Weights(small: 1, large: 3, bytes: .mebibytes(40)),
+            Weights(small: 1, large: 1, bytes: .mebibytes(40)), Weights(small: 3, large: 1, bytes: .mebibytes(60)),
+            Weights(small: 1, large: 3, bytes: .mebibytes(20)),
         ])
         func twoGroupsShareAnOriginByBytes(weights: Weights) async throws {
             let root = try TemporaryDirectory()
