@@ -2,6 +2,7 @@ import FoundationEssentials
 import MusterAPI
 import MusterCore
 import MusterTestSupport
+import SystemPackage
 import Testing
 
 extension EndToEnd {
@@ -19,58 +20,63 @@ extension EndToEnd {
         private static let interval = Duration.seconds(10)
 
         @Test(.enabled(if: isWanted), arguments: Payer.allCases, [1, 2, 4, 8])
-        func bytesOverTenSecondsAreThoseOfTheBudget(payer: Payer, workers: Int) async throws {
-            try await Self.run(payer) { fleet, origin in
-                for number in 0..<workers { try await fleet.startWorker("w\(number)", slots: 2) }
-                let share = try await Self.measure(origin)
-                print("budgets: \(payer.rawValue), \(workers) workers: \(share) of \(Self.rate) bytes/s")
+        func bytesOverTenSecondsAreThoseOfTheBudget(payer: Payer, count: Int) async throws {
+            try await Self.run(payer) { fleet in
+                var workers: [TestProcess] = []
+                for number in 0..<count { workers.append(try await fleet.startWorker("w\(number)", slots: 2)) }
+                let share = try await Self.measure(workers)
+                print("budgets: \(payer.rawValue), \(count) workers: \(share) of the rate")
                 #expect(share < 1.5)
             }
         }
 
-        /// What one worker doesn't use any more goes to the others.
+        /// What one worker doesn't use any more goes to the other.
         @Test(.enabled(if: isWanted), arguments: Payer.allCases)
-        func shareOfAWorkerThatLeavesGoesToTheOthers(payer: Payer) async throws {
-            try await Self.run(payer) { fleet, origin in
-                let first = try await fleet.startWorker("w0", slots: 2)
-                try await fleet.startWorker("w1", slots: 2)
-                print("budgets: \(payer.rawValue), two workers: \(try await Self.measure(origin))")
-                try await fleet.kill(first)
-                print("budgets: \(payer.rawValue), one of them killed: \(try await Self.measure(origin))")
-                print("budgets: \(payer.rawValue), 10 s later: \(try await Self.measure(origin))")
+        func shareOfAWorkerThatLeavesGoesToTheOther(payer: Payer) async throws {
+            try await Self.run(payer) { fleet in
+                let (first, second) = (
+                    try await fleet.startWorker("w0", slots: 2), try await fleet.startWorker("w1", slots: 2)
+                )
+                let before = try await Self.measure([first, second])
+                _ = try await fleet.muster(["drain", "w0"])
+                try await first.waitForExit()
+                print(
+                    "budgets: \(payer.rawValue), two workers: \(before) of the rate; when one has left:",
+                    try await Self.measure([second]))
             }
         }
 
         /// A fleet with that budget and more to fetch than it has time for.
-        private static func run(
-            _ payer: Payer, _ body: (Fleet, ScriptedOrigin) async throws -> Void
-        ) async throws {
-            let origin = try await ScriptedOrigin.start()
-            let files = origin.serveFiles("f", sizes: Array(repeating: .mebibytes(64), count: 64))
-            try await Fleet.run(options: payer == .fleet ? ["--max-rate", "\(rate)"] : []) { fleet in
+        private static func run(_ payer: Payer, _ body: (Fleet) async throws -> Void) async throws {
+            let root = try TemporaryDirectory()
+            let bytes = ScriptedOrigin.Content.seeded(seed: 1, size: .mebibytes(64)).allBytes
+            try Data(bytes).write(to: URL(filePath: root.path.appending("file").string))
+            let nginx = try await NginxServer.start(documentRoot: root.path)
+            let options = ["--max-connections-per-origin", "16"]
+            try await Fleet.run(options: options + (payer == .fleet ? ["--max-rate", "\(rate)"] : [])) { fleet in
                 let client = await fleet.client()
                 if payer == .origin {
-                    _ = try await client.setOrigin(origin.url, OriginPatch(bytesPerSecond: .set(rate)))
+                    _ = try await client.setOrigin(nginx.url, OriginPatch(bytesPerSecond: .set(rate)))
                 }
                 let limits = payer == .group ? GroupLimits(bytesPerSecond: rate) : nil
-                let tasks = files.map(\.task)
+                let tasks = (0..<64).map { TaskRequest(urls: ["\(nginx.url)/file?n=\($0)"], path: "\($0)") }
                 _ = try await client.createGroup(GroupRequest(name: "g", sealed: true, limits: limits, tasks: tasks))
-                try await body(fleet, origin)
+                try await body(fleet)
             }
-            await origin.stop()
+            try await nginx.stop()
         }
 
-        /// What is sent in ten seconds after two, as a part of the rate.
-        private static func measure(_ origin: ScriptedOrigin) async throws -> Double {
+        /// What workers write in ten seconds after two, as a part of the rate: what they take from their connections, they write.
+        private static func measure(_ workers: [TestProcess]) async throws -> Double {
             try await Task.sleep(for: settling)
-            let (start, before) = (ContinuousClock.now, sent(origin))
+            let (start, before) = (ContinuousClock.now, written(by: workers))
             try await Task.sleep(for: interval)
-            let (bytes, time) = (sent(origin) - before, ContinuousClock.now - start)
+            let (bytes, time) = (written(by: workers) - before, ContinuousClock.now - start)
             return Double(bytes) / (Double(rate) * (time / .seconds(1)))
         }
 
-        private static func sent(_ origin: ScriptedOrigin) -> Int64 {
-            origin.requests.reduce(0) { $0 + $1.bodyBytesSent }
+        private static func written(by workers: [TestProcess]) -> Int64 {
+            workers.reduce(0) { $0 + (ProcessTree.bytesWritten(by: $1.processID) ?? 0) }
         }
     }
 }

@@ -32,6 +32,13 @@ public enum ProcessTree {
         return words.count > 2 ? UInt32(words[2]) : nil
     }
 
+    /// How many bytes a process has written so far, to files and pipes but not to sockets; nil when there is no such process.
+    public static func bytesWritten(by process: Int32) -> Int64? {
+        guard let text = read("/proc/\(process)/io") else { return nil }
+        let line = text.split(separator: "\n").first { $0.hasPrefix("wchar:") }
+        return line?.split(separator: " ").last.flatMap { Int64($0) }
+    }
+
     /// Whether a process exists and has not ended.
     public static func isAlive(_ process: Int32) -> Bool {
         guard let state = statFields(of: process)?.first else { return false }
