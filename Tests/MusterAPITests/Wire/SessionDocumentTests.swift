@@ -122,7 +122,7 @@ struct SessionDocumentTests {
             ])
         #expect(
             try jsonText(answer)
-                == #"{"budgets":[{"bytesPerSecond":5,"name":"origin:https:\/\/h:443"},{"bytesPerSecond":6,"name":"fleet"}],"#
+                == #"{"budgets":[{"bytesPerSecond":5,"name":"origin:https://h:443"},{"bytesPerSecond":6,"name":"fleet"}],"#
                 + #""drain":false,"leases":[],"lost":[],"shrink":[],"ttlMilliseconds":1}"#)
         #expect(try document(SyncResponse.self, jsonText(answer)) == answer)
         let session = SessionRequest(name: "w", sinks: ["s"], slots: 4, version: "1", bytesPerSecond: 9)

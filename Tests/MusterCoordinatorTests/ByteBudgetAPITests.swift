@@ -1,0 +1,128 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCoordinator
+
+/// What two workers are told of the rates of groups, origins and the fleet, spoken by hand over HTTP (`docs/protocol.md`).
+@Suite("Byte budgets over HTTP")
+struct ByteBudgetAPITests {
+    private static let origin = "http://127.0.0.1:1"
+    private static let group = BudgetShare.name(group: "g")
+
+    /// One worker, sync after sync. It holds what it was leased and never finishes anything.
+    private struct Puppet {
+        let client: MusterClient
+        let session: SessionID
+        var sequence: Int64 = 0
+        var held: [LeaseName] = []
+        /// Its shares by name, as the last answer told them.
+        var shares: [String: Int64] = [:]
+
+        init(_ client: MusterClient, _ name: String) async throws {
+            self.client = client
+            session = try await client.openSession(
+                SessionRequest(name: name, sinks: ["default"], slots: 8, version: "test")
+            ).id
+        }
+
+        /// Syncs with every earlier answer settled. Returns how many leases that brought.
+        @discardableResult
+        mutating func sync(room: Int = 0, wait: Int64 = 0, traffic: [Traffic] = []) async throws -> Int {
+            sequence += 1
+            let answer = try await client.sync(
+                session,
+                SyncRequest(
+                    sequence: sequence, settled: sequence - 1, held: held, room: room, waitMilliseconds: wait,
+                    traffic: traffic))
+            held += answer.leases.map(\.name)
+            shares = Dictionary(uniqueKeysWithValues: (answer.budgets ?? []).map { ($0.name, $0.bytesPerSecond) })
+            return answer.leases.count
+        }
+    }
+
+    /// Makes the group "g" of eight files from one origin.
+    private static func makeGroup(_ coordinator: RunningCoordinator, bytesPerSecond: Int64? = nil) async throws {
+        let tasks = (0..<8).map { TaskRequest(urls: ["\(origin)/\($0)"], size: 10) }
+        _ = try await coordinator.client.createGroup(
+            GroupRequest(name: "g", sealed: true, limits: GroupLimits(bytesPerSecond: bytesPerSecond), tasks: tasks))
+    }
+
+    private static func with(
+        fleetRate: Int64? = nil, _ body: @Sendable (RunningCoordinator) async throws -> Void
+    ) async throws {
+        try await RunningCoordinator.with(
+            configure: {
+                $0.sessionTimeToLive = .seconds(60)
+                $0.maxBytesPerSecond = fleetRate
+            }, body)
+    }
+
+    @Test func everyBudgetThatALeaseDrawsFromIsShared() async throws {
+        try await Self.with(fleetRate: 9_000) { coordinator in
+            try await Self.makeGroup(coordinator, bytesPerSecond: 2_000)
+            _ = try await coordinator.client.setOrigin(Self.origin, OriginPatch(bytesPerSecond: .set(4_000)))
+            var one = try await Puppet(coordinator.client, "one")
+            var two = try await Puppet(coordinator.client, "two")
+            #expect(try await one.sync(room: 2) == 2)
+            #expect(one.shares == [Self.group: 1_000, BudgetShare.name(origin: Self.origin): 2_000, "fleet": 4_500])
+            #expect(try await two.sync(room: 2) == 2)
+            #expect(two.shares == one.shares, "the rest is for who comes next")
+        }
+    }
+
+    @Test func whoFindsABudgetGivenAwayIsLeasedNothingUntilSomeOfItComesBack() async throws {
+        try await Self.with { coordinator in
+            try await Self.makeGroup(coordinator, bytesPerSecond: 9_000)
+            var first = try await Puppet(coordinator.client, "first")
+            #expect(try await first.sync(room: 2) == 2)
+            #expect(first.shares == [Self.group: 9_000])
+            var second = try await Puppet(coordinator.client, "second")
+            #expect(try await second.sync(room: 1) == 0)
+
+            // It is told to have less, and that counts once it has said that it knows.
+            try await first.sync(traffic: [Traffic(budget: Self.group, bytes: 9_000)])
+            let offered = try #require(first.shares[Self.group])
+            #expect((1..<9_000).contains(offered))
+            #expect(try await second.sync(room: 1) == 0, "nobody knows yet that the first one has the answer")
+            try await first.sync(traffic: [Traffic(budget: Self.group, bytes: 9_000)])
+            #expect(try await second.sync(room: 1) == 1)
+            #expect(second.shares == [Self.group: 9_000 - offered])
+        }
+    }
+
+    @Test func aRateThatIsSetOrTakenAwayReachesWhatIsUnderWay() async throws {
+        try await Self.with { coordinator in
+            try await Self.makeGroup(coordinator)
+            var worker = try await Puppet(coordinator.client, "w")
+            #expect(try await worker.sync(room: 8) == 8)
+            #expect(worker.shares.isEmpty)
+            for rate: Int64 in [5_000, 2_000] {
+                let limits = GroupLimitsPatch(bytesPerSecond: .set(rate))
+                _ = try await coordinator.client.change(group: "g", GroupPatch(limits: limits))
+                // Whether there are any rates is asked once a second: the syncs wait for that meanwhile.
+                for _ in 0..<100 where worker.shares[Self.group] != rate { try await worker.sync(room: 1, wait: 200) }
+                #expect(worker.shares == [Self.group: rate])
+            }
+            _ = try await coordinator.client.change(
+                group: "g", GroupPatch(limits: GroupLimitsPatch(bytesPerSecond: .clear)))
+            try await worker.sync(traffic: [Traffic(budget: Self.group, bytes: 2_000)])
+            #expect(worker.shares.isEmpty)
+        }
+    }
+
+    @Test func trafficWithoutBoundsIsRefused() async throws {
+        try await Self.with { coordinator in
+            var worker = try await Puppet(coordinator.client, "w")
+            let many = (0...Limits.heldPerSync).map { Traffic(budget: "group:\($0)", bytes: 1) }
+            for traffic in [many, [Traffic(budget: String(repeating: "g", count: 2_001), bytes: 1)]] {
+                await #expect { try await worker.sync(traffic: traffic) } throws: {
+                    ($0 as? Problem)?.pointer == "/traffic"
+                }
+            }
+            // A budget that is nobody's, and bytes that make no sense, change nothing.
+            try await worker.sync(traffic: [Traffic(budget: "group:nobody", bytes: -1)])
+            #expect(worker.shares.isEmpty)
+        }
+    }
+}
