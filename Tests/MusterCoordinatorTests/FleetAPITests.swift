@@ -38,7 +38,8 @@ struct FleetAPITests {
     }
 
     @Test(arguments: [
-        (#"{"bytesPerSecond":1000}"#, "unknown field", "/bytesPerSecond"),
+        (#"{"bytesPerHour":1000}"#, "unknown field", "/bytesPerHour"),
+        (#"{"bytesPerSecond":0}"#, "within 1...", "/bytesPerSecond"),
         (#"{"maxConnections":0}"#, "within 1...100000", "/maxConnections"),
         (#"{"pausedUntil":"tomorrow"}"#, "RFC 3339", "/pausedUntil"),
         (#"{"pauseFor":"soon"}"#, "duration", "/pauseFor"),
@@ -61,6 +62,47 @@ struct FleetAPITests {
                 } throws: { ($0 as? Problem)?.code == .invalidRequest }
             }
         }
+    }
+
+    @Test func originsAndWorkersAreListedPageByPage() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let client = coordinator.client
+            for host in ["c", "a", "b"] { _ = try await client.setOrigin("https://\(host).example", OriginPatch()) }
+            let first = try await client.origins(limit: 2)
+            #expect(first.items.map(\.key) == ["https://a.example:443", "https://b.example:443"])
+            let rest = try await client.origins(after: first.next, limit: 2)
+            #expect(rest.items.map(\.key) == ["https://c.example:443"] && rest.next == nil)
+
+            // A worker that was started again has two sessions for a while: a page may end between them.
+            for name in ["v", "w", "u", "v"] { _ = try await Self.open(client, name) }
+            let workers = try await client.workers(limit: 2)
+            #expect(workers.items.map(\.name) == ["u", "v"])
+            let others = try await client.workers(after: workers.next, limit: 2)
+            #expect(others.items.map(\.name) == ["v", "w"] && others.items[0].session != workers.items[1].session)
+            #expect(try await client.workers(after: others.next, limit: 2).items.isEmpty)
+            for query in ["workers?after=v", "workers?limit=0", "origins?limit=1001"] {
+                #expect(try await coordinator.raw("GET", "/v1/\(query)").status == 400, "\(query)")
+            }
+        }
+    }
+
+    @Test func theRateThatAWorkerKeepsToIsShown() async throws {
+        try await RunningCoordinator.with { coordinator in
+            _ = try await Self.open(coordinator.client, "fast")
+            _ = try await Self.open(coordinator.client, "slow", bytesPerSecond: 9)
+            #expect(try await coordinator.client.workers().items.map(\.bytesPerSecondLimit) == [nil, 9])
+            await #expect { try await Self.open(coordinator.client, "none", bytesPerSecond: 0) } throws: {
+                ($0 as? Problem)?.pointer == "/bytesPerSecond"
+            }
+        }
+    }
+
+    private static func open(
+        _ client: MusterClient, _ name: String, bytesPerSecond: Int64? = nil
+    ) async throws -> SessionDocument {
+        try await client.openSession(
+            SessionRequest(
+                name: name, sinks: ["default"], slots: 4, version: "test", bytesPerSecond: bytesPerSecond))
     }
 
     @Test func aPausedOriginIsLeasedNothingUntilThePauseEnds() async throws {

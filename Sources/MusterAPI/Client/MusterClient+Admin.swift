@@ -141,9 +141,11 @@ extension MusterClient {
             timeout: .seconds(30) + (wait ?? .zero), as: EventsDocument.self)
     }
 
-    /// `GET /v1/workers`.
-    public func workers() async throws -> Page<WorkerDocument> {
-        try await call("GET", "/v1/workers", as: Page<WorkerDocument>.self)
+    /// A page of `GET /v1/workers`.
+    public func workers(after: String? = nil, limit: Int? = nil) async throws -> Page<WorkerDocument> {
+        try await call(
+            "GET", "/v1/workers", query: [("after", after), ("limit", limit.map(String.init))],
+            as: Page<WorkerDocument>.self)
     }
 
     /// `POST /v1/workers/{name}/drain`.
@@ -151,9 +153,11 @@ extension MusterClient {
         try await exchange("POST", "/v1/workers/" + PercentEncoding.encodeSegment(name) + "/drain")
     }
 
-    /// `GET /v1/origins`.
-    public func origins() async throws -> Page<OriginDocument> {
-        try await call("GET", "/v1/origins", as: Page<OriginDocument>.self)
+    /// A page of `GET /v1/origins`.
+    public func origins(after: String? = nil, limit: Int? = nil) async throws -> Page<OriginDocument> {
+        try await call(
+            "GET", "/v1/origins", query: [("after", after), ("limit", limit.map(String.init))],
+            as: Page<OriginDocument>.self)
     }
 
     /// `PATCH /v1/origins/{key}`: sets what the fleet may do to an origin, known or not.

@@ -20,7 +20,9 @@ struct WorkersCommand: MusterSubcommand {
     var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
-        let workers = try await context.withClient { try await $0.workers().items }
+        let workers = try await context.withClient { client in
+            try await Page.all { try await client.workers(after: $0, limit: Limits.pageSize) }
+        }
         if context.console.json {
             for worker in workers { try context.console.document(worker) }
         } else if workers.isEmpty {

@@ -47,7 +47,9 @@ struct OriginsListCommand: MusterSubcommand {
     var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
-        let origins = try await context.withClient { try await $0.origins().items }
+        let origins = try await context.withClient { client in
+            try await Page.all { try await client.origins(after: $0, limit: Limits.pageSize) }
+        }
         if context.console.json {
             try context.console.document(Page(items: origins, next: nil))
         } else if origins.isEmpty {

@@ -68,6 +68,6 @@ extension WorkerDocument {
             name: record.worker, session: record.session, state: record.isDraining ? "draining" : "ready",
             version: record.version, sinks: sinks ?? [], slots: Int(record.slots), leases: record.leases,
             bytesPerSecond: record.bytesPerSecond, startedAt: record.openedAt, lastSeenAt: record.seenAt,
-            labels: StoredJSON.texts(record.labels))
+            labels: StoredJSON.texts(record.labels), bytesPerSecondLimit: record.bytesPerSecondLimit)
     }
 }

@@ -12,18 +12,38 @@ struct FleetRoutes: Sendable {
     let hasWork: @Sendable () async -> Void
 
     func add(to group: RouterGroup<some RequestContext>) {
-        group.get("workers") { _, _ in
-            try Answer.json(Page(items: try await store.workers().map { WorkerDocument($0) }, next: nil))
-        }
+        group.get("workers", use: workers)
         group.post("workers/:name/drain") { _, context in
             try await store.drain(worker: try context.path("name"))
             return Answer.empty
         }
-        group.get("origins") { _, _ in
-            let origins = try await store.origins().map { OriginDocument($0, cap: maxConnectionsPerOrigin) }
-            return try Answer.json(Page(items: origins, next: nil))
-        }
+        group.get("origins", use: origins)
         group.patch("origins/:key", use: set)
+    }
+
+    private func workers(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let limit = try request.pageLimit()
+        let after = try request.query("after").map { text throws(Problem) in try Self.place(text) }
+        let sessions = try await store.workers(after: after, limit: limit)
+        let last = sessions.count == Int(limit) ? sessions.last : nil
+        return try Answer.json(
+            Page(items: sessions.map { WorkerDocument($0) }, next: last.map { "\($0.worker):\($0.session)" }))
+    }
+
+    private func origins(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let limit = try request.pageLimit()
+        let origins = try await store.origins(after: try request.query("after"), limit: limit)
+        let next = origins.count == Int(limit) ? origins.last?.key : nil
+        return try Answer.json(
+            Page(items: origins.map { OriginDocument($0, cap: maxConnectionsPerOrigin) }, next: next))
+    }
+
+    /// Where a page of workers ended: a name and a session. Names have no colon.
+    private static func place(_ text: String) throws(Problem) -> (worker: String, session: SessionID) {
+        guard let colon = text.lastIndex(of: ":"), let session = Int64(text[text.index(after: colon)...]) else {
+            throw Problem(.invalidRequest, "after must be the next of the page before")
+        }
+        return (String(text[..<colon]), SessionID(session))
     }
 
     /// Sets an origin, known or not: one may be limited before anything is fetched from it.

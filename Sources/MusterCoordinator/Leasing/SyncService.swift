@@ -32,7 +32,7 @@ struct SyncService: Sendable {
         let id = try await store.openSession(
             SessionOpening(
                 worker: request.name, version: ReportedText.clean(request.version), labels: labels,
-                slots: Int32(request.slots), sinks: request.sinks),
+                slots: Int32(request.slots), sinks: request.sinks, bytesPerSecond: request.bytesPerSecond),
             timeToLive: configuration.sessionTimeToLive)
         metrics.add(.sessionsOpened)
         return SessionDocument(
@@ -107,6 +107,9 @@ struct SyncService: Sendable {
         }
         guard Limits.slots.contains(request.slots) else {
             throw InputRefusal(pointer: "/slots", reason: "must be within \(Limits.slots)")
+        }
+        guard request.bytesPerSecond.map(Limits.bytesPerSecond.contains) ?? true else {
+            throw InputRefusal(pointer: "/bytesPerSecond", reason: "must be within \(Limits.bytesPerSecond)")
         }
         guard request.labels.count <= 64, request.labels.allSatisfy({ Self.isPlain($0.key) && Self.isPlain($0.value) })
         else {

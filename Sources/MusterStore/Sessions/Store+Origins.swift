@@ -43,10 +43,14 @@ public struct OriginRecord: Sendable {
 }
 
 extension Store {
-    /// The origins that are known.
-    public func origins() async throws -> [OriginRecord] {
+    /// A page of the origins that are known, by their keys.
+    public func origins(after: String?, limit: Int32) async throws -> [OriginRecord] {
         try await query(
-            "SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o ORDER BY o.key LIMIT 10000"
+            """
+            SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o
+            WHERE \(after)::text IS NULL OR o.key > \(after)
+            ORDER BY o.key LIMIT \(limit)
+            """
         ).map(OriginRecord.init)
     }
 

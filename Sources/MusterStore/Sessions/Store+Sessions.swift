@@ -13,14 +13,19 @@ public struct SessionOpening: Sendable {
     public var slots: Int32
     /// The sinks that it reaches.
     public var sinks: [String]
+    /// The rate that the worker keeps to by itself, in bytes per second, if it does; only shown.
+    public var bytesPerSecond: Int64?
 
     /// An introduction.
-    public init(worker: String, version: String, labels: String, slots: Int32, sinks: [String]) {
+    public init(
+        worker: String, version: String, labels: String, slots: Int32, sinks: [String], bytesPerSecond: Int64? = nil
+    ) {
         self.worker = worker
         self.version = version
         self.labels = labels
         self.slots = slots
         self.sinks = sinks
+        self.bytesPerSecond = bytesPerSecond
     }
 }
 
@@ -79,6 +84,8 @@ public struct WorkerRecord: Sendable {
     public let leases: Int64
     /// Bytes per second lately.
     public let bytesPerSecond: Int64
+    /// The rate that it keeps to by itself, in bytes per second, if it does.
+    public let bytesPerSecondLimit: Int64?
     /// When it was opened.
     public let openedAt: Timestamp
     /// When it was last heard of.
@@ -91,9 +98,9 @@ extension Store {
         // Not repeated when the outcome is unknown: a session that nobody knows of expires by itself, a doubled one does too.
         let rows = try await queryOnce(
             """
-            INSERT INTO sessions (worker, version, labels, slots, sinks, expires_at)
+            INSERT INTO sessions (worker, version, labels, slots, sinks, bytes_per_second, expires_at)
             VALUES (\(opening.worker), \(opening.version), \(PostgresJSON(opening.labels)), \(opening.slots), \(opening.sinks),
-                statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms')
+                \(opening.bytesPerSecond), statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms')
             RETURNING id
             """)
         return try rows[0].decode("id")
@@ -146,14 +153,22 @@ extension Store {
         guard !rows.isEmpty else { throw Refusal.noSuchWorker(worker) }
     }
 
-    /// The live sessions.
-    public func workers() async throws -> [WorkerRecord] {
+    /// A page of the live sessions, by the workers' names.
+    ///
+    /// - Parameter after: the last one of the page before. Its session as well, since a worker that was started again has two
+    ///   until the older one expires.
+    public func workers(after: (worker: String, session: SessionID)?, limit: Int32) async throws -> [WorkerRecord] {
         try await query(
             """
             SELECT s.id, s.worker, s.version, s.labels::text AS labels, s.slots, s.sink_status::text AS sink_status, s.draining,
                 (SELECT count(*) FROM leases l WHERE l.session_id = s.id) AS leases,
-                bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at) AS rate, s.opened_at, s.seen_at
-            FROM sessions s WHERE s.expires_at > statement_timestamp() ORDER BY s.worker, s.id LIMIT 10000
+                bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at) AS rate, s.opened_at, s.seen_at,
+                s.bytes_per_second
+            FROM sessions s
+            WHERE s.expires_at > statement_timestamp()
+                AND (\(after?.worker)::text IS NULL
+                    OR (s.worker, s.id) > (\(after?.worker)::text, \(after?.session)::bigint))
+            ORDER BY s.worker, s.id LIMIT \(limit)
             """
         ).map { row in
             WorkerRecord(
@@ -161,6 +176,7 @@ extension Store {
                 labels: try row.decode("labels"), slots: try row.decode("slots"),
                 sinkStatus: try row.decode("sink_status"), isDraining: try row.decode("draining"),
                 leases: try row.decode("leases"), bytesPerSecond: try row.decode("rate"),
+                bytesPerSecondLimit: try row.decode("bytes_per_second"),
                 openedAt: Timestamp(try row.decode("opened_at")), seenAt: Timestamp(try row.decode("seen_at")))
         }
     }

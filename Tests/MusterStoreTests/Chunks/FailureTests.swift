@@ -162,7 +162,7 @@ import Testing
             try await fixture.check()
             try await fixture.passBackoffs()
             #expect(try await worker.claim(9).map(\.path) == ["other"])
-            let paused = try await fixture.store.origins().filter { $0.pausedUntil != nil }
+            let paused = try await fixture.store.origins(after: nil, limit: 10).filter { $0.pausedUntil != nil }
             #expect(paused.map(\.key) == ["http://a.test:80"])
             let seconds: Double = try await fixture.value(
                 """

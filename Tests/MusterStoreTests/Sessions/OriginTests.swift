@@ -13,7 +13,7 @@ import Testing
             try await fixture.makeGroup("g", Wanted.many(5))
             var worker = try await fixture.makeWorker()
             #expect(try await worker.claim(5).count == 2)
-            #expect(try await fixture.store.origins().map(\.leases) == [2])
+            #expect(try await fixture.store.origins(after: nil, limit: 10).map(\.leases) == [2])
             try await fixture.check()
         }
     }
@@ -42,7 +42,7 @@ import Testing
             try await fixture.makeGroup("g", Wanted.many(9))
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try await worker.claim(4)[0], 503)
-            let limited = try #require(try await fixture.store.origins().first)
+            let limited = try #require(try await fixture.store.origins(after: nil, limit: 10).first)
             #expect(limited.allowedConnections == 8 && limited.limitedAt != nil)
             let pausedAlone = try await fixture.store.setOrigin(limited.key, pausedUntil: .clear)
             #expect(pausedAlone.allowedConnections == 8)
@@ -68,7 +68,7 @@ import Testing
                 "SELECT round(rate_bytes)::bigint FROM origins ORDER BY key", as: Int64.self)
             #expect(bytes == [100, 30])
             try await fixture.run("UPDATE origins SET rate_bytes = 1e6, rate_at = statement_timestamp()")
-            let speeds = try await fixture.store.origins().map(\.bytesPerSecond)
+            let speeds = try await fixture.store.origins(after: nil, limit: 10).map(\.bytesPerSecond)
             #expect(speeds.allSatisfy { (1...100_000).contains($0) })
         }
     }

@@ -1,0 +1,34 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("Listings")
+struct ListingTests {
+    @Test func aListingIsReadPageByPageToItsEnd() async throws {
+        let pages: [String?: Page<Int>] = [
+            nil: Page(items: [1, 2], next: "2"), "2": Page(items: [3, 4], next: "4"), "4": Page(items: [], next: nil),
+        ]
+        #expect(try await Page.all { try #require(pages[$0]) } == [1, 2, 3, 4])
+    }
+
+    @Test func theTableOfWorkers() {
+        let sinks = [SinkStatus(name: "default"), SinkStatus(name: "archive", parked: .storageFull)]
+        func worker(_ name: String, _ state: String, limit: Int64?) -> WorkerDocument {
+            WorkerDocument(
+                name: name, session: SessionID(7), state: state, version: "1.0", sinks: sinks, slots: 16, leases: 3,
+                bytesPerSecond: 36_805_017, startedAt: Samples.moment, lastSeenAt: Samples.moment, labels: [:],
+                bytesPerSecondLimit: limit)
+        }
+        let table = WorkersCommand.table([
+            worker("a", "ready", limit: 41_943_040), worker("b", "draining", limit: nil),
+        ])
+        #expect(
+            table.lines() == [
+                "WORKER  STATE     LEASES  SLOTS       SPEED     AT MOST  SINKS                           VERSION  LAST SEEN",
+                "a       ready          3     16  35.0 MiB/s  40.0 MiB/s  default, archive (storageFull)  1.0      2026-03-01T12:00:00.000Z",
+                "b       draining       3     16  35.0 MiB/s           -  default, archive (storageFull)  1.0      2026-03-01T12:00:00.000Z",
+            ])
+    }
+}
