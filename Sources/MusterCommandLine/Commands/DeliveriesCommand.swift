@@ -32,11 +32,10 @@ struct DeliveriesCommand: AsyncParsableCommand {
             .text("SUBJECT"), .text("NEXT TRY", isOptional: true), .text("FAILURE", isOptional: true),
         ])
         for item in deliveries {
-            let status = item.status.map { "status \($0)" }
             table.add([
                 "\(item.id)", item.state.rawValue, "\(item.attempts)", item.subscription, "\(item.position)",
                 EventType.short(item.type), item.subject, item.nextTryAt?.description ?? "-",
-                item.state == .delivered ? "" : item.failure ?? status ?? "",
+                item.state == .delivered ? "" : item.failure ?? "",
             ])
         }
         return table

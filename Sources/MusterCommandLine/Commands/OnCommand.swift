@@ -67,7 +67,7 @@ struct OnCommand: MusterSubcommand {
     func perform(_ context: CommandContext) async throws {
         let settings = context.settings
         let pattern = try GroupPattern(pattern)
-        let types = EventType.full(settings.words(.types))
+        let types = try settings.eventTypes()
         let name = settings.text(.consumer) ?? Self.consumerName(pattern, types: types)
         try CommandContext.checkName(name, what: "consumer")
         guard !command.isEmpty else {

@@ -154,12 +154,10 @@ extension Settings {
     /// What is to become of an origin.
     func originPatch() throws(CommandFailure) -> OriginPatch {
         var patch = OriginPatch()
-        if text(.maxConnections) == "default" {
-            patch.maxConnections = .clear
-        } else if let number = try number(.maxConnections, in: 1...100_000) {
-            patch.maxConnections = .set(Int32(number))
+        patch.maxConnections = try change(.maxConnections, word: "default") { settings throws(CommandFailure) in
+            try settings.number(.maxConnections, in: 1...100_000).map(Int32.init)
         }
-        patch.bytesPerSecond = try change(.rate) { () throws(CommandFailure) in try rate(.rate) }
+        patch.bytesPerSecond = try change(.rate) { settings throws(CommandFailure) in try settings.rate(.rate) }
         guard let text = text(.pauseUntil) else { return patch }
         if text == "now" {
             patch.pausedUntil = .clear

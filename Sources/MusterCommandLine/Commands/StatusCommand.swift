@@ -121,7 +121,7 @@ struct StatusCommand: MusterSubcommand {
     static func table(_ groups: [GroupDocument]) -> Table {
         var table = Table([
             .text("GROUP"), .text("STATE"), .number("FILES"), .number("FAILED"), .number("BYTES"), .number("SPEED"),
-            .number("ETA"), .text("SINK"),
+            .number("ETA"), .text("SINK"), .text("NOTE", isOptional: true),
         ])
         for group in groups {
             let snapshot = ProgressSnapshot(group: group)
@@ -130,6 +130,7 @@ struct StatusCommand: MusterSubcommand {
                 "\(group.tasks.failed)", snapshot.bytesText,
                 group.state.isTerminal ? "-" : ProgressSnapshot.rate(group.bytesPerSecond),
                 group.etaSeconds.map { DurationNotation.format(.seconds($0)) } ?? "-", group.sink,
+                group.notes.first ?? "",
             ])
         }
         return table

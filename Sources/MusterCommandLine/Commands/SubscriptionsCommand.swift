@@ -139,11 +139,21 @@ struct SubscriptionsAddCommand: MusterSubcommand {
     func perform(_ context: CommandContext) async throws {
         let settings = context.settings
         try CommandContext.checkName(name, what: "subscription")
-        let groups = try settings.text(.groups).map { text throws(CommandFailure) in try GroupPattern(text).text }
-        let types = EventType.full(settings.words(.types))
+        let groups = try settings.text(.groups).map { text throws(CommandFailure) in
+            guard let pattern = try? GroupPattern(text) else {
+                throw settings.refusal(.groups, "must be a group's name, in which * and ? may stand")
+            }
+            return pattern.text
+        }
+        let types = try settings.eventTypes()
         let secret = try settings.text(.secretFile).map { path throws(CommandFailure) in
             let bytes = try SmallFile.read(path, what: "secret in the file", limit: Self.secretLimit)
-            return Secret(String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined())
+            let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined()
+            do throws(WebhookSecret.Refusal) {
+                return Secret(try WebhookSecret(validating: text).text)
+            } catch {
+                throw .usage("the secret in the file \(path) \(error.description)")
+            }
         }
         let request = SubscriptionRequest(
             name: name,

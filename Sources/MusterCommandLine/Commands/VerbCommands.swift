@@ -37,10 +37,20 @@ extension VerbCommand {
         if context.console.json {
             try context.console.document(group)
         } else {
-            let what = keys.isEmpty ? group.name : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group.name)"
-            try context.console.line("\(Self.done) \(what)")
+            try context.console.line(Self.sentence(group, keys: keys.count))
             try context.console.line(PlainProgress.line(ProgressSnapshot(group: group)))
         }
+    }
+
+    /// What the verb did to a group, or to so many of its tasks.
+    static func sentence(_ group: GroupDocument, keys: Int) -> String {
+        // Nobody is to believe that a group waits, or goes on, which has ended.
+        if group.state.isTerminal, verb == .pause || verb == .resume || verb == .cancel && group.state != .cancelled,
+            keys == 0
+        {
+            return "nothing to \(verb.rawValue): \(group.name) has \(group.state.rawValue)"
+        }
+        return keys == 0 ? "\(done) \(group.name)" : "\(done) \(keys) task\(keys == 1 ? "" : "s") of \(group.name)"
     }
 }
 

@@ -11,7 +11,8 @@ enum GroupExplanationText {
             "\(group.name): \(group.state.rawValue), \(snapshot.filesText), \(snapshot.bytesText)", explanation.summary,
         ]
         if let next = explanation.next { lines.append("next: \(next)") }
-        lines.append("done: " + estimate(explanation.eta))
+        // How and that it ended has been said.
+        if !group.state.isTerminal { lines.append("done: " + estimate(explanation.eta)) }
         lines = lines.map { TextWidth.escaped($0) }
         if !explanation.waits.isEmpty {
             lines += ["", "waits:"] + waits(explanation.waits).lines(width: width.map { $0 - 2 }).map { "  \($0)" }

@@ -40,11 +40,12 @@ enum GroupFacts {
         var caps: [String] = []
         if let most = limits.maxConnections { caps.append("\(most) connection\(most == 1 ? "" : "s")") }
         if let rate = limits.bytesPerSecond { caps.append(ProgressSnapshot.rate(rate)) }
-        if !caps.isEmpty { facts.append(("at most", caps.joined(separator: ", "))) }
-        for entry in limits.timetable ?? [] {
+        var most = caps.isEmpty ? [] : [caps.joined(separator: ", ")]
+        most += (limits.timetable ?? []).map { entry in
             let window = hours(entry.from, entry.to, zone: entry.timeZone ?? Settings.defaultTimeZone)
-            facts.append(("", "\(ProgressSnapshot.rate(entry.bytesPerSecond)) \(window)"))
+            return "\(ProgressSnapshot.rate(entry.bytesPerSecond)) \(window)"
         }
+        facts += most.enumerated().map { ($0 == 0 ? "at most" : "", $1) }
         if let window = limits.between {
             facts.append(("runs", hours(window.from, window.to, zone: window.timeZone)))
         }

@@ -16,7 +16,12 @@ struct EventCommand: Sendable {
 
     /// Throws when there is no such program, so that a mistyped name is not found out by the first event.
     func check() async throws(CommandFailure) {
-        guard !words[0].contains("/") else { return }
+        guard !words[0].contains("/") else {
+            guard FileManager.default.isExecutableFile(atPath: words[0]) else {
+                throw .usage("the command \(words[0]) is no program that can be run")
+            }
+            return
+        }
         do {
             _ = try await executable.resolveExecutablePath(in: .inherit)
         } catch {

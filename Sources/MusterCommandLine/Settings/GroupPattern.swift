@@ -20,9 +20,17 @@ enum EventType {
     private static let prefix = "dev.muster."
     private static let suffix = ".v1"
 
-    /// `group.succeeded` as `dev.muster.group.succeeded.v1`; what is whole stays.
-    static func full(_ types: [String]) -> [String] {
-        types.map { $0.hasPrefix(prefix) ? $0 : prefix + $0 + suffix }
+    /// The types that there are, in their short form. Whoever wants one that came later writes it whole.
+    static let known = [
+        "group.succeeded", "group.failed", "group.cancelled", "group.removed", "group.overdue", "task.succeeded",
+        "task.failed", "task.cancelled", "task.changed",
+    ]
+
+    /// `group.succeeded` as `dev.muster.group.succeeded.v1`; what is whole stays. `nil` when one of them is neither whole nor
+    /// known: a subscription to a mistyped type would wait for ever.
+    static func full(_ types: [String]) -> [String]? {
+        guard types.allSatisfy({ $0.hasPrefix(prefix) || known.contains($0) }) else { return nil }
+        return types.map { $0.hasPrefix(prefix) ? $0 : prefix + $0 + suffix }
     }
 
     /// `dev.muster.group.succeeded.v1` as `group.succeeded`.
@@ -31,5 +39,15 @@ enum EventType {
         if short.hasPrefix(prefix) { short.removeFirst(prefix.count) }
         if short.hasSuffix(suffix) { short.removeLast(suffix.count) }
         return short
+    }
+}
+
+extension Settings {
+    /// The types of events that are wanted; none for all of them.
+    func eventTypes() throws(CommandFailure) -> [String] {
+        guard let types = EventType.full(words(.types)) else {
+            throw refusal(.types, "must be some of \(EventType.known.joined(separator: ", "))")
+        }
+        return types
     }
 }

@@ -12,14 +12,14 @@ extension Settings {
             priority: try number(.priority, in: priorities).map(Int32.init),
             weight: try number(.weight, in: weights).map(Int32.init),
             limits: GroupLimitsPatch(
-                maxConnections: try change(.maxConnections) { () throws(CommandFailure) in
-                    try number(.maxConnections, in: 1...100_000).map(Int32.init)
+                maxConnections: try change(.maxConnections) { settings throws(CommandFailure) in
+                    try settings.number(.maxConnections, in: 1...100_000).map(Int32.init)
                 },
-                bytesPerSecond: try change(.rate) { () throws(CommandFailure) in try rate(.rate) },
-                between: try change(.between) { () throws(CommandFailure) in try window() },
-                timetable: try change(.rateBetween) { () throws(CommandFailure) in try timetable() }
+                bytesPerSecond: try change(.rate) { settings throws(CommandFailure) in try settings.rate(.rate) },
+                between: try change(.between) { settings throws(CommandFailure) in try settings.window() },
+                timetable: try change(.rateBetween) { settings throws(CommandFailure) in try settings.timetable() }
             ),
-            deadline: try change(.deadline) { () throws(CommandFailure) in try groupDeadline() },
+            deadline: try change(.deadline) { settings throws(CommandFailure) in try settings.groupDeadline() },
             onDeadline: try choice(.onDeadline, of: DeadlineAction.self),
             after: try prerequisites()
         )
@@ -66,7 +66,7 @@ extension Settings {
             let condition = parts.count == 1 ? .succeeded : PrerequisiteCondition(rawValue: parts[1])
             guard NameRule.accepts(parts[0]), let condition else {
                 let conditions = PrerequisiteCondition.allCases.map(\.rawValue).joined(separator: " or ")
-                throw refusal(.after, "must be a group, or GROUP:CONDITION with \(conditions)")
+                throw refusal(.after, "must be a group, GROUP:CONDITION with \(conditions), or \(Self.noneWord)")
             }
             requests.append(PrerequisiteRequest(group: parts[0], on: condition))
         }

@@ -12,6 +12,8 @@ struct Settings: Sendable {
     let environment: [String: String]
     /// The configuration file, for processes that are started with the same settings.
     let configurationPath: String?
+    /// A word that may stand in place of the value that is being read, for what a refusal says.
+    private var alternative: String?
 
     /// Gathers the settings of a command.
     ///
@@ -124,15 +126,18 @@ struct Settings: Sendable {
         return rate
     }
 
-    /// A setting that the word `none` takes away.
+    /// A setting that a word takes away.
     ///
-    /// - Parameter read: reads it where it is another word.
+    /// - Parameter read: reads it where it is another word, from settings whose refusals name this one, too.
     func change<Value: Hashable & Sendable>(
         _ name: SettingName,
-        _ read: () throws(CommandFailure) -> Value?
+        word: String = noneWord,
+        _ read: (Settings) throws(CommandFailure) -> Value?
     ) throws(CommandFailure) -> PatchField<Value> {
-        if texts(of: name) == [Self.noneWord] { return .clear }
-        return try read().map { .set($0) } ?? .keep
+        if texts(of: name) == [word] { return .clear }
+        var settings = self
+        settings.alternative = word
+        return try read(settings).map { .set($0) } ?? .keep
     }
 
     /// What takes a setting away.
@@ -157,8 +162,9 @@ struct Settings: Sendable {
 
     /// The refusal of a setting's value. It shows the value unless that is a secret.
     func refusal(_ name: SettingName, _ rule: String) -> CommandFailure {
+        let other = alternative.map { ", or \($0)" } ?? ""
         let given = name.isSecret ? "" : ", not \"\(text(name) ?? "")\""
-        return .usage("\(name.option) (\(name.variable)) \(rule)\(given)")
+        return .usage("\(name.option) (\(name.variable)) \(rule)\(other)\(given)")
     }
 
     /// A logger to standard error, at the level that was asked for.

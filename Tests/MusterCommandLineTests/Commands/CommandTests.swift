@@ -62,6 +62,26 @@ struct CommandTests {
         )
     }
 
+    @Test func whatAGroupWaitsForStandsInTheTable() {
+        let groups = [
+            Samples.group(notes: ["it waits for the group \"a\"", "it is open"]),
+            Samples.group("b", state: .failed, total: 3, succeeded: 2, failed: 1, eta: nil),
+        ]
+        let lines = StatusCommand.table(groups).lines()
+        #expect(lines[0].hasSuffix("  SINK     NOTE"))
+        #expect(lines[1].hasSuffix("  default  it waits for the group \"a\"") && lines[2].hasSuffix("  default"))
+    }
+
+    @Test func aVerbThatComesTooLateSaysSo() {
+        #expect(PauseCommand.sentence(Samples.group(), keys: 0) == "paused nightly")
+        #expect(ResumeCommand.sentence(Samples.group(), keys: 2) == "resumed 2 tasks of nightly")
+        let done = Samples.group(state: .succeeded)
+        #expect(PauseCommand.sentence(done, keys: 0) == "nothing to pause: nightly has succeeded")
+        #expect(CancelCommand.sentence(done, keys: 0) == "nothing to cancel: nightly has succeeded")
+        #expect(CancelCommand.sentence(Samples.group(state: .cancelled), keys: 0) == "cancelled nightly")
+        #expect(CancelCommand.sentence(done, keys: 1) == "cancelled 1 task of nightly", "it may be what ended it")
+    }
+
     @Test func anEventIsALine() {
         #expect(
             EventsCommand.line(Samples.event("task.failed", ["key": .string("a\nb")]))

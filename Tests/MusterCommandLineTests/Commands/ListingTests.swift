@@ -13,6 +13,28 @@ struct ListingTests {
         #expect(try await Page.all { try #require(pages[$0]) } == [1, 2, 3, 4])
     }
 
+    @Test func theTableOfDeliveries() {
+        func delivery(_ id: Int64, _ state: DeliveryState, tries: Int32, _ failure: String?) -> DeliveryDocument {
+            DeliveryDocument(
+                id: id, subscription: "ci", state: state, event: "grp-7-1-failed", type: "dev.muster.group.failed.v1",
+                subject: "groups/g", position: 42, attempts: tries, nextTryAt: nil, triedAt: Samples.moment,
+                status: failure == nil ? 204 : 500, failure: failure, deliveredAt: nil)
+        }
+        let table = DeliveriesCommand.table([
+            delivery(1, .delivered, tries: 2, "the receiver answered 500"),
+            delivery(2, .dead, tries: 10, "the receiver answered 500"),
+            // Delivered once, and to be delivered again: no failure.
+            delivery(3, .pending, tries: 0, nil),
+        ])
+        #expect(
+            table.lines() == [
+                "ID  STATE      TRIES  SUBSCRIPTION  EVENT  TYPE          SUBJECT   FAILURE",
+                " 1  delivered      2  ci               42  group.failed  groups/g",
+                " 2  dead          10  ci               42  group.failed  groups/g  the receiver answered 500",
+                " 3  pending        0  ci               42  group.failed  groups/g",
+            ])
+    }
+
     @Test func theTableOfWorkers() {
         let sinks = [SinkStatus(name: "default"), SinkStatus(name: "archive", parked: .storageFull)]
         func worker(_ name: String, _ state: String, limit: Int64?) -> WorkerDocument {

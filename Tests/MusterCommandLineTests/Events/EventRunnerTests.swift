@@ -66,8 +66,13 @@ struct EventRunnerTests {
     }
 
     @Test func aMistypedCommandIsFoundOutBeforeTheFirstEvent() async {
-        let command = EventCommand(words: ["no-such-program-anywhere"], temporaryDirectory: "/tmp")
-        await #expect(throws: CommandFailure.self) { try await command.check() }
+        for word in ["no-such-program-anywhere", "/nonexistent/program", "./nonexistent", "/etc/passwd"] {
+            let command = EventCommand(words: [word], temporaryDirectory: "/tmp")
+            await #expect(throws: CommandFailure.self, "\(word)") { try await command.check() }
+        }
+        await #expect(throws: Never.self) {
+            try await EventCommand(words: ["/bin/sh"], temporaryDirectory: "/tmp").check()
+        }
     }
 
     @Test(.timeLimit(.minutes(2))) func cancellationEndsTheCommandAndWhatItHasStarted() async throws {

@@ -35,6 +35,8 @@ struct OnTests {
         #expect(
             EventType.full(["group.succeeded", "dev.muster.task.failed.v1"])
                 == ["dev.muster.group.succeeded.v1", "dev.muster.task.failed.v1"])
+        #expect(EventType.full(["dev.muster.group.of-tomorrow.v1"]) == ["dev.muster.group.of-tomorrow.v1"])
+        #expect(EventType.full(["group.suceeded"]) == nil && EventType.full([])?.isEmpty == true)
         #expect(EventType.short("dev.muster.group.succeeded.v1") == "group.succeeded")
         #expect(EventType.short("org.example.other") == "org.example.other")
     }

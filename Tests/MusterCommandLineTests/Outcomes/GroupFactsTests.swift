@@ -55,6 +55,30 @@ struct GroupFactsTests {
         )
     }
 
+    @Test func ratesOfTheDayAloneAreALimitToo() {
+        let timetable = [
+            TimetableEntry(from: "08:00", to: "18:00", bytesPerSecond: 2 << 20),
+            TimetableEntry(from: "00:00", to: "00:00", bytesPerSecond: 4 << 20),
+        ]
+        #expect(
+            FactLines.lines(GroupFacts.limits(Samples.group(limits: GroupLimits(timetable: timetable)))) == [
+                "priority:   0",
+                "at most:    2.0 MiB/s from 08:00 to 18:00 UTC",
+                "            4.0 MiB/s at all times",
+            ]
+        )
+    }
+
+    @Test func aGroupThatHasEndedIsNotEstimated() {
+        let explanation = GroupExplanationDocument(
+            group: Samples.group(state: .succeeded, total: 1, succeeded: 1), summary: "It has succeeded.", next: nil,
+            waits: [], slowestOrigin: nil, criticalPath: [], eta: .init(seconds: nil, because: "it has succeeded"),
+            at: Samples.moment)
+        #expect(
+            GroupExplanationText.lines(explanation)
+                == ["nightly: succeeded, 1/1 file, 1.1 GiB/2.5 GiB", "It has succeeded."])
+    }
+
     @Test func theExplanationOfAGroup() {
         let explanation = GroupExplanationDocument(
             group: Samples.group(),

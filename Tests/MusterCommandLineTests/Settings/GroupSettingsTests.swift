@@ -102,8 +102,9 @@ struct GroupSettingsTests {
 
     @Test(arguments: [
         ([SettingName.priority: ["1001"]], "--priority"), ([.weight: ["0"]], "--weight"),
-        ([.weight: ["none"]], "--weight"),
+        ([.weight: ["none"]], "to 1000, not \"none\""),
         ([.maxConnections: ["0"]], "--max-connections"), ([.rate: ["0"]], "--rate"),
+        ([.rate: ["0"]], ", or none, not \"0\""), ([.deadline: ["0s"]], ", or none"),
         ([.between: ["night"]], "--between"), ([.rateBetween: ["1:00-2:00"]], "--rate-between"),
         ([.rateBetween: ["1:00-2:00=none"]], "--rate-between"), ([.deadline: ["0s"]], "--deadline"),
         ([.deadline: ["2"]], "--deadline"), ([.onDeadline: ["stop"]], "fail, continue"),
