@@ -149,7 +149,7 @@ struct GroupEstimateTests {
                 == .init(key: "https://a.example:443", leases: 2, allowed: 8, bytesPerSecond: 1_000, bytesLeft: 60_000))
         #expect(
             document.criticalPath.first
-                == "58.5 KiB have to be fetched; slowest from https://a.example:443 over 2 of 8 connections at 1000 B/s, "
+                == "58.5 KiB to be fetched; slowest from https://a.example:443 over 2 of 8 connections at 1000 B/s, "
                 + "about 1m 0s")
         #expect(document.criticalPath.last == "the last of its files has to be verified and put in place")
     }

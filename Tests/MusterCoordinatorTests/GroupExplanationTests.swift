@@ -75,6 +75,27 @@ struct GroupExplanationTests {
             ])
     }
 
+    @Test func noOriginIsToBlameWhileAllOfTheGroupWaits() {
+        var facts = Self.facts()
+        facts.origins = [Self.origin(own: 0, ready: 6)]
+        #expect(document(facts).slowestOrigin?.key == "https://a.example:443")
+        facts.prerequisites = [.init(group: "a", on: .succeeded, state: .sealed)]
+        #expect(document(facts).slowestOrigin == nil)
+        #expect(document(facts).criticalPath[1] == "58.5 KiB to be fetched")
+        facts.origins[0].own = 1
+        #expect(document(facts).slowestOrigin != nil, "what is under way is waited for")
+    }
+
+    @Test func whatIsToBeFetchedIsToldAsFarAsItIsKnown() {
+        var facts = Self.facts()
+        facts.origins = []
+        facts.group.bytes.unknownTasks = 2
+        #expect(document(facts).criticalPath[0] == "58.5 KiB and 2 tasks of unknown size to be fetched")
+        facts.group.bytes.total = facts.group.bytes.done
+        facts.group.bytes.unknownTasks = 1
+        #expect(document(facts).criticalPath[0] == "1 task of unknown size to be fetched")
+    }
+
     @Test func aGroupThatWaitsForOneThatFailedSaysThatItNeverBeginsSo() {
         var facts = Self.facts()
         facts.group.tasks.active = 0

@@ -98,7 +98,7 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
     public var next: String?
     /// What keeps its tasks from going on, the most important first.
     public var waits: [Wait]
-    /// The origin that will be the last to be done; absent when there is nothing left to fetch.
+    /// The origin that will be the last to be done; absent when there is nothing left to fetch, or while all of it waits.
     public var slowestOrigin: SlowestOrigin?
     /// What has to happen one after the other before the group ends, as sentences: the groups that it waits for, then what will be
     /// last of its own.

@@ -44,13 +44,18 @@ extension VerbCommand {
 
     /// What the verb did to a group, or to so many of its tasks.
     static func sentence(_ group: GroupDocument, keys: Int) -> String {
+        guard keys == 0 else { return "\(done) \(keys) task\(keys == 1 ? "" : "s") of \(group.name)" }
         // Nobody is to believe that a group waits, or goes on, which has ended.
-        if group.state.isTerminal, verb == .pause || verb == .resume || verb == .cancel && group.state != .cancelled,
-            keys == 0
-        {
-            return "nothing to \(verb.rawValue): \(group.name) has \(group.state.rawValue)"
-        }
-        return keys == 0 ? "\(done) \(group.name)" : "\(done) \(keys) task\(keys == 1 ? "" : "s") of \(group.name)"
+        let isLate =
+            switch verb {
+            case .pause, .resume: group.state.isTerminal
+            case .cancel: group.state.isTerminal && group.state != .cancelled
+            case .retry: group.state == .cancelled
+            case .seal: false
+            }
+        guard isLate else { return "\(done) \(group.name)" }
+        let end = group.state == .cancelled ? "been cancelled" : group.state.rawValue
+        return "nothing to \(verb.rawValue): \(group.name) has \(end)"
     }
 }
 

@@ -82,7 +82,10 @@ extension GroupDocument {
     private static func members(_ record: GroupRecord) -> [String] {
         var notes: [String] = []
         let paused = record.tasks[.paused] ?? 0
-        if paused > 0 { notes.append("\(paused) paused tasks hold it open; go on with: muster resume \(record.name)") }
+        if paused > 0 {
+            let tasks = paused == 1 ? "1 paused task holds" : "\(paused) paused tasks hold"
+            notes.append("\(tasks) it open; go on with: muster resume \(record.name)")
+        }
         if record.state == .open, unfinished(record) == 0, paused == 0 {
             notes.append("it is open for more tasks; complete it with: muster seal \(record.name)")
         }

@@ -39,8 +39,9 @@ struct CriticalPath: Sendable {
     private var fetched: String? {
         guard facts.group.tasks.queued + facts.group.tasks.active > 0 else { return nil }
         let unknown = facts.group.bytes.unknownTasks
-        let more = unknown > 0 ? ", and \(unknown) task\(unknown == 1 ? "" : "s") of unknown size" : ""
-        let all = "\(ByteCount(bytes: facts.rest)) have to be fetched\(more)"
+        let others = "\(unknown) task\(unknown == 1 ? "" : "s") of unknown size"
+        let rest = unknown == 0 || facts.rest > 0 ? "\(ByteCount(bytes: facts.rest))" : nil
+        let all = [rest, unknown > 0 ? others : nil].compactMap { $0 }.joined(separator: " and ") + " to be fetched"
         guard let slowest else { return all }
         let time = GroupEstimate.seconds(of: slowest).map { ", about \(DurationNotation.format(.seconds($0)))" } ?? ""
         return "\(all); slowest from \(slowest.key) over \(slowest.own) of \(slowest.allowed) connections at "

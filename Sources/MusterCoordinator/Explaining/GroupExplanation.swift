@@ -10,10 +10,12 @@ struct GroupExplanation: Sendable {
     var document: GroupExplanationDocument {
         let waits = waits
         let estimate = GroupEstimate(facts: facts)
+        // While all of it waits, no origin is to blame, unless something is still under way there.
+        let slowest = estimate.slowest.flatMap { whole == nil || $0.own > 0 ? $0 : nil }
         return GroupExplanationDocument(
             group: facts.group, summary: summary(waits), next: next(waits), waits: waits,
-            slowestOrigin: estimate.slowest.map(GroupExplanationDocument.SlowestOrigin.init),
-            criticalPath: CriticalPath(facts: facts, slowest: estimate.slowest).sentences, eta: estimate.document,
+            slowestOrigin: slowest.map(GroupExplanationDocument.SlowestOrigin.init),
+            criticalPath: CriticalPath(facts: facts, slowest: slowest).sentences, eta: estimate.document,
             at: facts.at)
     }
 
@@ -22,7 +24,7 @@ struct GroupExplanation: Sendable {
     var waits: [GroupExplanationDocument.Wait] {
         guard !facts.group.state.isTerminal else { return [] }
         let work = [fetching, finalizing, asking].compactMap { $0 }
-        if let whole = paused ?? held ?? closed { return [whole] + work + [pausedMembers, unsealed].compactMap { $0 } }
+        if let whole { return [whole] + work + [pausedMembers, unsealed].compactMap { $0 } }
         var waits = [noWorker, sinkParked].compactMap { $0 } + work
         waits += [pausedMembers, rateLimited, backoff, originPaused, groupFull, originFull].compactMap { $0 }
         if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) { waits.append(workersBusy) }
@@ -30,6 +32,9 @@ struct GroupExplanation: Sendable {
     }
 
     private typealias Wait = GroupExplanationDocument.Wait
+
+    /// What stands in the way of the whole group.
+    private var whole: Wait? { paused ?? held ?? closed }
 
     private var ready: GroupFacts.Count { total(facts.origins.map(\.ready), more: facts.hasMoreOrigins) }
 

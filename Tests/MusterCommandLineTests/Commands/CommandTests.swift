@@ -79,6 +79,9 @@ struct CommandTests {
         #expect(PauseCommand.sentence(done, keys: 0) == "nothing to pause: nightly has succeeded")
         #expect(CancelCommand.sentence(done, keys: 0) == "nothing to cancel: nightly has succeeded")
         #expect(CancelCommand.sentence(Samples.group(state: .cancelled), keys: 0) == "cancelled nightly")
+        #expect(
+            RetryCommand.sentence(Samples.group(state: .cancelled), keys: 0)
+                == "nothing to retry: nightly has been cancelled")
         #expect(CancelCommand.sentence(done, keys: 1) == "cancelled 1 task of nightly", "it may be what ended it")
     }
 
