@@ -39,6 +39,19 @@ struct GroupEstimateTests {
         #expect(estimate.because.hasSuffix("an origin that ends later than the others is not foreseen"))
     }
 
+    @Test func theOriginThatEndsLastDecidesWhereAllOfThemAreKnown() {
+        var facts = Facts.facts()
+        facts.origins = [Facts.origin("a", speed: 900), Facts.origin("b", speed: 100)]
+        (facts.origins[0].bytesLeft, facts.origins[1].bytesLeft) = (18_000, 42_000)
+        let estimate = estimate(facts)
+        #expect(estimate.seconds == 420 && estimate.latest?.since(Facts.now) == .seconds(420))
+        #expect(GroupEstimate(facts: facts).slowest?.key == "https://b.example:443")
+        #expect(!estimate.because.contains("not foreseen"))
+        // What is put off is left as well, and nobody knows from where.
+        facts.putOff = .init(chunks: .init(number: 1, more: false), firstDue: nil)
+        #expect(self.estimate(facts).latest == nil && GroupEstimate(facts: facts).slowest?.bytesLeft == nil)
+    }
+
     @Test func theSlowestChunkOfNowIsWaitedFor() {
         var facts = Facts.facts()
         facts.straggler = .init(

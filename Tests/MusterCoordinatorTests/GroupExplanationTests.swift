@@ -33,7 +33,7 @@ struct GroupExplanationTests {
             isPaused: false, prerequisites: [], window: .always, bytesPerSecondAllowed: nil, connections: 2,
             questions: 0, placing: 0, putOff: .init(chunks: .none, firstDue: nil), origins: [origin(ready: 6)],
             hasMoreOrigins: false, straggler: nil,
-            workers: .init(reaching: 1, parked: 0, parkedDetail: nil, freeSlots: 0), at: now)
+            workers: .init(reaching: 1, parked: 0, parkedDetail: nil, freeSlots: 0), fleet: nil, at: now)
     }
 
     private func document(_ facts: GroupFacts) -> GroupExplanationDocument { GroupExplanation(facts: facts).document }
@@ -156,6 +156,11 @@ struct GroupExplanationTests {
         facts.origins[0].ready = .init(number: 100, more: true)
         let full = document(facts).waits.first { $0.reason == .groupFull }
         #expect(full?.tasks == 8 && full?.more == false)
+        #expect(full?.detail == "the group has all of the 2 connections that it may have")
+        facts.group.limits.maxConnections = 1
+        #expect(
+            document(facts).waits.first { $0.reason == .groupFull }?.detail
+                == "the group has 2 connections, more than the 1 that it may have now")
     }
 
     @Test func aRateThatIsUsedUpIsAReasonAndOneThatIsNotIsNone() {
@@ -170,6 +175,24 @@ struct GroupExplanationTests {
                 == "all of the 1000 B/s that may come from https://a.example:443 are used")
         facts.origins[0].bytesPerSecond = 500
         #expect(reasons(facts) == [.fetching])
+        facts.fleet = .init(bytesPerSecondLimit: 10_000, bytesPerSecond: 9_500)
+        #expect(document(facts).waits.last?.detail == "the whole fleet uses all of the 9.7 KiB/s that it may have")
+        facts.fleet?.bytesPerSecond = 5_000
+        #expect(reasons(facts) == [.fetching])
+    }
+
+    @Test func everyRateThatIsUsedUpIsNamed() {
+        var facts = Self.facts()
+        facts.bytesPerSecondAllowed = 1_000
+        facts.origins = [Self.origin("a", ready: 6), Self.origin("b")]
+        for index in facts.origins.indices { facts.origins[index].bytesPerSecondLimit = 1_000 }
+        facts.fleet = .init(bytesPerSecondLimit: 1_000, bytesPerSecond: 1_000)
+        #expect(
+            document(facts).waits.filter { $0.reason == .rateLimited }.map(\.detail) == [
+                "the group uses all of the 1000 B/s that it may have",
+                "all that may come from 2 of its origins is used",
+                "the whole fleet uses all of the 1000 B/s that it may have",
+            ])
     }
 
     @Test func readyChunksThatNobodyTakesWaitForWorkers() {

@@ -9,8 +9,9 @@ struct LimitCommand: MusterSubcommand {
         abstract: "Changes what a group may use and when: its priority, caps, hours, deadline, and what it waits for.",
         usage: "muster limit <group> [--priority <n>] [--weight <n>] [--max-connections <n>] [--rate <rate>] ...",
         discussion: """
-            It holds at once, for what is running too. What is not named stays as it is; the value none takes a cap, the hours, \
-            the deadline or what the group waits for away. --rate-between and --after replace all there were.
+            It holds at once, for what is running too; connections beyond a lower cap end with their chunks. What is not named \
+            stays as it is; the value none takes a cap, the hours, the deadline or what the group waits for away. \
+            --rate-between and --after replace all there were.
 
             Examples:
               muster limit nightly --rate 10MiB/s --max-connections 8

@@ -20,11 +20,13 @@ extension GroupDocument {
             after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init))
     }
 
-    /// How long the known rest takes at this speed. There is no telling while nobody fetches, while sizes are unknown, or while
-    /// the speed is only what is left of one that has ended: it then fades by a factor of e every ten seconds, and what it would
-    /// say grows without bound.
+    /// How long the known rest takes at this speed. There is no telling while nobody fetches, while sizes are unknown, while some
+    /// of it is paused, or while the speed is only what is left of one that has ended: it then fades by a factor of e every ten
+    /// seconds, and what it would say grows without bound.
     private static func seconds(_ record: GroupRecord, speed: Int64) -> Int64? {
-        guard record.unknownTasks == 0, speed > 0, (record.tasks[.active] ?? 0) > 0 else { return nil }
+        guard record.unknownTasks == 0, speed > 0, (record.tasks[.active] ?? 0) > 0,
+            (record.tasks[.paused] ?? 0) == 0
+        else { return nil }
         let rest = max(0, record.bytesTotal - record.bytesDone)
         let seconds = rest / speed + (rest % speed == 0 ? 0 : 1)
         return seconds <= longestEstimate ? seconds : nil

@@ -35,11 +35,15 @@ struct GroupEstimate: Sendable {
         }
     }
 
-    /// The origins that there is something to do at. What is left at a single one is what is left of the group.
+    /// The origins that there is something to do at, with what is left there where that is known in full. What is left at a
+    /// single one is what is left of the group.
     private var origins: [GroupFacts.Origin] {
         var busy = facts.origins.filter { $0.own > 0 || $0.ready.number > 0 }
-        if busy.count == 1, !facts.hasMoreOrigins, facts.group.bytes.unknownTasks == 0, facts.group.tasks.paused == 0 {
+        let isKnown = !facts.hasMoreOrigins && facts.group.bytes.unknownTasks == 0 && facts.group.tasks.paused == 0
+        if busy.count == 1, isKnown {
             busy[0].bytesLeft = facts.rest
+        } else if !isKnown || facts.putOff.chunks.number > 0 {
+            for index in busy.indices { busy[index].bytesLeft = nil }
         }
         return busy
     }
@@ -61,6 +65,7 @@ extension GroupEstimate {
 
     /// What is to do at an origin for each byte per second. Chunks that nobody has yet count as much as those that somebody has.
     private static func slowness(_ origin: GroupFacts.Origin) -> Double {
+        if let left = origin.bytesLeft { return Double(left) / Double(max(1, origin.ownBytesPerSecond)) }
         let leased = Double(origin.ownBytesLeft)
         let chunk = origin.own > 0 ? max(1, leased / Double(origin.own)) : Double(Limits.chunk.lowerBound.bytes)
         return (leased + chunk * Double(origin.ready.number)) / Double(max(1, origin.ownBytesPerSecond))
@@ -96,7 +101,8 @@ extension GroupEstimate {
 
     private var speech: String {
         let all = "\(ByteCount(bytes: facts.rest)) are left, and \(ByteCount(bytes: facts.group.bytesPerSecond))/s come"
-        return origins.count > 1 ? "\(all); an origin that ends later than the others is not foreseen" : all
+        guard origins.count > 1, !isComplete else { return all }
+        return "\(all); an origin that ends later than the others is not foreseen"
     }
 }
 

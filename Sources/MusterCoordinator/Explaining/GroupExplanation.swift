@@ -26,7 +26,8 @@ struct GroupExplanation: Sendable {
         let work = [fetching, finalizing, asking].compactMap { $0 }
         if let whole { return [whole] + work + [pausedMembers, unsealed].compactMap { $0 } }
         var waits = [noWorker, sinkParked].compactMap { $0 } + work
-        waits += [pausedMembers, rateLimited, backoff, originPaused, groupFull, originFull].compactMap { $0 }
+        waits += [pausedMembers].compactMap { $0 } + rateLimits
+        waits += [backoff, originPaused, groupFull, originFull].compactMap { $0 }
         if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) { waits.append(workersBusy) }
         return waits + [unsealed].compactMap { $0 }
     }
@@ -151,21 +152,30 @@ struct GroupExplanation: Sendable {
             tasks: tasks)
     }
 
-    private var rateLimited: Wait? {
-        guard ready.number + facts.group.tasks.active > 0 else { return nil }
+    /// Every cap on bytes per second that is used up: the group's own, those of its origins, and the fleet's.
+    private var rateLimits: [Wait] {
+        guard ready.number + facts.group.tasks.active > 0 else { return [] }
         let tasks = facts.group.tasks.queued + facts.group.tasks.active
+        var details: [String] = []
         if let rate = facts.bytesPerSecondAllowed, GroupFacts.isUsedUp(rate, by: facts.group.bytesPerSecond) {
-            return Wait(
-                reason: .rateLimited, detail: "the group uses all of the \(ByteCount(bytes: rate))/s that it may have",
-                tasks: tasks)
+            details.append("the group uses all of the \(ByteCount(bytes: rate))/s that it may have")
         }
-        let origin = facts.origins.first { origin in
-            origin.bytesPerSecondLimit.map { GroupFacts.isUsedUp($0, by: origin.bytesPerSecond) } ?? false
+        let origins = facts.origins.compactMap { origin in
+            origin.bytesPerSecondLimit.flatMap { rate in
+                GroupFacts.isUsedUp(rate, by: origin.bytesPerSecond) ? (key: origin.key, rate: rate) : nil
+            }
         }
-        guard let origin, let rate = origin.bytesPerSecondLimit else { return nil }
-        return Wait(
-            reason: .rateLimited,
-            detail: "all of the \(ByteCount(bytes: rate))/s that may come from \(origin.key) are used", tasks: tasks)
+        if origins.count == 1 {
+            let rate = ByteCount(bytes: origins[0].rate)
+            details.append("all of the \(rate)/s that may come from \(origins[0].key) are used")
+        } else if !origins.isEmpty {
+            details.append("all that may come from \(origins.count) of its origins is used")
+        }
+        if let fleet = facts.fleet, GroupFacts.isUsedUp(fleet.bytesPerSecondLimit, by: fleet.bytesPerSecond) {
+            let rate = ByteCount(bytes: fleet.bytesPerSecondLimit)
+            details.append("the whole fleet uses all of the \(rate)/s that it may have")
+        }
+        return details.map { Wait(reason: .rateLimited, detail: $0, tasks: tasks) }
     }
 
     private var backoff: Wait? {
@@ -187,7 +197,12 @@ struct GroupExplanation: Sendable {
         guard let cap = facts.group.limits.maxConnections, facts.connections >= Int64(cap), ready.number > 0 else {
             return nil
         }
-        return wait(.groupFull, "the group has all of the \(cap) connections that it may have", ready)
+        // A cap that was lowered takes nothing away from what is running.
+        let detail =
+            facts.connections == Int64(cap)
+            ? "the group has all of the \(cap) connections that it may have"
+            : "the group has \(facts.connections) connections, more than the \(cap) that it may have now"
+        return wait(.groupFull, detail, ready)
     }
 
     private var originFull: Wait? {

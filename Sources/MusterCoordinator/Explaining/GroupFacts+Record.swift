@@ -22,6 +22,9 @@ extension GroupFacts {
             workers: TaskFacts.Workers(
                 reaching: staying, parked: min(staying, record.workers.parked), parkedDetail: record.group.parkedDetail,
                 freeSlots: record.workers.freeSlots),
+            fleet: record.fleet.map {
+                Fleet(bytesPerSecondLimit: $0.bytesPerSecondLimit, bytesPerSecond: $0.bytesPerSecond)
+            },
             at: record.at)
     }
 }
@@ -48,14 +51,15 @@ extension GroupFacts.Count {
 }
 
 extension GroupFacts.Origin {
-    /// An origin and the group's part of it. What is left of the group there in all nobody counts.
+    /// An origin and the group's part of it.
     fileprivate init(_ record: GroupExplanationRecord.Origin) {
         self.init(
             key: record.origin.key, pausedUntil: record.origin.pausedUntil, leases: record.origin.leases,
             allowed: record.origin.allowedConnections, bytesPerSecond: record.origin.bytesPerSecond,
             bytesPerSecondLimit: record.origin.bytesPerSecondLimit, own: record.leases,
             ownBytesPerSecond: record.bytesPerSecond,
-            ownBytesLeft: record.bytesLeft, ready: GroupFacts.Count(record.readyChunks), bytesLeft: nil)
+            ownBytesLeft: record.bytesLeft, ready: GroupFacts.Count(record.readyChunks),
+            bytesLeft: record.bytesLeftInAll)
     }
 }
 

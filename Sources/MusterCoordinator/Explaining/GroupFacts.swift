@@ -37,7 +37,7 @@ struct GroupFacts: Sendable {
         var ownBytesLeft: Int64
         /// Chunks that could be leased from it.
         var ready: Count
-        /// What is left to fetch from it in all; `nil` when that isn't known in full.
+        /// What is left to fetch from it in all, but for what is put off, paused or of unknown size; `nil` when nobody counted that.
         var bytesLeft: Int64?
     }
 
@@ -63,6 +63,14 @@ struct GroupFacts: Sendable {
         var on: PrerequisiteCondition
         /// What is observed of it.
         var state: GroupState
+    }
+
+    /// The rate of the whole fleet, and what it has of that.
+    struct Fleet: Sendable, Hashable {
+        /// The most bytes per second that all workers may fetch together.
+        var bytesPerSecondLimit: Int64
+        /// Bytes per second that they fetched lately.
+        var bytesPerSecond: Int64
     }
 
     /// When the group may run at all.
@@ -109,6 +117,8 @@ struct GroupFacts: Sendable {
     var straggler: Straggler?
     /// Who could do the work.
     var workers: TaskFacts.Workers
+    /// The fleet, where its rate is limited.
+    var fleet: Fleet?
     /// When all of this was so.
     var at: Timestamp
 

@@ -44,6 +44,17 @@ public struct GroupExplanationRecord: Sendable {
         public let bytesLeft: Int64
         /// Chunks of the group that could be leased on it now, up to `most` + 1.
         public let readyChunks: Int64
+        /// Bytes that are to come from it under these leases and for these chunks, the rest of their tasks included as far as
+        /// sizes are known; `nil` when there are more of them than were counted. What is put off or paused is not in it.
+        public let bytesLeftInAll: Int64?
+    }
+
+    /// The rate of the whole fleet.
+    public struct Fleet: Hashable, Sendable {
+        /// The most bytes per second that all workers may fetch together.
+        public let bytesPerSecondLimit: Int64
+        /// Bytes per second that they fetched lately, for all groups.
+        public let bytesPerSecond: Int64
     }
 
     /// A lease that will end late.
@@ -76,6 +87,8 @@ public struct GroupExplanationRecord: Sendable {
     public let readyToFinalize: Int64
     /// Who could work on it.
     public let workers: ExplanationRecord.Workers
+    /// The fleet, where its rate is limited.
+    public let fleet: Fleet?
     /// The leases that will end last as things go, up to three, the last one first.
     public let stragglers: [Straggler]
     /// The database's clock, by which everything is told (I11).

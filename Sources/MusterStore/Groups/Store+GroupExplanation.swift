@@ -22,6 +22,9 @@ extension Store {
             workers: ExplanationRecord.Workers(
                 reaching: try facts.decode("reaching"), parked: try facts.decode("sink_parked"),
                 draining: try facts.decode("leaving"), freeSlots: try facts.decode("free_slots")),
+            fleet: try policy.fleetRate.map {
+                GroupExplanationRecord.Fleet(bytesPerSecondLimit: $0, bytesPerSecond: try facts.decode("fleet_rate"))
+            },
             stragglers: try await stragglers(of: id), at: Timestamp(try facts.decode("moment")))
     }
 
@@ -30,7 +33,9 @@ extension Store {
         """
         SELECT statement_timestamp() AS moment, l.fetching, l.finalizing, l.asking, l.bytes_left, l.rate,
             c.put_off_fetching, c.put_off_finalizing, c.put_off_asking, c.due_at, f.ready_to_finalize,
-            w.reaching, w.sink_parked, w.leaving, w.free_slots
+            w.reaching, w.sink_parked, w.leaving, w.free_slots,
+            (SELECT coalesce(sum(bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at)), 0)::bigint
+                FROM sessions s WHERE s.expires_at > statement_timestamp()) AS fleet_rate
         FROM (
             SELECT count(*) FILTER (WHERE kind = 'fetch') AS fetching, count(*) FILTER (WHERE kind = 'finalize') AS finalizing,
                 count(*) FILTER (WHERE kind = 'resolve') AS asking,
@@ -66,29 +71,42 @@ extension Store {
         try await query(
             """
             WITH held AS MATERIALIZED (
-                SELECT origin_id, count(*) AS leases, coalesce(sum(last - durable), 0)::bigint AS bytes_left,
-                    sum((durable - resume) * 1000 / greatest(100, busy_ms(granted_at)))::bigint AS speed
-                FROM (SELECT * FROM leases WHERE group_id = \(group) AND kind = 'fetch' LIMIT 1000) AS few GROUP BY 1
+                SELECT l.origin_id, count(*) AS leases, coalesce(sum(l.last - l.durable), 0)::bigint AS bytes_left,
+                    -- A task that is not planned yet has one chunk, and the rest of it comes from where that comes from.
+                    coalesce(sum(CASE WHEN t.planned THEN l.last ELSE coalesce(t.size, l.last) END - l.durable), 0)::bigint
+                        AS bytes_of_tasks,
+                    sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))::bigint AS speed
+                FROM (SELECT * FROM leases WHERE group_id = \(group) AND kind = 'fetch' LIMIT 1000) AS l
+                JOIN tasks t ON t.id = l.task_id GROUP BY 1
             ), concerned AS MATERIALIZED (
                 SELECT origin_id FROM held
                 UNION (SELECT origin_id FROM ready_origins(\(group)) AS r (origin_id) WHERE origin_id > 0
                     LIMIT \(GroupExplanationRecord.most))
             )
             SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)), coalesce(h.leases, 0) AS own_leases,
-                coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed,
-                (SELECT count(*) FROM (
-                    SELECT 1 FROM ready_chunks c WHERE c.group_id = \(group) AND c.origin_id = o.id AND c.status = 'ready'
+                coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed, r.chunks AS own_ready,
+                CASE WHEN r.chunks <= \(GroupExplanationRecord.most) AND (SELECT sum(leases) < 1000 FROM held) IS NOT FALSE
+                    THEN coalesce(h.bytes_of_tasks, 0) + r.bytes END AS own_left_in_all
+            FROM concerned n JOIN origins o ON o.id = n.origin_id LEFT JOIN held h ON h.origin_id = o.id
+            CROSS JOIN LATERAL (
+                SELECT count(*) AS chunks,
+                    coalesce(sum(CASE WHEN t.planned THEN few.last ELSE coalesce(t.size, few.last) END - few.resume), 0)::bigint
+                        AS bytes
+                FROM (
+                    SELECT c.task_id, c.last, c.resume FROM ready_chunks c
+                    WHERE c.group_id = \(group) AND c.origin_id = o.id AND c.status = 'ready'
                     -- By the index: without an order the planner may walk the table, which is everybody's.
                     ORDER BY c.rank, c.id
-                    LIMIT \(GroupExplanationRecord.most + 1)) AS few) AS own_ready
-            FROM concerned n JOIN origins o ON o.id = n.origin_id LEFT JOIN held h ON h.origin_id = o.id
+                    LIMIT \(GroupExplanationRecord.most + 1)) AS few
+                JOIN tasks t ON t.id = few.task_id
+            ) AS r
             ORDER BY h.speed NULLS FIRST, o.key LIMIT \(GroupExplanationRecord.most)
             """
         ).map { row in
             GroupExplanationRecord.Origin(
                 origin: try OriginRecord(row), leases: try row.decode("own_leases"),
                 bytesPerSecond: try row.decode("own_speed"), bytesLeft: try row.decode("own_left"),
-                readyChunks: try row.decode("own_ready"))
+                readyChunks: try row.decode("own_ready"), bytesLeftInAll: try row.decode("own_left_in_all"))
         }
     }
 

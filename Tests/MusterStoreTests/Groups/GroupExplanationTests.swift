@@ -38,6 +38,31 @@ import Testing
         }
     }
 
+    @Test func countsWhatIsLeftAtEachOriginAsFarAsItIsFew() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.fleetRate = 5_000
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup(
+                "g",
+                [Wanted("a", size: 250, origins: ["a"])] + Wanted.many(3, "b", size: 90, origins: ["b"])
+                    + Wanted.many(101, "c", size: 90, origins: ["c"]))
+            var worker = try await fixture.makeWorker()
+            let before = try await fixture.store.explanation(of: "g")
+            let left = Dictionary(uniqueKeysWithValues: before.origins.map { ($0.origin.key, $0.bytesLeftInAll) })
+            #expect(left == ["http://a.test:80": 250, "http://b.test:80": 270, "http://c.test:80": nil])
+            #expect(before.fleet?.bytesPerSecondLimit == 5_000 && before.fleet?.bytesPerSecond == 0)
+            let lease = try #require(try await worker.claim(8).first { $0.path == "a" })
+            let unplanned = try await fixture.store.explanation(of: "g").origins.first {
+                $0.leases > 0 && $0.origin.key.contains("a.")
+            }
+            #expect(unplanned?.bytesLeftInAll == 250, "the chunk ends earlier, the task does not")
+            try await worker.learn(lease, size: 250)
+            try await worker.progress(lease, to: 40)
+            let planned = try await fixture.store.explanation(of: "g").origins.first { $0.origin.key.contains("a.") }
+            #expect(planned?.bytesLeftInAll == 210)
+        }
+    }
+
     @Test func tellsFilesThatWaitToBePutInPlaceAndQuestions() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true, resolver: "{}")
