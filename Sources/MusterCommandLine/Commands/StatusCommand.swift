@@ -130,7 +130,7 @@ struct StatusCommand: MusterSubcommand {
                 "\(group.tasks.failed)", snapshot.bytesText,
                 group.state.isTerminal ? "-" : ProgressSnapshot.rate(group.bytesPerSecond),
                 group.etaSeconds.map { DurationNotation.format(.seconds($0)) } ?? "-", group.sink,
-                group.notes.first ?? "",
+                group.notes.joined(separator: "; "),
             ])
         }
         return table

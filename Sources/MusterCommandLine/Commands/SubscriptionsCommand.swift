@@ -6,11 +6,11 @@ import MusterCore
 struct SubscriptionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscriptions",
-        abstract: "Lists the subscriptions to events, adds one, or removes one.",
+        abstract: "Lists the subscriptions to events, adds one, switches one off and on, or removes one.",
         usage: """
             muster subscriptions [--json]
             muster subscriptions add <name> <url> [--secret-file <file>] [--groups <pattern>] [--types <type,...>]
-            muster subscriptions remove <name>
+            muster subscriptions enable|disable|remove <name>
             """,
         discussion: """
             Every event of its groups and types that happens from now on is posted to the URL of a subscription, signed by its \
@@ -22,7 +22,10 @@ struct SubscriptionsCommand: AsyncParsableCommand {
               muster subscriptions
               muster subscriptions remove pager
             """,
-        subcommands: [SubscriptionsListCommand.self, SubscriptionsAddCommand.self, SubscriptionsRemoveCommand.self],
+        subcommands: [
+            SubscriptionsListCommand.self, SubscriptionsAddCommand.self, SubscriptionsEnableCommand.self,
+            SubscriptionsDisableCommand.self, SubscriptionsRemoveCommand.self,
+        ],
         defaultSubcommand: SubscriptionsListCommand.self
     )
 

@@ -69,7 +69,9 @@ struct CommandTests {
         ]
         let lines = StatusCommand.table(groups).lines()
         #expect(lines[0].hasSuffix("  SINK     NOTE"))
-        #expect(lines[1].hasSuffix("  default  it waits for the group \"a\"") && lines[2].hasSuffix("  default"))
+        #expect(
+            lines[1].hasSuffix("  default  it waits for the group \"a\"; it is open") && lines[2].hasSuffix("  default")
+        )
     }
 
     @Test func aVerbThatComesTooLateSaysSo() {

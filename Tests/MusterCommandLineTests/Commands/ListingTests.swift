@@ -1,3 +1,4 @@
+import ArgumentParser
 import MusterAPI
 import MusterCore
 import Testing
@@ -11,6 +12,15 @@ struct ListingTests {
             nil: Page(items: [1, 2], next: "2"), "2": Page(items: [3, 4], next: "4"), "4": Page(items: [], next: nil),
         ]
         #expect(try await Page.all { try #require(pages[$0]) } == [1, 2, 3, 4])
+    }
+
+    @Test func aSubscriptionIsSwitchedByName() throws {
+        let on = try MusterCommand.parseAsRoot(["subscriptions", "enable", "ci", "--json"])
+        let command = try #require(on as? SubscriptionsEnableCommand)
+        #expect(command.name == "ci" && command.global.json && SubscriptionsEnableCommand.enables)
+        #expect(SubscriptionsEnableCommand.section == "subscriptions")
+        let off = try MusterCommand.parseAsRoot(["subscriptions", "disable", "ci"])
+        #expect(off is SubscriptionsDisableCommand && !SubscriptionsDisableCommand.enables)
     }
 
     @Test func theTableOfDeliveries() {
