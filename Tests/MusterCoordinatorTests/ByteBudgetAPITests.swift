@@ -51,11 +51,7 @@ struct ByteBudgetAPITests {
     private static func with(
         fleetRate: Int64? = nil, _ body: @Sendable (RunningCoordinator) async throws -> Void
     ) async throws {
-        try await RunningCoordinator.with(
-            configure: {
-                $0.sessionTimeToLive = .seconds(60)
-                $0.maxBytesPerSecond = fleetRate
-            }, body)
+        try await RunningCoordinator.with(configure: { $0.maxBytesPerSecond = fleetRate }, body)
     }
 
     @Test func everyBudgetThatALeaseDrawsFromIsShared() async throws {

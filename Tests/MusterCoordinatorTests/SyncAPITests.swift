@@ -86,7 +86,7 @@ struct SyncAPITests {
     }
 
     @Test func aSilentSessionLosesItsLeaseAndTheSuccessorGoesOnFromTheDurableOffset() async throws {
-        try await RunningCoordinator.with { coordinator in
+        try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(2) }) { coordinator in
             try await Self.fill(coordinator)
             let dead = try await coordinator.client.openSession(Self.opening)
             let lease = try await coordinator.client.sync(dead.id, SyncRequest(sequence: 1, settled: 0, room: 1))
