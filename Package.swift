@@ -94,6 +94,7 @@ let package = Package(
                 .embedInCode("Migrations/0021_budgets.sql"), .embedInCode("Migrations/0022_charges.sql"),
                 .embedInCode("Migrations/0023_endings.sql"), .embedInCode("Migrations/0024_sharing.sql"),
                 .embedInCode("Migrations/0025_reopening.sql"),
+                .embedInCode("Migrations/0027_reuse.sql"),
             ]),
         library(
             "MusterCoordinator",

@@ -1,4 +1,4 @@
-// What the worker's storage needs of C: the CRC32C of Intel's ISA-L, and five Linux calls. Swift imports glibc without
+// What the worker's storage needs of C: the CRC32C of Intel's ISA-L, and some Linux calls. Swift imports glibc without
 // _GNU_SOURCE, which hides these calls and their flags; the prototypes below name the same symbols under names of our own,
 // so that they can't collide with glibc's should it ever show them.
 
@@ -6,6 +6,7 @@
 #define MUSTER_CLIBISAL_SHIM_H
 
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/types.h>
 #include <isa-l/crc.h>
 
@@ -25,6 +26,10 @@ int muster_syncfs(int descriptor) __asm__("syncfs");
 
 ssize_t muster_copy_file_range(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t length,
                                unsigned int flags) __asm__("copy_file_range");
+
+// FICLONE of <linux/fs.h>: gives one file the content of another without copying it, where the file system can. Here in C, since
+// Swift imports no variadic function.
+static inline int muster_clone(int copy, int source) { return ioctl(copy, _IOW(0x94, 9, int), source); }
 
 // EFD_CLOEXEC and EFD_SEMAPHORE of <sys/eventfd.h>.
 #define MUSTER_EFD_CLOEXEC 02000000

@@ -14,9 +14,12 @@ public struct TransferPolicy: Hashable, Sendable, Codable {
     public var names: NameSource?
     /// Digests to compute and record besides those that are expected.
     public var computeDigests: [DigestAlgorithm]?
+    /// Whether files that the sink has already are asked about, and used instead of fetching the same again, and whether this group's
+    /// files are for others; so when absent.
+    public var reuse: Bool?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case ifExists, validators, chunksWithoutValidator, keepModificationTime, names, computeDigests
+        case ifExists, validators, chunksWithoutValidator, keepModificationTime, names, computeDigests, reuse
     }
 
     /// The defaults.
@@ -31,6 +34,7 @@ public struct TransferPolicy: Hashable, Sendable, Codable {
         keepModificationTime = try container.decodeIfPresent(Bool.self, forKey: .keepModificationTime)
         names = try container.decodeIfPresent(NameSource.self, forKey: .names)
         computeDigests = try container.decodeIfPresent([DigestAlgorithm].self, forKey: .computeDigests)
+        reuse = try container.decodeIfPresent(Bool.self, forKey: .reuse)
         if let computeDigests, Set(computeDigests).count != computeDigests.count {
             throw DecodingError.dataCorruptedError(
                 forKey: .computeDigests, in: container, debugDescription: "names an algorithm twice")

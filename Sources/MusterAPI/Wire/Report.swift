@@ -78,6 +78,9 @@ public struct Report: Hashable, Sendable, Codable {
         public var path: String?
         /// Whether it stood there already and was verified, so that nothing was fetched.
         public var wasThere: Bool?
+        /// The path of the file of the sink that it was made of, if the origin said that this is still the same, so that nothing was
+        /// fetched (`LeaseDocument.have`).
+        public var reusedFrom: String?
 
         /// A finished file.
         public init(size: Int64, digests: [String: String]) {

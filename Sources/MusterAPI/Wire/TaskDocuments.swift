@@ -173,6 +173,9 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     public var fetchOptions: [String]?
     /// Bytes per second lately; 0 when nothing comes.
     public var bytesPerSecond: Int64?
+    /// The path of the file of the same sink that it was made of, since the origin said that it is still the same; then nothing
+    /// was fetched for it.
+    public var reusedFrom: String?
 
     /// A task's document.
     public init(
@@ -181,7 +184,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         bytes: Bytes, contentVersion: Int32, etag: String?, lastModified: String?, effectiveURL: String?,
         digests: [String: String], attempts: Int32, failure: FailureDocument?, createdAt: Timestamp,
         startedAt: Timestamp?, finishedAt: Timestamp?, contentType: String? = nil, deadlineAt: Timestamp? = nil,
-        fetchOptions: [String]? = nil, bytesPerSecond: Int64? = nil
+        fetchOptions: [String]? = nil, bytesPerSecond: Int64? = nil, reusedFrom: String? = nil
     ) {
         self.key = key
         self.state = state
@@ -205,6 +208,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         self.deadlineAt = deadlineAt
         self.fetchOptions = fetchOptions
         self.bytesPerSecond = bytesPerSecond
+        self.reusedFrom = reusedFrom
     }
 
     /// Writes every field of the contract, absent ones as `null`.
@@ -232,6 +236,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         try container.encodeIfPresent(deadlineAt, forKey: .deadlineAt)
         try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
         try container.encodeIfPresent(bytesPerSecond, forKey: .bytesPerSecond)
+        try container.encodeIfPresent(reusedFrom, forKey: .reusedFrom)
     }
 }
 

@@ -111,13 +111,24 @@ struct PolicyArguments: ParsableArguments {
     var validators: String?
 
     @Option(
+        help: ArgumentHelp(
+            """
+            Whether a file that the sink has from the same source is used again, if its origin says that it is unchanged: on or \
+            off. (MUSTER_REUSE; default: on)
+            """,
+            valueName: "switch"
+        )
+    )
+    var reuse: String?
+
+    @Option(
         help: ArgumentHelp("Is asked for a fresh URL when one has expired. (MUSTER_RESOLVER)", valueName: "url")
     )
     var resolver: String?
 
     /// What was given of them.
     var given: [SettingName: [String]] {
-        Given.values([.ifExists: ifExists, .validators: validators, .resolver: resolver])
+        Given.values([.ifExists: ifExists, .validators: validators, .reuse: reuse, .resolver: resolver])
             .merging(Given.flags([.keepTime: keepTime, .suggestedNames: suggestedNames])) { $1 }
     }
 }

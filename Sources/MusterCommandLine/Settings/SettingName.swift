@@ -133,6 +133,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case suggestedNames = "suggested-names"
     /// Which differences of validators mean a change.
     case validators
+    /// Whether files that are there already are used again.
+    case reuse
     /// Who knows fresh URLs.
     case resolver
     /// Environment variables that a worker may read secrets from.

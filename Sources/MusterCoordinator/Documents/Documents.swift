@@ -38,7 +38,8 @@ extension TaskDocument {
             failure: record.failure.map(FailureDocument.init),
             createdAt: record.createdAt, startedAt: record.startedAt, finishedAt: record.finishedAt,
             contentType: record.contentType, deadlineAt: record.deadlineAt,
-            fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, bytesPerSecond: record.bytesPerSecond)
+            fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, bytesPerSecond: record.bytesPerSecond,
+            reusedFrom: record.reusedFrom)
     }
 }
 

@@ -13,11 +13,21 @@ extension GroupDocument {
             bytes: Bytes(done: record.bytesDone, total: record.bytesTotal, unknownTasks: record.unknownTasks),
             bytesPerSecond: speed, etaSeconds: Self.seconds(record, speed: speed), createdAt: record.createdAt,
             finishedAt: record.finishedAt, notes: Self.notes(record),
-            policy: StoredJSON.document(TransferPolicy.self, record.policy),
+            policy: Self.policy(record),
             resolver: StoredJSON.document(Resolver.self, record.resolver).map(ResolverDocument.init),
             fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, deadlineAt: record.deadlineAt,
             onDeadline: record.deadlineAt == nil ? nil : record.deadlineAction, overdue: record.isOverdue,
             after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init))
+    }
+
+    /// The policy with all that is stored of it.
+    private static func policy(_ record: GroupRecord) -> TransferPolicy? {
+        var policy = StoredJSON.document(TransferPolicy.self, record.policy)
+        if !record.reuses {
+            policy = policy ?? TransferPolicy()
+            policy?.reuse = false
+        }
+        return policy
     }
 
     /// How long the known rest takes at this speed. There is no telling while nobody fetches, while sizes are unknown, while some

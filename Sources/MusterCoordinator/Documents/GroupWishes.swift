@@ -7,16 +7,19 @@ extension GroupCreation {
     ///
     /// - Parameter key: the request's Idempotency-Key (I10).
     init(_ wish: GroupRequest, key: String?) throws {
+        var policy = wish.policy
+        policy?.reuse = nil
         self.init(
             name: wish.name, sink: wish.sink ?? defaultSinkName, priority: wish.priority ?? 0, weight: wish.weight ?? 1,
             maxConnections: wish.limits?.maxConnections, metadata: try StoredJSON.text(wish.metadata),
             isSealed: wish.sealed ?? false, creationKey: key, options: try StoredJSON.text(wish.fetch),
-            policy: try StoredJSON.text(wish.policy), resolver: try StoredJSON.text(wish.resolver),
+            policy: try StoredJSON.text(policy), resolver: try StoredJSON.text(wish.resolver),
             bytesPerSecond: wish.limits?.bytesPerSecond, window: wish.limits?.between.map(GroupWindow.init),
             timetable: try StoredJSON.text(wish.limits?.timetable.flatMap { $0.isEmpty ? nil : $0 }),
             deadline: wish.deadline.flatMap { GroupRequest.duration(deadline: $0) },
             deadlineAction: wish.onDeadline ?? .fail,
-            prerequisites: (wish.after ?? []).map { GroupPrerequisite(group: $0.group, on: $0.on) })
+            prerequisites: (wish.after ?? []).map { GroupPrerequisite(group: $0.group, on: $0.on) },
+            reuses: wish.policy?.reuse ?? true)
     }
 }
 

@@ -20,6 +20,7 @@ extension LeaseDocument {
         if lease.kind == .fetch {
             group = lease.group
             origin = lease.origin
+            have = StoredJSON.document(HeldFile.self, lease.have)
         }
         guard lease.kind == .resolve else { return }
         resolver = StoredJSON.document(Resolver.self, lease.resolver)

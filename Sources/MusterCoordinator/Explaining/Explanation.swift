@@ -150,7 +150,11 @@ extension Explanation {
     private func summary(_ waits: [ExplanationDocument.Wait]) -> String {
         let task = facts.task
         switch task.state {
-        case .succeeded: return "It has succeeded: the file stands at \(task.path), whole and verified."
+        case .succeeded:
+            let how = task.reusedFrom.map {
+                " Nothing was fetched: the origin said that \($0) is still the same, of which it was made."
+            }
+            return "It has succeeded: the file stands at \(task.path), whole and verified." + (how ?? "")
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
             let retry = "put it back with what it has: muster retry \(facts.group) \(task.key)"

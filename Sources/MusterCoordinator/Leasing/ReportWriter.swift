@@ -146,6 +146,9 @@ struct ReportWriter: Sendable {
             digests: String(decoding: try JSONEncoder().encode(digests), as: UTF8.self),
             representation: report.learned.map { ReportedText.representation($0.representation) },
             effectiveURL: report.learned?.effectiveURL.map(ReportedText.clean),
-            path: ReportedText.path(finished.path))
+            path: ReportedText.path(finished.path),
+            // What a report of a whole file says to be durable is all of it.
+            crc: report.durable.flatMap { $0.offset == finished.size ? $0.crc : nil },
+            reusedFrom: ReportedText.path(finished.reusedFrom))
     }
 }

@@ -21,12 +21,15 @@ public struct FetchQuestion: Hashable, Sendable {
     public var isOtherMirror: Bool
     /// The media type that the caller expects, in lower case and without parameters (row 27).
     public var expectedContentType: String?
+    /// The file that is there already and may be the content: what was asked for is only wanted if it is another one, by
+    /// If-None-Match or If-Modified-Since (RFC 9110 §13.2.2: before Range and If-Range).
+    public var held: Representation?
 
     /// A question.
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
-        isOtherMirror: Bool = false, expectedContentType: String? = nil
+        isOtherMirror: Bool = false, expectedContentType: String? = nil, held: Representation? = nil
     ) {
         self.range = range
         self.conditional = conditional
@@ -38,6 +41,7 @@ public struct FetchQuestion: Hashable, Sendable {
         self.mayChunkUnvalidated = mayChunkUnvalidated
         self.isOtherMirror = isOtherMirror
         self.expectedContentType = expectedContentType
+        self.held = held
     }
 
     /// Whether a digest tells in the end if bytes of several contents were mixed: the caller's, or one that the origin

@@ -8,6 +8,7 @@
 /// | 2–5, 7, 12, 13 | `ResponseVerdict+Partial`: a 206 |
 /// | 1, 10, 13, 14, 16, 17 | `ResponseVerdict+Whole`: a 200 or a 416 |
 /// | 6, 8, 9, 11, 27, 29, 30, 35 | `ResponseVerdict+Content`: is it the same content? |
+/// | – | `ResponseVerdict+Held`: a 304, is it the content of a file that is there already? |
 /// | 20, 21, 24–26, 31 | here: statuses, lengths, and the origin's wish to be left alone |
 ///
 /// Row 19 is decided by never looking at Accept-Ranges (RFC 9110 §14.3), row 37 by giving the answers of other
@@ -19,6 +20,11 @@ public enum ResponseVerdict: Hashable, Sendable {
     case askForEverything
     /// Ask again without If-Range: the origin mistrusted it although nothing changed (row 10).
     case askUnconditionally
+    /// Ask again without If-None-Match and If-Modified-Since: whether the content is still that of the file which was named can't be
+    /// told from the answer.
+    case askPlainly
+    /// The content is still that of the file which the question named; nothing is sent.
+    case unmodified
     /// There is no byte more: what was asked for starts exactly where the file ends (row 16).
     case complete
     /// Ranges don't work here: start over as one stream (row 1).
@@ -37,6 +43,7 @@ public enum ResponseVerdict: Hashable, Sendable {
     private static func byStatus(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict {
         switch facts.status {
         case 200, 206: return byLength(facts, question)
+        case 304: return judgeUnmodified(facts, question)
         case 416: return judgeUnsatisfiable(facts, question)
         case 200..<300: return refuse(.badRange, "status \(facts.status) carries no file")
         default:

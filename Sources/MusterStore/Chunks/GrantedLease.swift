@@ -70,6 +70,8 @@ public struct GrantedLease: Sendable {
     public let origin: String?
     /// Whether the work draws from some byte budget, of which its session has a share.
     public let isLimited: Bool
+    /// For the first lease of a task: a file of the sink that may be what it asks for, as a JSON object.
+    public let have: String?
 
     /// A row of `granted_leases`.
     init(_ row: PostgresRow) throws {
@@ -112,6 +114,7 @@ public struct GrantedLease: Sendable {
         chunks = try Self.finishedChunks(row)
         origin = try row.decode("origin")
         isLimited = try row.decode("is_limited")
+        have = try row.decode("have")
     }
 
     private static func finishedChunks(_ row: PostgresRow) throws -> [FinishedChunk] {

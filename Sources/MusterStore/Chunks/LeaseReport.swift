@@ -84,11 +84,15 @@ public enum LeaseReport {
         public let effectiveURL: String?
         /// Where it stands, when that is not the path of the lease.
         public let path: String?
+        /// CRC32C of all of it, when its worker knows that.
+        public let crc: UInt32?
+        /// The path of the file that it was made of, when nothing was fetched.
+        public let reusedFrom: String?
 
         /// A report.
         public init(
             session: SessionID, lease: LeaseName, size: Int64, digests: String, representation: Representation?,
-            effectiveURL: String?, path: String? = nil
+            effectiveURL: String?, path: String? = nil, crc: UInt32? = nil, reusedFrom: String? = nil
         ) {
             self.session = session
             self.lease = lease
@@ -97,6 +101,8 @@ public enum LeaseReport {
             self.representation = representation
             self.effectiveURL = effectiveURL
             self.path = path
+            self.crc = crc
+            self.reusedFrom = reusedFrom
         }
     }
 

@@ -41,10 +41,12 @@ extension Store {
         guard !reports.isEmpty else { return }
         _ = try await query(
             """
-            SELECT report_files(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
+            SELECT report_contents(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
                 \(reports.map(\.size)), \(reports.map { PostgresJSON($0.digests) }), \(reports.map { $0.representation?.etag }),
-                \(reports.map { $0.representation?.lastModified }), \(reports.map(\.effectiveURL)), \(reports.map(\.path)),
-                \(try reports.map { try Self.json($0.representation?.digests) }))::text
+                \(reports.map { $0.representation?.lastModified }), \(reports.map { $0.representation?.isDateStrong }),
+                \(reports.map(\.effectiveURL)), \(reports.map(\.path)),
+                \(try reports.map { try Self.json($0.representation?.digests) }),
+                \(reports.map { $0.crc.map { Int64($0) } }), \(reports.map(\.reusedFrom)))::text
             """)
     }
 

@@ -22,6 +22,9 @@ public struct GroupCreation: Sendable {
     public var options: String?
     /// What shall be done where there is a choice, as a JSON object.
     public var policy: String?
+    /// Whether its tasks are made of files that the sink has, and its files are for others. Not part of the policy, which workers and
+    /// coordinators of before read to its last field (F18).
+    public var reuses: Bool
     /// Who knows fresh URLs, as a JSON object; may hold secrets.
     public var resolver: String?
     /// Cap on its bytes per second, as far as its timetable says nothing else.
@@ -42,7 +45,7 @@ public struct GroupCreation: Sendable {
         name: String, sink: String, priority: Int32, weight: Int32, maxConnections: Int32?, metadata: String?,
         isSealed: Bool, creationKey: String?, options: String? = nil, policy: String? = nil, resolver: String? = nil,
         bytesPerSecond: Int64? = nil, window: GroupWindow? = nil, timetable: String? = nil, deadline: Duration? = nil,
-        deadlineAction: DeadlineAction = .fail, prerequisites: [GroupPrerequisite] = []
+        deadlineAction: DeadlineAction = .fail, prerequisites: [GroupPrerequisite] = [], reuses: Bool = true
     ) {
         self.name = name
         self.sink = sink
@@ -54,6 +57,7 @@ public struct GroupCreation: Sendable {
         self.creationKey = creationKey
         self.options = options
         self.policy = policy
+        self.reuses = reuses
         self.resolver = resolver
         self.bytesPerSecond = bytesPerSecond
         self.window = window

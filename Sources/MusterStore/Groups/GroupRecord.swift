@@ -43,6 +43,8 @@ public struct GroupRecord: Sendable {
     public let parkedDetail: String?
     /// What it wants where there is a choice, as JSON.
     public let policy: String?
+    /// Whether its tasks are made of files that the sink has, and its files are for others.
+    public let reuses: Bool
     /// Who knows fresh URLs, as JSON; without the header fields of the question, which may hold secrets.
     public let resolver: String?
     /// Cap on its bytes per second, as far as its timetable says nothing else.
@@ -83,7 +85,7 @@ public struct GroupRecord: Sendable {
         (SELECT status ->> 'detail' FROM sessions s, jsonb_array_elements(s.sink_status) AS status
             WHERE g.sink = ANY (s.parked) AND status ->> 'name' = g.sink AND s.expires_at > statement_timestamp() LIMIT 1
         ) AS parked_detail,
-        g.policy::text AS policy, (g.resolver - 'headers')::text AS resolver,
+        g.policy::text AS policy, g.reuses, (g.resolver - 'headers')::text AS resolver,
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(g.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
         g.bytes_per_second, group_rate(g) AS rate_allowed, to_char(g.window_from, 'HH24:MI') AS window_from,
         to_char(g.window_to, 'HH24:MI') AS window_to, g.window_zone, g.timetable::text AS timetable, g.deadline_at,
@@ -126,6 +128,7 @@ public struct GroupRecord: Sendable {
         workersParked = try row.decode("parked")
         parkedDetail = try row.decode("parked_detail")
         policy = try row.decode("policy")
+        reuses = try row.decode("reuses")
         resolver = try row.decode("resolver")
         optionNames = try row.decode("option_names")
         bytesPerSecondLimit = try row.decode("bytes_per_second")

@@ -369,7 +369,7 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     expected_size bigint, expected_digests text, content_type text,
     source integer, is_other_mirror boolean, url text, headers text, fresh_url text, fresh_headers text,
     group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
-    done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean
+    done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text
 )
 -- Volatile, so that it sees what the function has written that its arguments came from.
 LANGUAGE plpgsql VOLATILE
@@ -390,7 +390,10 @@ BEGIN
         s.url, s.headers::text, CASE WHEN l.kind = 'fetch' THEN s.fresh_url END,
         CASE WHEN l.kind = 'fetch' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
         t.fetch_options::text, g.policy::text, CASE WHEN l.kind = 'resolve' THEN g.resolver::text END, t.failure_status,
-        d.firsts, d.lasts, d.crcs, o.key, l.chunk_id = ANY (p_limited)
+        d.firsts, d.lasts, d.crcs, o.key, l.chunk_id = ANY (p_limited),
+        -- What the sink has of it already is looked for by the first lease of a task: 0027_reuse.sql.
+        CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths = 0
+            AND NOT t.planned AND t.reuse_key IS NOT NULL THEN held_file(t, g.fetch_options, s.url, s.headers) END
     FROM leases l
     LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
     LEFT JOIN groups g ON g.id = l.group_id

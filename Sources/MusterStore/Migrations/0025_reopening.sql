@@ -128,10 +128,12 @@ BEGIN
     -- 5. The tasks, their sources, and the first chunk of each.
     WITH made AS MATERIALIZED (
         INSERT INTO tasks (group_id, key, sink, path, state, priority, expected_size, expected_digests, metadata, size,
-            fetch_options, content_type, time_limit, deadline_at, mirrors)
+            fetch_options, content_type, time_limit, deadline_at, mirrors, reuse_key)
         SELECT p_group, s.key, g.sink, s.path, CASE WHEN g.desired = 'pause' THEN 'paused' ELSE 'queued' END, s.priority,
             s.size, s.digests, s.metadata, s.size, s.options, s.content_type, s.deadline_ms * interval '1 ms',
-            statement_timestamp() + s.deadline_ms * interval '1 ms', cardinality(s.urls)
+            statement_timestamp() + s.deadline_ms * interval '1 ms', cardinality(s.urls),
+            -- Which tasks ask for the same in the same way: 0027_reuse.sql.
+            reuse_key(g, s.urls[1], s.headers, s.options)
         FROM staged_tasks s WHERE s.upload = p_upload ORDER BY s.line
         RETURNING id, key, priority, size
     ), sourced AS MATERIALIZED (

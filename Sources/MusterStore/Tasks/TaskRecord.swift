@@ -68,6 +68,8 @@ public struct TaskRecord: Sendable {
     /// Bytes per second of the leases that are held on it now, since they were granted, but for those under which nothing has
     /// come for 20 seconds.
     public let bytesPerSecond: Int64
+    /// The path of the file that it was made of, if nothing was fetched.
+    public let reusedFrom: String?
 
     static let columns: SQL = """
         t.id, t.key, t.state, t.path, t.expected_size, t.priority, t.metadata::text AS metadata, t.size, t.version, t.etag,
@@ -80,7 +82,7 @@ public struct TaskRecord: Sendable {
             + coalesce((SELECT sum(l.durable - l.first) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'), 0)
             + coalesce((SELECT sum(c.resume - c.first) FROM ready_chunks c WHERE c.task_id = t.id AND c.kind = 'fetch'), 0)
         )::bigint AS done,
-        t.content_type, t.deadline_at,
+        t.content_type, t.deadline_at, t.reused_from,
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(t.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
         coalesce((SELECT sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))
             FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'
@@ -121,5 +123,6 @@ public struct TaskRecord: Sendable {
         deadlineAt = try row.decode("deadline_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         optionNames = try row.decode("option_names")
         bytesPerSecond = try row.decode("rate")
+        reusedFrom = try row.decode("reused_from")
     }
 }

@@ -46,7 +46,8 @@ extension ResponsePlan {
         if misbehaviours.contains(.noValidators) { (file.etag, file.lastModified) = (nil, nil) }
 
         var plan = correct(file: file, range: effectiveRange(asked, file: file, misbehaviours: misbehaviours))
-        plan.omitsBody = asked.isHead
+        if isUnmodified(asked, file: file) { plan.makeUnmodified() }
+        plan.omitsBody = asked.isHead || plan.status == 304
         for misbehaviour in misbehaviours { plan.apply(misbehaviour, file: file, asked: asked) }
         return plan
     }
@@ -65,6 +66,23 @@ extension ResponsePlan {
             condition.hasPrefix("\"")
             ? condition == file.etag : !condition.hasPrefix("W/") && condition == file.lastModified
         return matches ? asked.range : .none
+    }
+
+    /// Whether the client has what it asks for already, before Range and If-Range are looked at (RFC 9110 §13.2.2).
+    private static func isUnmodified(_ asked: Asked, file: ScriptedOrigin.File) -> Bool {
+        if let tags = asked.request.header("If-None-Match") {
+            let opaque = { (tag: String) in tag.hasPrefix("W/") ? String(tag.dropFirst(2)) : tag }
+            return file.etag.map { opaque($0) == opaque(tags) } ?? false
+        }
+        return asked.request.header("If-Modified-Since").map { $0 == file.lastModified } ?? false
+    }
+
+    private mutating func makeUnmodified() {
+        status = 304
+        for name in ["Content-Type", "Content-Range"] { set(name, nil) }
+        segments = []
+        framing = .length([])
+        omitsBody = true
     }
 
     private static func correct(file: ScriptedOrigin.File, range: OriginRange) -> ResponsePlan {
@@ -120,6 +138,9 @@ extension ResponsePlan {
             select(shorter, of: file.content)
         case .surplus(let bytes):
             surplus = bytes
+        case .unmodified(let etag):
+            makeUnmodified()
+            set("ETag", etag)
         case .contentLengthOff(let distance):
             framing = .length(["\(bodyLength + distance)"])
             ending = .close

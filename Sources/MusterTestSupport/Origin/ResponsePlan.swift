@@ -145,6 +145,7 @@ struct ResponsePlan: Sendable {
         case 302: "Found"
         case 303: "See Other"
         case 307: "Temporary Redirect"
+        case 304: "Not Modified"
         case 308: "Permanent Redirect"
         case 401: "Unauthorized"
         case 403: "Forbidden"

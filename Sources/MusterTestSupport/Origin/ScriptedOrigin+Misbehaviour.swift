@@ -15,6 +15,8 @@ extension ScriptedOrigin {
         case shortRange(bytes: Int64)
         /// So many bytes more than announced, on the same connection, which stays open (4, 28).
         case surplus(bytes: Int)
+        /// 304 whatever was asked, stating this tag.
+        case unmodified(etag: String?)
         /// A Content-Length that is so much off; the body is as it should be, then the connection closes (5).
         case contentLengthOff(by: Int64)
         /// Serves this file in place of the one that it served (6).

@@ -65,7 +65,8 @@ extension ScriptedOrigin.Misbehaviour {
         case .uncleanClose, .requires(.clientCertificate):
             wire.isTLS
         case .ignoreRange, .contentRangeShifted, .rangeShifted, .noContentRange, .contentRange, .shortRange, .surplus,
-            .contentLengthOff, .replaced, .totalSize, .etag, .lastModified, .nodes, .mixedCache, .multipartByteRanges,
+            .unmodified, .contentLengthOff, .replaced, .totalSize, .etag, .lastModified, .nodes, .mixedCache,
+            .multipartByteRanges,
             .weakETag, .mistrustIfRange, .ignoreIfRange, .noValidators, .date, .contentEncoding, .chunked,
             .chunkedUnterminated, .truncated, .reset, .rangeNotSatisfiable, .rangeNotSatisfiableStating, .refuseHead,
             .lieInHead, .acceptRanges, .redirect, .redirectChain, .redirectForCookie, .redirectToSigned, .status,

@@ -49,7 +49,9 @@ struct LeaseJob: Sendable {
         )
         switch placed {
         // Nothing was fetched: its bytes must not count among the sizes that decide about fetching ahead.
-        case .inPlace(let finished): return .done(nil, nil, finished, bytes: 0)
+        case .inPlace(let finished):
+            let whole = DurablePrefix(offset: size, crc: CRC32C.whole(lease.chunks))
+            return .done(whole, nil, finished, bytes: 0)
         case .failed(let failure): return .failed(failure, nil, nil)
         case .storage(let error): return JobEnding(error)
         case .stopped: return stopped

@@ -20,6 +20,8 @@ struct FetchJob: Sendable {
         case complete
         /// A file stands at the path that may be the content.
         case examine([ContentDigest], lastModified: Int64?)
+        /// The content is that of a file which the sink has.
+        case reuse(HeldFile)
         /// The lease fails.
         case failed(FailureKind, String, retryAfter: Int64?)
         /// Start over as one stream.
@@ -70,6 +72,9 @@ struct FetchJob: Sendable {
             case .complete: return await complete(plan, writer)
             case .examine(let digests, let lastModified):
                 return await adopt(plan, digests, lastModified: lastModified, writer)
+            case .reuse(let held):
+                if let ending = await reuse(held, plan, writer) { return ending }
+                plan.askPlainly()
             case .failed(let kind, let detail, let retryAfter):
                 return await fail(kind, settings.withoutSecrets(detail), retryAfter, plan, writer)
             case .restart(let what): return .restart(settings.withoutSecrets(what))
@@ -155,6 +160,13 @@ struct FetchJob: Sendable {
         case .askUnconditionally:
             plan.askUnconditionally()
             return .again
+        case .askPlainly:
+            plan.askPlainly()
+            return .again
+        case .unmodified:
+            guard let held = plan.held else { return .again }
+            plan.settleHeld(effectiveURL: ending.head?.effectiveURL)
+            return .reuse(held)
         case .complete:
             plan.ended(at: offset)
             return .complete

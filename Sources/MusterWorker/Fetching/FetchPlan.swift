@@ -21,6 +21,8 @@ struct FetchPlan: Sendable {
     var answer: OriginAnswer?
     /// What stood at the task's path before anything was asked, as long as it may turn out to be the content.
     var standing: StandingFile?
+    /// A file that may be the content, as long as that can still turn out.
+    private(set) var held: HeldFile?
     /// Whether the next request carries no Range although the lease would allow one (`http.md` row 16).
     private var asksForEverything = false
     /// Whether the next request carries no If-Range (row 10).
@@ -32,6 +34,9 @@ struct FetchPlan: Sendable {
         self.source = source
         known = lease.representation
         isSettled = lease.planned
+        // Before anything is known of the content, and only of the source that the file was fetched from.
+        let isFirst = !lease.planned && lease.start == 0 && lease.resume.offset == 0 && lease.version == 1
+        held = isFirst && source.ordinal == 0 ? lease.have : nil
         // What is known of a task that nobody planned yet is used to go on with it, not to believe it has no more.
         let size = lease.representation.size
         switch (lease.stream, lease.planned) {
@@ -81,7 +86,8 @@ struct FetchPlan: Sendable {
             rule: lease.policy?.validators ?? .strict,
             mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
             isOtherMirror: lease.isOtherMirror == true,
-            expectedContentType: lease.contentType
+            expectedContentType: lease.contentType,
+            held: held?.representation.absenceCondition == nil ? nil : held?.representation
         )
     }
 
@@ -121,6 +127,7 @@ struct FetchPlan: Sendable {
         // After a change or a wrong digest, caches on the way are no longer believed (row 29).
         if lease.version > 1 { request.headers.append("Cache-Control", "no-cache") }
         if question.conditional, let condition { request.headers.append("If-Range", condition) }
+        if let field = question.held?.absenceCondition { request.headers.append(field.name, field.value) }
         return request
     }
 
@@ -134,7 +141,35 @@ struct FetchPlan: Sendable {
         asksUnconditionally = true
     }
 
+    /// Asks for the content from now on, whatever files there are.
+    mutating func askPlainly() {
+        held = nil
+        learned = nil
+    }
+
     // MARK: - What is settled
+
+    /// Whether an answer that came from there can say of the file that it still is the content.
+    func canVouch(_ effectiveURL: String) -> Bool {
+        // A tag means something at the place alone where it was stated. Queries hold signatures, which differ each time.
+        guard let known = held?.effectiveURL else { return true }
+        return Self.place(known) == Self.place(effectiveURL)
+    }
+
+    /// What is known of the content without a body, since it is that of the file which is there.
+    mutating func settleHeld(effectiveURL: String?) {
+        guard let held else { return }
+        learned = Report.Learned(
+            representation: held.representation,
+            splittable: false,
+            effectiveURL: effectiveURL ?? held.effectiveURL,
+            source: source.ordinal
+        )
+    }
+
+    private static func place(_ url: String) -> Substring {
+        url.prefix { $0 != "?" && $0 != "#" }
+    }
 
     /// Takes in a body that was accepted. Returns the most bytes of it to take; `nil` for all.
     ///

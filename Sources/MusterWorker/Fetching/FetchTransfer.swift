@@ -88,6 +88,8 @@ final class FetchTransfer: TransferHandler {
         let (answer, plan) = state.withLock { state -> (HeadVerdict, FetchPlan?) in
             state.head = head
             state.judgement = .judged(verdict)
+            // Nothing comes, and the connection is good for the next request.
+            if case .unmodified = verdict { return (.accept(limit: 0), nil) }
             // The writer stands where the question began; a body for another place would be written to the wrong one.
             guard case .accept(let body) = verdict, body.offset == writer.offset else { return (.refuse, nil) }
             let name = state.plan.wantsName ? SuggestedName(facts, effectiveURL: head.effectiveURL) : nil
@@ -111,7 +113,9 @@ final class FetchTransfer: TransferHandler {
 
     private func judge(_ facts: ResponseFacts, effectiveURL: String) -> ResponseVerdict {
         if let reason = refusal(effectiveURL) { return .refuse(.refusedAddress, detail: reason, retryAfter: nil) }
-        return ResponseVerdict.judge(facts, to: question)
+        let verdict = ResponseVerdict.judge(facts, to: question)
+        guard case .unmodified = verdict, !state.withLock({ $0.plan.canVouch(effectiveURL) }) else { return verdict }
+        return .askPlainly
     }
 
     /// Writes a piece, or holds the transfer when the trust has ended.

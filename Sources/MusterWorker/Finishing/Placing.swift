@@ -26,12 +26,14 @@ struct Placing: Sendable {
     ///   - digests: what is expected, by the caller or as the origin stated it; two of one algorithm must both hold.
     ///   - known: what `ChunkWriter.digests()` found as the bytes arrived; need not be computed again.
     ///   - lastModified: the content's Last-Modified, an HTTP-date; used if the policy keeps modification times.
+    ///   - held: a file of the sink to make it of in place of the part; `failed` means that this can't be done.
     func place(
         size: Int64,
         chunks: [FinishedChunk],
         digests: [ContentDigest],
         known: [ContentDigest] = [],
-        lastModified: String? = nil
+        lastModified: String? = nil,
+        held: DestinationPath? = nil
     ) async -> Ending {
         let path: DestinationPath
         do {
@@ -51,7 +53,8 @@ struct Placing: Sendable {
             fenced: lease.fenced,
             ifExists: lease.policy?.ifExists ?? .verify,
             modificationTime: modificationTime(lastModified),
-            knownDigests: known
+            knownDigests: known,
+            held: held
         )
         // When the trust ended in the middle, nothing was moved: it is done again once it is renewed.
         while await context.gate.opened(unless: { control.wish != .work }) {

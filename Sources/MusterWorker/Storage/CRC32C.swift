@@ -1,4 +1,5 @@
 import CLibisal
+import MusterCore
 
 /// CRC-32C (Castagnoli; RFC 3720 appendix B.4), the checksum of chunks and durable prefixes.
 ///
@@ -24,6 +25,41 @@ enum CRC32C {
             rest = rest.dropFirst(piece.count)
         }
         return ~state
+    }
+
+    /// The checksum of two pieces in a row, from those of each, without reading either again: the first one's is moved up by the
+    /// length of the second, as a polynomial over GF(2) modulo the Castagnoli one.
+    ///
+    /// - Parameter length: of the second piece, in bytes.
+    static func combine(_ first: UInt32, _ second: UInt32, length: Int64) -> UInt32 {
+        // Bit 31 is x⁰, so that this is x⁸, by which one byte moves.
+        var power: UInt32 = 1 << 23
+        var shift: UInt32 = 1 << 31
+        var rest = UInt64(max(0, length))
+        while rest > 0 {
+            if rest & 1 == 1 { shift = product(power, shift) }
+            power = product(power, power)
+            rest >>= 1
+        }
+        return product(shift, first) ^ second
+    }
+
+    /// The product of two polynomials modulo the Castagnoli one, all of them reflected.
+    private static func product(_ left: UInt32, _ right: UInt32) -> UInt32 {
+        var (left, right, sum) = (left, right, UInt32(0))
+        while left != 0 {
+            if left >> 31 == 1 { sum ^= right }
+            left <<= 1
+            right = right & 1 == 1 ? right >> 1 ^ 0x82f6_3b78 : right >> 1
+        }
+        return sum
+    }
+
+    /// The checksum of the whole that chunks make up.
+    static func whole(_ chunks: [FinishedChunk]) -> UInt32 {
+        chunks.sorted { $0.range.start < $1.range.start }.reduce(empty) {
+            combine($0, $1.crc, length: $1.range.count)
+        }
     }
 
     /// The checksum of what `crc` is the checksum of, followed by `bytes`.

@@ -177,6 +177,20 @@ final class Descriptor: Sendable {
         return overflow ? .max : Int64(clamping: bytes)
     }
 
+    /// Gives `other`, an empty file, all of this one's content without copying it, each with a life of its own from then on.
+    ///
+    /// - Returns: `false` where the file system has no such thing.
+    func clone(to other: Descriptor) throws(SystemError) -> Bool {
+        while muster_clone(other.number, number) != 0 {
+            switch errno {
+            case EINTR: continue
+            case EOPNOTSUPP, ENOTTY, EINVAL, EXDEV, ENOSYS, EPERM, ETXTBSY: return false
+            default: throw .last
+            }
+        }
+        return true
+    }
+
     /// Asks the system to copy up to `length` bytes at `offset` to the same place of `other`, without passing through
     /// us.
     ///

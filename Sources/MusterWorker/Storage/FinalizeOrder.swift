@@ -29,6 +29,8 @@ struct FinalizeOrder: Hashable, Sendable {
     /// Digests that were computed from the bytes as they arrived, those whose checksums are in `chunks`. They are not computed
     /// again: that the part still has the same checksums proves that it holds the bytes that were hashed (ADR 4).
     var knownDigests: [ContentDigest]
+    /// A finished file of the sink that the new one is made of, in place of the part (`Placement+Held.swift`).
+    var held: DestinationPath?
 
     /// An order.
     init(
@@ -43,7 +45,8 @@ struct FinalizeOrder: Hashable, Sendable {
         fenced: Bool,
         ifExists: ExistingFileRule = .verify,
         modificationTime: Int64? = nil,
-        knownDigests: [ContentDigest] = []
+        knownDigests: [ContentDigest] = [],
+        held: DestinationPath? = nil
     ) {
         self.task = task
         self.version = version
@@ -57,6 +60,7 @@ struct FinalizeOrder: Hashable, Sendable {
         self.ifExists = ifExists
         self.modificationTime = modificationTime
         self.knownDigests = knownDigests
+        self.held = held
     }
 
     /// The part's name.
@@ -71,7 +75,7 @@ enum FinalizeOutcome: Hashable, Sendable {
     /// `rename`. To be reported as `done` with `finished`.
     case inPlace(Report.Finished)
     /// The part doesn't hold what was fetched: these ranges are wrong, all of it where the size or the tiling is. The
-    /// task starts over, as after a changed content.
+    /// task starts over, as after a changed content. Or the file that it was to be made of is not what it was taken for.
     case corrupt([ByteRange], reason: String)
     /// The bytes are those that were fetched, but not those that the caller expects.
     case digestMismatch(expected: ContentDigest, found: ContentDigest)

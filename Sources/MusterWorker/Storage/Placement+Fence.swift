@@ -110,7 +110,7 @@ extension Placement {
 
     /// Removes copies that earlier leases left, and one of this lease from before a crash; `false` when a later lease
     /// has begun a copy: then this lease is over.
-    private func removeStaleCopies(_ order: FinalizeOrder) throws(StorageError) -> Bool {
+    func removeStaleCopies(_ order: FinalizeOrder) throws(StorageError) -> Bool {
         do {
             var isSuperseded = false
             _ = try sink.remove(in: parts) { name in
@@ -124,7 +124,7 @@ extension Placement {
         }
     }
 
-    private func copyContent(
+    func copyContent(
         of source: Descriptor,
         to copy: Descriptor,
         _ order: FinalizeOrder

@@ -70,6 +70,7 @@ struct Placement {
             )
         }
         guard watch.mayContinue() else { return .stopped }
+        if let held = order.held { return try putHeld(held, order, check) }
         guard let part = try openPart(order) else { return try adoptWithoutPart(order, check) }
         let outcome = order.fenced ? try putCopy(of: part, order, check) : try putPart(part, order, check)
         switch outcome {

@@ -12,7 +12,8 @@ struct RequestSettings: Sendable {
 
     /// Fields that are ours to set: a caller's would contradict what the answer is judged by.
     private static let ownFields: Set<String> = [
-        "range", "if-range", "accept-encoding", "connection", "content-length", "transfer-encoding",
+        "range", "if-range", "if-none-match", "if-modified-since", "accept-encoding", "connection", "content-length",
+        "transfer-encoding",
     ]
 
     /// The settings for one source. Blocks if there are files to be read for it (`readsFiles`).

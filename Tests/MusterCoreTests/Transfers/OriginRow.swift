@@ -6,6 +6,8 @@ enum Outcome: Hashable, Sendable {
     case accept(offset: Int64, count: Int64?, splittable: Bool)
     case askForEverything
     case askUnconditionally
+    case askPlainly
+    case unmodified
     case complete
     case restartAsStream
     case refuse(FailureKind)
@@ -15,6 +17,8 @@ enum Outcome: Hashable, Sendable {
         case .accept(let body): self = .accept(offset: body.offset, count: body.count, splittable: body.isSplittable)
         case .askForEverything: self = .askForEverything
         case .askUnconditionally: self = .askUnconditionally
+        case .askPlainly: self = .askPlainly
+        case .unmodified: self = .unmodified
         case .complete: self = .complete
         case .restartAsStream: self = .restartAsStream
         case .refuse(let kind, _, _): self = .refuse(kind)

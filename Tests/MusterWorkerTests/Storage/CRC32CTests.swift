@@ -31,6 +31,21 @@ import Testing
         }
     }
 
+    @Test func pieceChecksumsMakeUpThatOfTheWhole() {
+        let bytes = ScratchSink.content(10_007)
+        let whole = CRC32C.extend(CRC32C.empty, bytes)
+        for middle in [0, 1, 5, 4_096, 10_006, 10_007] {
+            let (first, second) = (CRC32C.extend(0, bytes[..<middle]), CRC32C.extend(0, bytes[middle...]))
+            #expect(CRC32C.combine(first, second, length: Int64(bytes.count - middle)) == whole)
+        }
+        #expect(CRC32C.whole(ScratchSink.chunks(of: bytes, size: 999).shuffled()) == whole)
+        #expect(CRC32C.whole([]) == CRC32C.empty)
+        // A second piece of zeros, as long as a large file: x^n by squaring, against one zero after the other.
+        let zeros = [UInt8](repeating: 0, count: 3 << 20)
+        let extended = CRC32C.extend(whole, zeros)
+        #expect(CRC32C.combine(whole, CRC32C.extend(0, zeros), length: Int64(zeros.count)) == extended)
+    }
+
     /// Bit by bit, as the polynomial is defined.
     @Test func agreesWithTheDefinition() {
         for count in [1, 2, 3, 15, 16, 17, 255, 1_024, 5_000] {

@@ -1,0 +1,155 @@
+import Glibc
+import MusterAPI
+import MusterCore
+
+/// A task's file that is made of another finished one, of whose content it is.
+///
+/// It gets the name of a copy, never that of the part: whoever takes the task up after a crash writes into the part, and must
+/// not write into somebody's finished file through a second name of it (I8). A copy is only ever written by who made it.
+extension Placement {
+    /// How the file was made.
+    private enum Shared {
+        /// It has its own life, or a second name of the finished one.
+        case made(OpenPart)
+        /// It can't be: the finished file is not there, or another one by now.
+        case refused(String)
+        case stopped
+    }
+
+    /// Makes the file of the one at `path`, verifies that, and moves it into place. `corrupt` or `digestMismatch` say that
+    /// the one at `path` won't do; it stays as it is, and so does the part.
+    mutating func putHeld(
+        _ path: DestinationPath,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck
+    ) throws(StorageError) -> FinalizeOutcome {
+        guard try removeStaleCopies(order) else { return .stopped }
+        let result: Result<FinalizeOutcome, StorageError>
+        do {
+            result = .success(try putShared(path, order, check))
+        } catch {
+            result = .failure(error)
+        }
+        // Gone already if it was put in place. What can't be deleted now is by whoever tries next.
+        _ = try? parts.remove(order.copy.string)
+        return try result.get()
+    }
+
+    private mutating func putShared(
+        _ path: DestinationPath,
+        _ order: FinalizeOrder,
+        _ check: ContentCheck
+    ) throws(StorageError) -> FinalizeOutcome {
+        let file: OpenPart
+        let verdict: ContentCheck.Verdict
+        do {
+            switch try share(path, order) {
+            case .made(let made): file = made
+            case .refused(let reason): return useless(reason, order)
+            case .stopped: return .stopped
+            }
+            verdict = try check.examine(
+                file.descriptor,
+                size: file.status.size,
+                name: path.string,
+                as: .destination
+            )
+        } catch {
+            // A link on the way, a file that becomes shorter while it is read: nothing that is wrong with the sink.
+            guard !error.parksSink else { throw error }
+            return useless(error.description, order)
+        }
+        switch verdict {
+        case .good(let digests):
+            guard let now = try status(of: order.copy), now.isUnchanged(since: file.status) else {
+                return useless("\(path) is being changed", order)
+            }
+            try settleData(file, order, isSynchronized: false)
+            let part = try status(of: order.part)?.identity
+            return try move(
+                Candidate(name: order.copy, identity: file.status.identity, part: part, digests: digests),
+                order,
+                check
+            )
+        case .corrupt(let ranges, let reason): return .corrupt(ranges, reason: reason)
+        case .digestMismatch(let expected, let found): return .digestMismatch(expected: expected, found: found)
+        case .stopped: return .stopped
+        }
+    }
+
+    private func useless(_ reason: String, _ order: FinalizeOrder) -> FinalizeOutcome {
+        .corrupt([ByteRange(first: order.size)], reason: reason)
+    }
+
+    /// Gives the file at `path` the copy's name as well, or a copy of its content: by the cheapest way that there is.
+    private mutating func share(_ path: DestinationPath, _ order: FinalizeOrder) throws(StorageError) -> Shared {
+        guard let place = try walk.place(of: path, making: false) else { return .refused("\(path) is gone") }
+        let spot = Spot(path: path, place: place)
+        let file: OpenPart
+        switch try openDestination(at: spot) {
+        case .file(let opened): file = opened
+        case .gone: return .refused("\(path) is gone")
+        case .foreign(let reason): return .refused("\(path) won't do: \(reason)")
+        }
+        guard file.status.size == order.size else {
+            return .refused("\(path) has \(file.status.size) bytes instead of \(order.size)")
+        }
+        // 1. A clone shares the storage, and nothing else.
+        if let clone = try clone(file, order) { return .made(clone) }
+        // 2. A second name shares the times too: it won't do where this file is to have others.
+        if order.modificationTime == nil || order.modificationTime == file.status.modified {
+            if let linked = try link(file, at: spot, order) { return linked }
+        }
+        // 3. A copy, by the system where it can.
+        let copy = try makeCopy(order)
+        guard try copyContent(of: file.descriptor, to: copy.descriptor, order) else { return .stopped }
+        return .made(try current(copy, order))
+    }
+
+    private func clone(_ file: OpenPart, _ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
+        let copy = try makeCopy(order)
+        do throws(SystemError) {
+            if try file.descriptor.clone(to: copy.descriptor) {
+                return OpenPart(descriptor: copy.descriptor, status: try copy.descriptor.status())
+            }
+            _ = try parts.remove(order.copy.string)
+            return nil
+        } catch {
+            throw error.inPart("cloning into \(order.copy.string)")
+        }
+    }
+
+    /// `nil` where the file system, or the file's owner, won't have it.
+    private func link(_ file: OpenPart, at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Shared? {
+        do throws(SystemError) {
+            try spot.place.directory.link(spot.place.name, to: order.copy.string, in: parts)
+            // Whatever had the name in this very moment: it must be the file that was opened.
+            let (descriptor, status) = try parts.file(order.copy.string, creation: .never)
+            guard status.identity == file.status.identity else { return .refused("\(spot.path) is being replaced") }
+            return .made(OpenPart(descriptor: descriptor, status: status))
+        } catch {
+            switch error.number {
+            case EXDEV, EPERM, EACCES, EMLINK, EOPNOTSUPP, ENOSYS, EINVAL: return nil
+            case ENOENT, ELOOP: return .refused("\(spot.path) is being replaced")
+            default: throw error.inSink("linking \(order.copy.string)")
+            }
+        }
+    }
+
+    private func makeCopy(_ order: FinalizeOrder) throws(StorageError) -> OpenPart {
+        do {
+            let (descriptor, status) = try parts.file(order.copy.string, creation: .always)
+            return OpenPart(descriptor: descriptor, status: status)
+        } catch {
+            throw error.inSink("making \(order.copy.string)")
+        }
+    }
+
+    private func current(_ copy: OpenPart, _ order: FinalizeOrder) throws(StorageError) -> OpenPart {
+        do {
+            return OpenPart(descriptor: copy.descriptor, status: try copy.descriptor.status())
+        } catch {
+            throw error.inSink("looking at \(order.copy.string)")
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+extension EndToEnd {
+    /// What a sink has already is not fetched again: real processes, and an nginx that says what it was asked for.
+    @Suite(.enabled(if: NginxServer.isInstalled, "needs nginx")) struct ReuseTests {
+        private static let size: Int64 = 64 << 20
+
+        /// A file of 64 MiB below an nginx.
+        private static func withNginx(_ body: (NginxServer, WantedFile, FilePath) async throws -> Void) async throws {
+            let root = try TemporaryDirectory()
+            let content = ScriptedOrigin.Content.seeded(seed: 41, size: size)
+            let path = root.path.appending("large.bin")
+            try Data(content.allBytes).write(to: URL(filePath: path.string))
+            // A date of that very second could stand for two contents.
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1_577_836_800)], ofItemAtPath: path.string)
+            let nginx = try await NginxServer.start(documentRoot: root.path)
+            let file = WantedFile(path: "large.bin", url: "\(nginx.url)/large.bin", sha256: content.sha256())
+            try await body(nginx, file, path)
+            try await nginx.stop()
+        }
+
+        private static func submit(
+            _ fleet: Fleet, _ group: String, _ file: WantedFile, reuse: Bool? = nil
+        ) async throws -> WantedFile {
+            let path = "\(group)/\(file.path)"
+            var request = GroupRequest(
+                name: group, sealed: true, tasks: [TaskRequest(urls: [file.url], path: path)])
+            if let reuse {
+                request.policy = TransferPolicy()
+                request.policy?.reuse = reuse
+            }
+            _ = try await fleet.client().createGroup(request)
+            return WantedFile(path: path, url: file.url, sha256: file.sha256)
+        }
+
+        /// Both files are what they should be, and the later one's group ended once.
+        private static func check(_ fleet: Fleet, _ file: WantedFile, beside other: WantedFile) async throws {
+            try await fleet.check(String(file.path.prefix { $0 != "/" }), [file])
+            try #expect(FileDigest.sha256(fleet.sink.appending(other.path)) == other.sha256)
+        }
+
+        /// What nginx has sent of bodies since then.
+        private static func bytes(_ requests: some Sequence<NginxServer.Request>) -> Int64 {
+            requests.reduce(0) { $0 + $1.bodyBytesSent }
+        }
+
+        @Test func secondGroupIsGivenTheFileOfTheFirst() async throws {
+            try await Self.withNginx { nginx, file, _ in
+                try await Fleet.run { fleet in
+                    try await fleet.startWorker("one")
+                    let first = try await Self.submit(fleet, "first", file)
+                    try await fleet.waitForEnd(of: "first")
+                    #expect(Self.bytes(nginx.requests) == Self.size)
+                    let count = nginx.requests.count
+                    let second = try await Self.submit(fleet, "second", file)
+                    let group = try await fleet.waitForEnd(of: "second")
+                    #expect(nginx.requests.dropFirst(count).map(\.status) == [304])
+                    #expect(group.bytes.done == Self.size && group.bytes.total == Self.size)
+                    let task = try await fleet.client().task(second.path, of: "second")
+                    #expect(task.reusedFrom == first.path && task.bytes.done == Self.size && task.etag != nil)
+                    try await Self.check(fleet, second, beside: first)
+                    // The first one's file goes, the second one's stays.
+                    _ = try await fleet.muster(["remove", "first", "--files", "delete"])
+                    try await eventually("the end of the first file") {
+                        !FileManager.default.fileExists(atPath: fleet.sink.appending(first.path).string)
+                    }
+                    try #expect(FileDigest.sha256(fleet.sink.appending(second.path)) == file.sha256)
+                    // And is there for a third.
+                    let third = try await Self.submit(fleet, "third", file)
+                    try await fleet.waitForEnd(of: "third")
+                    #expect(nginx.requests.dropFirst(count).map(\.status) == [304, 304])
+                    try await Self.check(fleet, third, beside: second)
+                }
+            }
+        }
+
+        @Test func switchedOffEverythingIsFetched() async throws {
+            try await Self.withNginx { nginx, file, _ in
+                try await Fleet.run { fleet in
+                    try await fleet.startWorker("one")
+                    let first = try await Self.submit(fleet, "first", file)
+                    try await fleet.waitForEnd(of: "first")
+                    let second = try await Self.submit(fleet, "second", file, reuse: false)
+                    try await fleet.waitForEnd(of: "second")
+                    #expect(Self.bytes(nginx.requests) == 2 * Self.size)
+                    #expect(nginx.requests.allSatisfy { $0.status != 304 })
+                    #expect(try await fleet.client().group("second").policy?.reuse == false)
+                    try await Self.check(fleet, second, beside: first)
+                }
+            }
+        }
+
+        @Test func changedFileIsFetchedAgain() async throws {
+            try await Self.withNginx { nginx, file, path in
+                try await Fleet.run { fleet in
+                    try await fleet.startWorker("one")
+                    let first = try await Self.submit(fleet, "first", file)
+                    try await fleet.waitForEnd(of: "first")
+                    let content = ScriptedOrigin.Content.seeded(seed: 42, size: Self.size)
+                    try Data(content.allBytes).write(to: URL(filePath: path.string), options: .atomic)
+                    var second = try await Self.submit(fleet, "second", file)
+                    second = WantedFile(path: second.path, url: second.url, sha256: content.sha256())
+                    try await fleet.waitForEnd(of: "second")
+                    #expect(Self.bytes(nginx.requests) == 2 * Self.size)
+                    try await Self.check(fleet, second, beside: first)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Which files of a sink are named to tasks that ask for the same, and what is recorded of those that were used.
+@Suite struct ReuseTests {
+    private static let day = "Sun, 01 Mar 2026 12:00:00 GMT"
+
+    /// A group with one task for `http://a.test/same`.
+    private func makeGroup(
+        _ name: String, on fixture: StoreFixture, url: String = "http://a.test/same", sink: String = "sink",
+        headers: String? = nil, options: String? = nil, groupOptions: String? = nil, digests: String? = nil,
+        size: Int64? = nil, policy: String? = nil, resolver: String? = nil, reuses: Bool = true
+    ) async throws {
+        var upload = try await fixture.store.beginUpload()
+        let task = try TaskSpecification(urls: [url], key: "t", path: "\(name)/t", size: size, priority: 0)
+        let staged = StagedTask(
+            line: 1, task: task, digests: digests, metadata: nil, headers: headers, options: options)
+        try await fixture.store.stage([staged], upload: &upload)
+        _ = try await fixture.store.createGroup(
+            GroupCreation(
+                name: name, sink: sink, priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
+                creationKey: nil, options: groupOptions, policy: policy, resolver: resolver, reuses: reuses),
+            upload: upload)
+    }
+
+    /// Fetches everything that there is in one lease each.
+    private func fetch(
+        _ worker: inout TestWorker, etag: String? = "\"1\"", isDateStrong: Bool? = nil, crc: UInt32? = 9,
+        digests: String = "{}", size: Int64 = 80
+    ) async throws {
+        for lease in try await worker.claim(8) {
+            try await worker.store.report(finished: [
+                .init(
+                    session: worker.session, lease: lease.name, size: size, digests: digests,
+                    representation: Representation(
+                        size: size, etag: etag, lastModified: Self.day, isDateStrong: isDateStrong),
+                    effectiveURL: "http://cdn.test/same", crc: crc)
+            ])
+        }
+    }
+
+    private func held(_ worker: inout TestWorker) async throws -> HeldFile? {
+        let lease = try #require(try await worker.claim(1).first)
+        return try lease.have.map { try JSONDecoder().decode(HeldFile.self, from: Data($0.utf8)) }
+    }
+
+    @Test func fileOfTheSameSourceIsNamedByTheFirstLease() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("first", on: fixture)
+            #expect(try await held(&worker) == nil)
+            try await fixture.expire(worker.session)
+            worker = try await fixture.makeWorker()
+            try await fixture.run("UPDATE ready_chunks SET deaths = 0")
+            try await fetch(&worker, digests: #"{"sha256": "ab"}"#)
+            try await makeGroup("second", on: fixture)
+            let lease = try #require(try await worker.claim(1).first)
+            let have = try JSONDecoder().decode(HeldFile.self, from: Data(try #require(lease.have).utf8))
+            let known = Representation(size: 80, etag: "\"1\"", lastModified: Self.day, isDateStrong: false)
+            #expect(
+                have
+                    == HeldFile(
+                        path: "first/t", representation: known, crc: 9, digests: ["sha256": "ab"],
+                        effectiveURL: "http://cdn.test/same"))
+            try await worker.store.report(finished: [
+                .init(
+                    session: worker.session, lease: lease.name, size: 80, digests: "{}", representation: known,
+                    effectiveURL: nil, crc: 9, reusedFrom: "first/t")
+            ])
+            try await fixture.check()
+            let group = try await fixture.store.group("second")
+            #expect(group.state == .succeeded && group.bytesDone == 80 && group.bytesTotal == 80)
+            // Nothing came, so that nobody was faster by it.
+            #expect(group.bytesPerSecond == 0)
+            #expect(try await fixture.value("SELECT coalesce(sum(bytes), 0)::bigint FROM origin_flow") == Int64(80))
+            #expect(try await fixture.store.task("t", of: "second").reusedFrom == "first/t")
+            #expect(
+                try await fixture.values(
+                    "SELECT coalesce(data ->> 'reusedFrom', '-') FROM events WHERE type LIKE '%task.succeeded%' ORDER BY serial"
+                ) == ["-", "first/t"])
+            // The charge is that of a request.
+            #expect(
+                try await fixture.value("SELECT served FROM groups WHERE name = 'second'") - Int64(16_384)
+                    < Int64(16_384))
+            // The newest is named from now on; when it is gone, the other one.
+            try await makeGroup("third", on: fixture)
+            #expect(try await held(&worker)?.path == "second/t")
+            _ = try await fixture.store.remove("second", keys: nil, deletingFiles: true)
+            try await makeGroup("fourth", on: fixture)
+            let leases = try await worker.claim(8).filter { $0.kind == .fetch }
+            #expect(leases.allSatisfy { $0.have?.contains("first/t") == true } && leases.count == 1)
+        }
+    }
+
+    /// How a later task, or its group, can be another question than the one that was answered.
+    enum Difference: String, CaseIterable, Sendable {
+        case url, sink, headers, options, groupOptions, digest, size, names, resolver, off, scheme
+    }
+
+    @Test(arguments: Difference.allCases)
+    func fileOfAnotherQuestionIsNotNamed(difference: Difference) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker(sinks: ["sink", "other"])
+            let url = difference == .scheme ? "ftp://a.test/same" : "http://a.test/same"
+            try await makeGroup("first", on: fixture, url: url)
+            try await fetch(&worker, digests: #"{"md5": "00"}"#)
+            switch difference {
+            case .url: try await makeGroup("second", on: fixture, url: "http://a.test/same?1")
+            case .sink: try await makeGroup("second", on: fixture, sink: "other")
+            case .headers: try await makeGroup("second", on: fixture, headers: #"{"Accept": "text/html"}"#)
+            case .options: try await makeGroup("second", on: fixture, options: #"{"cookies": {"a": "b"}}"#)
+            case .groupOptions: try await makeGroup("second", on: fixture, groupOptions: #"{"cookies": {"a": "b"}}"#)
+            case .digest: try await makeGroup("second", on: fixture, digests: #"{"md5": "01"}"#)
+            case .size: try await makeGroup("second", on: fixture, size: 81)
+            case .names: try await makeGroup("second", on: fixture, policy: #"{"names": "suggested"}"#)
+            case .resolver: try await makeGroup("second", on: fixture, resolver: #"{"url": "http://r.test/"}"#)
+            case .off: try await makeGroup("second", on: fixture, reuses: false)
+            case .scheme: try await makeGroup("second", on: fixture, url: url)
+            }
+            #expect(try await held(&worker) == nil)
+        }
+    }
+
+    /// What an earlier file must have for it to be asked about, and be checked.
+    enum Lack: CaseIterable, Sendable {
+        case checksum, validator, bytes, switchedOn, firstSource
+    }
+
+    @Test(arguments: Lack.allCases)
+    func fileThatCannotBeAskedAboutOrCheckedIsNotNamed(lack: Lack) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("first", on: fixture, reuses: lack != .switchedOn)
+            switch lack {
+            case .checksum: try await fetch(&worker, crc: nil)
+            case .validator: try await fetch(&worker, etag: nil, isDateStrong: false)
+            case .bytes: try await fetch(&worker, size: 0)
+            case .switchedOn: try await fetch(&worker)
+            case .firstSource:
+                // Another mirror taught it: its tags mean nothing at the first one.
+                try await fixture.run("UPDATE tasks SET source = 1")
+                try await fetch(&worker)
+            }
+            try await makeGroup("second", on: fixture)
+            #expect(try await held(&worker) == nil)
+            try await fixture.check()
+        }
+    }
+
+    @Test func strongDateIsEnough() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("first", on: fixture)
+            try await fetch(&worker, etag: nil, isDateStrong: true)
+            try await makeGroup("second", on: fixture)
+            #expect(try await held(&worker)?.representation.isDateStrong == true)
+        }
+    }
+
+    @Test func laterLeasesOfATaskNameNothing() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("first", on: fixture)
+            try await fetch(&worker)
+            try await makeGroup("second", on: fixture)
+            let first = try #require(try await worker.claim(1).first)
+            #expect(first.have != nil)
+            // The content has changed since: it is planned and fetched as ever.
+            try await worker.learn(first, size: 250, etag: "\"2\"")
+            let rest = try await worker.claim(8)
+            #expect(rest.count == 2 && rest.allSatisfy { $0.have == nil })
+            try await worker.release(first, at: 50)
+            let again = try await worker.claim(1)
+            #expect(again.map(\.start) == [0] && again[0].have == nil)
+            // A task whose worker died over the file fetches.
+            try await makeGroup("third", on: fixture)
+            var other = try await fixture.makeWorker("other")
+            #expect(try await other.claim(8).filter { $0.group == "third" }.allSatisfy { $0.have != nil })
+            try await fixture.expire(other.session)
+            #expect(try await worker.claim(8).filter { $0.group == "third" }.map(\.have) == [nil])
+        }
+    }
+
+    /// What is finished in several chunks is checked as one, by the checksum that its finalizer reports.
+    @Test func fileOfSeveralChunksIsNamed() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("first", on: fixture)
+            let first = try #require(try await worker.claim(1).first)
+            try await worker.learn(first, size: 250)
+            for lease in try await worker.claim(8) + [first] { try await worker.done(lease) }
+            try await fetch(&worker, etag: nil, size: 250)
+            try await makeGroup("second", on: fixture)
+            let have = try await held(&worker)
+            #expect(have?.representation.size == 250 && have?.representation.etag == "\"1\"" && have?.crc == 9)
+            try await fixture.check()
+        }
+    }
+
+    @Test func olderCoordinatorsFinishFilesThatAreNamedToNobody() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("first", on: fixture)
+            let lease = try #require(try await worker.claim(1).first)
+            try await fixture.run(
+                """
+                SELECT report_files(ARRAY[\(worker.session.rawValue)], ARRAY[\(lease.name.chunk.rawValue)],
+                    ARRAY[\(lease.name.epoch.rawValue)], ARRAY[80::bigint], ARRAY['{}'::jsonb], ARRAY['"1"'], ARRAY[NULL::text],
+                    ARRAY[NULL::text], ARRAY[NULL::text], ARRAY[NULL::jsonb])::text
+                """)
+            #expect(try await fixture.store.group("first").state == .succeeded)
+            try await makeGroup("second", on: fixture)
+            #expect(try await held(&worker) == nil)
+        }
+    }
+}
