@@ -11,6 +11,8 @@ import Testing
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client
             try await coordinator.makeEvents(3)
+            // Positions are given out after the commits.
+            #expect(try await client.events(after: 2, wait: .seconds(5)).items.map(\.position) == [3])
             for _ in 0..<2 {
                 let events = try await client.consumerEvents("c", limit: 2, wait: .seconds(5))
                 #expect(events.items.map(\.position) == [1, 2] && events.next == 2)
