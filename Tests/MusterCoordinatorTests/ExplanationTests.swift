@@ -116,6 +116,19 @@ struct ExplanationTests {
         #expect(reasons(facts) == [.workersBusy])
     }
 
+    @Test func theSameFileThatAnotherTaskFetchesIsAReason() {
+        var facts = Self.facts(ready: 0, waiting: 1)
+        facts.awaited = (group: "other", key: "theirs")
+        let document = Explanation(facts: facts).document
+        #expect(document.waits.map(\.reason) == [.sameFile])
+        #expect(document.summary == #"The same is being fetched for "theirs" of the group "other"."#)
+        #expect(document.next == "it is made of that file when that is there; if that one fails, it is fetched")
+        // A failure of its own is what it waits for then.
+        facts.awaited = nil
+        facts.nextDue = Self.later
+        #expect(reasons(facts) == [.backoff])
+    }
+
     @Test func aFullGroupIsAReason() {
         var facts = Self.facts()
         facts.groupCap = 1
@@ -184,6 +197,10 @@ struct ExplanationTests {
             #expect(document.waits.isEmpty && document.next == nil && document.deadlineAt == nil)
         }
         #expect(Explanation(facts: Self.facts(.succeeded)).document.summary.contains("stands at k"))
+        var facts = Self.facts(.succeeded)
+        facts.task.reusedFrom = "earlier/k"
+        let summary = Explanation(facts: facts).document.summary
+        #expect(summary.hasSuffix(" the origin said that earlier/k is still the same, of which it was made."))
     }
 
     @Test func whatHoldsTheGroupHoldsItsTasksButNotThoseThatAreFetchedAlready() {
@@ -216,6 +233,7 @@ struct ExplanationTests {
             Set(ExplanationDocument.Reason.allCases) == [
                 .paused, .prerequisites, .windowClosed, .backoff, .originPaused, .originFull, .groupFull, .rateLimited,
                 .noWorker, .sinkParked, .workersBusy, .resolver, .fetching, .finalizing, .unsealed,
+                .sameFile,
             ])
     }
 }

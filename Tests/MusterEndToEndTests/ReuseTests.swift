@@ -11,7 +11,10 @@ extension EndToEnd {
         private static let size: Int64 = 64 << 20
 
         /// A file of 64 MiB below an nginx.
-        private static func withNginx(_ body: (NginxServer, WantedFile, FilePath) async throws -> Void) async throws {
+        private static func withNginx(
+            limitRate: Int? = nil,
+            _ body: (NginxServer, WantedFile, FilePath) async throws -> Void
+        ) async throws {
             let root = try TemporaryDirectory()
             let content = ScriptedOrigin.Content.seeded(seed: 41, size: size)
             let path = root.path.appending("large.bin")
@@ -19,7 +22,7 @@ extension EndToEnd {
             // A date of that very second could stand for two contents.
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSince1970: 1_577_836_800)], ofItemAtPath: path.string)
-            let nginx = try await NginxServer.start(documentRoot: root.path)
+            let nginx = try await NginxServer.start(documentRoot: root.path, limitRate: limitRate)
             let file = WantedFile(path: "large.bin", url: "\(nginx.url)/large.bin", sha256: content.sha256())
             try await body(nginx, file, path)
             try await nginx.stop()
@@ -76,6 +79,28 @@ extension EndToEnd {
                     try await fleet.waitForEnd(of: "third")
                     #expect(nginx.requests.dropFirst(count).map(\.status) == [304, 304])
                     try await Self.check(fleet, third, beside: second)
+                }
+            }
+        }
+
+        @Test func groupsThatWantItAtTheSameTimeFetchItOnce() async throws {
+            try await Self.withNginx(limitRate: 16 << 20) { nginx, file, _ in
+                try await Fleet.run(coordinators: 2) { fleet in
+                    // Both are there before anybody can fetch, and there is room for all chunks of both.
+                    let first = try await Self.submit(fleet, "first", file)
+                    let second = try await Self.submit(fleet, "second", file)
+                    for name in ["one", "two"] { try await fleet.startWorker(name, slots: 8) }
+                    try await fleet.waitForEnd(of: "first")
+                    try await fleet.waitForEnd(of: "second")
+                    #expect(Self.bytes(nginx.requests) == Self.size)
+                    #expect(nginx.requests.count { $0.status == 304 } == 1)
+                    let reused = try await [
+                        fleet.client().task(first.path, of: "first").reusedFrom,
+                        fleet.client().task(second.path, of: "second").reusedFrom,
+                    ]
+                    #expect(reused == [nil, first.path] || reused == [second.path, nil])
+                    try await Self.check(fleet, second, beside: first)
+                    try await Self.check(fleet, first, beside: second)
                 }
             }
         }

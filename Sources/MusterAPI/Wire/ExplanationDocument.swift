@@ -12,6 +12,8 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         case windowClosed
         /// A try failed, and the next one is not due yet.
         case backoff
+        /// Another task fetches the same.
+        case sameFile
         /// Nothing is leased on its origins before a moment.
         case originPaused
         /// Its origins have as many connections as they may have.

@@ -5,7 +5,7 @@ import MusterStore
 import ServiceLifecycle
 
 /// The regular rounds of a coordinator: expired sessions, stalled and slow leases, backoffs that are over, tasks and groups whose
-/// deadline has passed, windows that have closed, groups that waited for others, leftovers that nobody writes any more, speeds of
+/// deadline has passed, windows that have closed, groups that waited for others, leftovers that nobody writes any more, tasks that waited for the file of another, speeds of
 /// origins, leftovers of uploads. Any number of coordinators may go round at once: what one has locked the others skip.
 struct Sweeper: Service {
     let store: Store
@@ -69,6 +69,7 @@ struct Sweeper: Service {
         }
         var returned = swept.leases + (try await store.promoteDueChunks())
         returned += try await store.releasePurges()
+        returned += try await store.releaseRepeats()
         let groups = try await store.sweepGroups()
         returned += groups.released + groups.recalled
         metrics.add(.tasksOverdue, Int(groups.failedTasks))

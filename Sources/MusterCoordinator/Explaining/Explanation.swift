@@ -26,7 +26,7 @@ struct Explanation: Sendable {
         // The rest is about chunks that nobody holds.
         guard facts.chunks.ready + facts.chunks.waiting > 0 else { return waits + [asking].compactMap { $0 } }
         waits += [noWorker, sinkParked, asking].compactMap { $0 }
-        if facts.chunks.waiting > 0 { waits += [backoff].compactMap { $0 } }
+        if facts.chunks.waiting > 0 { waits += [sameFile, backoff].compactMap { $0 } }
         // Putting a file in place takes nobody's connection.
         if facts.chunks.ready > 0, facts.task.state != .finalizing {
             waits += [originPaused, rateLimited, groupFull, originFull].compactMap { $0 }
@@ -106,6 +106,13 @@ struct Explanation: Sendable {
                 reason: .resolver, detail: "its URL has expired, and the worker \(worker) is asking the resolver",
                 since: since)
         }
+    }
+
+    private var sameFile: Wait? {
+        guard let awaited = facts.awaited else { return nil }
+        return Wait(
+            reason: .sameFile,
+            detail: "the same is being fetched for \"\(awaited.key)\" of the group \"\(awaited.group)\"")
     }
 
     private var backoff: Wait? {
@@ -191,6 +198,7 @@ extension Explanation {
         case .sinkParked: return "it goes on by itself when the sink is well again"
         case .resolver: return when.isEmpty ? "it goes on with the fresh URL" : "the resolver is asked again\(when)"
         case .backoff: return "it is tried again\(when)"
+        case .sameFile: return "it is made of that file when that is there; if that one fails, it is fetched"
         case .originPaused: return "it goes on\(when)"
         case .groupFull: return "it goes on when another transfer of the group ends"
         case .originFull: return "it goes on when another transfer from there ends"

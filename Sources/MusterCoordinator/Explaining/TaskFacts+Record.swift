@@ -20,6 +20,7 @@ extension TaskFacts {
             work: record.leases.map { ExplanationDocument.Work($0) },
             sources: record.sources.map { ExplanationDocument.Source($0) },
             attempts: record.attempts.map { ExplanationDocument.Attempt($0) }, nextDue: record.chunks.dueAt,
+            awaited: record.chunks.awaited.map { ($0.group, $0.key) },
             question: Self.question(record), origins: Self.origins(record.sources), groupLeases: record.group.leases,
             groupCap: record.group.maxConnections,
             workers: Workers(

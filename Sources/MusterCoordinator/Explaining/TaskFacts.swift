@@ -64,6 +64,8 @@ struct TaskFacts: Sendable {
     var attempts: [ExplanationDocument.Attempt]
     /// When the first of its waiting chunks is due.
     var nextDue: Timestamp?
+    /// The task whose file its chunk waits for, since that is the same: its group and its key.
+    var awaited: (group: String, key: String)?
     /// The question to the resolver.
     var question: Question
     /// The origins that its chunks wait for; none if they wait to be put in place.

@@ -129,6 +129,8 @@ DECLARE
     v_count integer;
     v_charge bigint;
     v_picked bigint[];
+    v_found integer;
+    v_repeats boolean;                  -- whether some of what was found waits for the file of another task now
     v_idle bigint[];                    -- the mirrors that have nothing more to take for the group
     v_again boolean;
     v_granted bigint[] := '{}';
@@ -273,6 +275,7 @@ BEGIN
                             - (SELECT count(*) FROM leases l WHERE l.group_id = v_group.id AND l.origin_id > 0)::integer);
                     END IF;
                     v_count := 0;
+                    v_repeats := false;
                     v_allowance := v_group.allowance;
 
                     -- Once, but where mirrors share the room: what one of them has no use for is shared again by the others.
@@ -325,6 +328,11 @@ BEGIN
                                 ) AS r
                             ) AS p
                             WHERE v_allowance IS NULL OR coalesce(p.before, 0) < v_allowance;
+                            -- What is being fetched already is not fetched twice, and what comes after it is looked at in
+                            -- another round: 0027_reuse.sql.
+                            v_found := coalesce(cardinality(v_picked), 0);
+                            v_picked := without_repeats(v_picked, v_group.id);
+                            v_repeats := v_repeats OR coalesce(cardinality(v_picked), 0) < v_found;
                             IF v_origin.share IS NOT NULL AND coalesce(array_length(v_picked, 1), 0) < v_want
                                 AND (v_allowance IS NULL OR coalesce(v_charge, 0) < v_allowance)
                             THEN
@@ -349,7 +357,7 @@ BEGIN
                         EXIT WHEN NOT v_again OR v_left = 0 OR v_group_room <= 0 OR v_allowance <= 0;
                     END LOOP;
                     -- Whoever took less than he might have has nothing more to take.
-                    IF v_count < v_group.want AND (v_allowance IS NULL OR v_allowance > 0) THEN
+                    IF v_count < v_group.want AND (v_allowance IS NULL OR v_allowance > 0) AND NOT v_repeats THEN
                         v_hungry := array_remove(v_hungry, v_group.id);
                     END IF;
                 END LOOP;

@@ -83,6 +83,11 @@ extension Store {
         try await query("SELECT release_purges(\(limit)) AS count")[0].decode("count")
     }
 
+    /// Lets chunks go that wait for the file of another task, where that has ended or does not get on. Returns how many.
+    public func releaseRepeats(limit: Int32 = 1_000) async throws -> Int64 {
+        try await query("SELECT release_repeats(\(limit)) AS count")[0].decode("count")
+    }
+
     /// Deletes uploads whose last tasks were staged longer ago than `age`: nobody came back for them.
     public func sweepStagedTasks(olderThan age: Duration) async throws {
         _ = try await query(

@@ -17,6 +17,16 @@ public struct ExplanationRecord: Sendable {
         public let parked: Int64
         /// When the first of those that wait is due.
         public let dueAt: Timestamp?
+        /// The task whose file it waits for, by group and key.
+        public let awaited: Awaited?
+
+        /// A task of any group.
+        public struct Awaited: Sendable, Hashable {
+            /// The name of its group.
+            public let group: String
+            /// Its key.
+            public let key: String
+        }
     }
 
     /// The group's part in it.

@@ -12,7 +12,8 @@ extension Store {
             chunks: ExplanationRecord.Chunks(
                 done: try row.decode("chunks_done"), leased: try row.decode("chunks_leased"),
                 ready: try row.decode("chunks_ready"), waiting: try row.decode("chunks_waiting"),
-                parked: try row.decode("chunks_parked"), dueAt: try Self.moment("due_at", of: row)),
+                parked: try row.decode("chunks_parked"), dueAt: try Self.moment("due_at", of: row),
+                awaited: try Self.awaited(row)),
             group: ExplanationRecord.Group(
                 state: GroupState(rawValue: try row.decode("group_state")) ?? .open,
                 isPaused: try row.decode("group_desired") == "pause", maxConnections: try row.decode("group_cap"),
@@ -35,7 +36,7 @@ extension Store {
             (SELECT count(*) FROM leases l WHERE l.task_id = t.id AND l.kind IN ('fetch', 'finalize')) AS chunks_leased,
             EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind = 'resolve') AS is_asking,
             c.chunks_ready, c.chunks_waiting, c.chunks_parked, c.due_at, q.status AS question, q.not_before AS question_at,
-            w.reaching, w.sink_parked, w.leaving, w.free_slots
+            w.reaching, w.sink_parked, w.leaving, w.free_slots, a.awaited_group, a.awaited_key
         FROM tasks t
         JOIN groups g ON g.id = t.group_id
         CROSS JOIN LATERAL (
@@ -45,6 +46,11 @@ extension Store {
             FROM ready_chunks c WHERE c.task_id = t.id AND c.kind IN ('fetch', 'finalize')
         ) AS c
         LEFT JOIN ready_chunks q ON q.task_id = t.id AND q.kind = 'resolve'
+        LEFT JOIN LATERAL (
+            SELECT ag.name AS awaited_group, at.key AS awaited_key
+            FROM ready_chunks c JOIN tasks at ON at.id = c.awaits JOIN groups ag ON ag.id = at.group_id
+            WHERE c.task_id = t.id AND c.status = 'waiting' LIMIT 1
+        ) AS a ON true
         CROSS JOIN LATERAL (
             SELECT count(*) AS reaching, count(*) FILTER (WHERE t.sink = ANY (s.parked)) AS sink_parked,
                 count(*) FILTER (WHERE s.draining) AS leaving,
@@ -60,6 +66,13 @@ extension Store {
         if try row.decode("is_asking") { return .leased }
         guard try row.decode("question", as: String?.self) != nil else { return nil }
         return try moment("question_at", of: row).map { .waiting(until: $0) } ?? .ready
+    }
+
+    private static func awaited(_ row: PostgresRow) throws -> ExplanationRecord.Chunks.Awaited? {
+        guard let group = try row.decode("awaited_group", as: String?.self),
+            let key = try row.decode("awaited_key", as: String?.self)
+        else { return nil }
+        return .init(group: group, key: key)
     }
 
     private func leases(of task: TaskID) async throws -> [ExplanationRecord.Lease] {

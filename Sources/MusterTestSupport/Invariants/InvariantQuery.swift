@@ -94,7 +94,7 @@ public enum InvariantQuery {
         WHERE t.state = 'finalizing' AND (SELECT count(*) FROM part p WHERE p.task_id = t.id AND p.kind = 'finalize') <> 1
         UNION ALL
         SELECT 'I14: chunk ' || id || ' waits for nothing' FROM ready_chunks
-        WHERE (status = 'waiting') <> (not_before IS NOT NULL)
+        WHERE (status = 'waiting') <> (not_before IS NOT NULL OR status = 'waiting' AND awaits IS NOT NULL)
         UNION ALL
         SELECT 'I5: group ' || g.name || ' has ' || count(*) || ' leases' FROM groups g
         JOIN leases l ON l.group_id = g.id AND l.origin_id > 0 GROUP BY g.id HAVING count(*) > g.max_connections

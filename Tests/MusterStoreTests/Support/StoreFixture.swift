@@ -82,17 +82,19 @@ struct StoreFixture: Sendable {
 
     // MARK: What most tests begin with
 
-    /// Creates a group with tasks.
+    /// Creates a group with tasks. It makes no use of what other groups fetch: that has tests of its own.
     @discardableResult
     func makeGroup(
         _ name: String, _ tasks: [Wanted] = [], sink: String = "sink", priority: Int32 = 0, weight: Int32 = 1,
-        maxConnections: Int32? = nil, isSealed: Bool = false, resolver: String? = nil
+        maxConnections: Int32? = nil, isSealed: Bool = false, resolver: String? = nil,
+        reuses: Bool = false
     ) async throws -> GroupRecord {
         let upload = try await stage(tasks)
         return try await store.createGroup(
             GroupCreation(
                 name: name, sink: sink, priority: priority, weight: weight, maxConnections: maxConnections,
-                metadata: nil, isSealed: isSealed, creationKey: nil, resolver: resolver), upload: upload)
+                metadata: nil, isSealed: isSealed, creationKey: nil, resolver: resolver, reuses: reuses), upload: upload
+        )
     }
 
     /// Adds tasks to a group.

@@ -1,0 +1,195 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Tasks that ask for the same at the same time: one of them is fetched, the others wait for its file, and never for ever (I14).
+@Suite struct RepeatTests {
+    /// A group with tasks for `http://a.test/same`, unless they have another URL.
+    private func makeGroup(
+        _ name: String, _ keys: [String] = ["t"], on fixture: StoreFixture, priority: Int32 = 0, reuses: Bool = true,
+        rate: Int64? = nil, urls: [String: String] = [:]
+    ) async throws {
+        var upload = try await fixture.store.beginUpload()
+        let staged = try keys.enumerated().map { index, key in
+            let url = urls[key] ?? "http://a.test/same"
+            let task = try TaskSpecification(urls: [url], key: key, path: "\(name)/\(key)", size: nil, priority: 0)
+            return StagedTask(line: Int64(index + 1), task: task, digests: nil, metadata: nil, headers: nil)
+        }
+        try await fixture.store.stage(staged, upload: &upload)
+        _ = try await fixture.store.createGroup(
+            GroupCreation(
+                name: name, sink: "sink", priority: priority, weight: 1, maxConnections: nil, metadata: nil,
+                isSealed: true, creationKey: nil, bytesPerSecond: rate, reuses: reuses), upload: upload)
+    }
+
+    private func finish(_ lease: GrantedLease, _ worker: TestWorker, etag: String? = "\"1\"") async throws {
+        try await worker.store.report(finished: [
+            .init(
+                session: worker.session, lease: lease.name, size: 80, digests: "{}",
+                representation: Representation(size: 80, etag: etag), effectiveURL: nil, crc: 9)
+        ])
+    }
+
+    /// Leases by `group/key`.
+    private func paths(_ leases: [GrantedLease]) -> [String] {
+        leases.filter { $0.kind == .fetch }.map(\.path).sorted()
+    }
+
+    @Test func laterTaskWaitsAndIsGivenTheFile() async throws {
+        try await StoreFixture.run { fixture in
+            try await makeGroup("first", on: fixture)
+            try await makeGroup("second", on: fixture)
+            var worker = try await fixture.makeWorker()
+            let first = try await worker.claim(8)
+            try #require(paths(first) == ["first/t"])
+            try await fixture.check()
+            let record = try await fixture.store.explanation(of: "t", in: "second")
+            #expect(record.chunks.awaited?.group == "first" && record.chunks.awaited?.key == "t")
+            #expect(record.chunks.waiting == 1 && record.chunks.dueAt == nil)
+            // Whatever is swept, and whoever asks, it waits as long as that one gets on.
+            _ = try await fixture.store.promoteDueChunks()
+            #expect(try await fixture.store.releaseRepeats() == 0)
+            #expect(try await worker.claim(8).isEmpty)
+            try await finish(first[0], worker)
+            #expect(try await fixture.store.releaseRepeats() == 1)
+            let second = try await worker.claim(8)
+            #expect(paths(second) == ["second/t"] && second[0].have?.contains("first/t") == true)
+            try await fixture.check()
+        }
+    }
+
+    /// A file of several chunks is under way between its leases too, until it stands.
+    @Test func waitLastsUntilTheFileStands() async throws {
+        try await StoreFixture.run { fixture in
+            try await makeGroup("first", on: fixture)
+            try await makeGroup("second", on: fixture)
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim(1).first)
+            try await worker.learn(first, size: 250)
+            try await worker.done(first)
+            #expect(try await fixture.store.task("t", of: "first").state == .queued)
+            // Now there is room for all, and the rest of the first one goes before.
+            let rest = try await worker.claim(8)
+            #expect(paths(rest) == ["first/t", "first/t"])
+            #expect(try await fixture.store.releaseRepeats() == 0)
+            for lease in rest { try await worker.done(lease) }
+            #expect(try await fixture.store.task("t", of: "first").state == .finalizing)
+            #expect(try await fixture.store.releaseRepeats() == 0)
+            let finalize = try await worker.claim(8)
+            #expect(finalize.map(\.kind) == [.finalize])
+            #expect(try await fixture.store.releaseRepeats() == 0)
+            try await worker.store.report(finished: [
+                .init(
+                    session: worker.session, lease: finalize[0].name, size: 250, digests: "{}", representation: nil,
+                    effectiveURL: nil, crc: 9)
+            ])
+            #expect(try await fixture.store.releaseRepeats() == 1)
+            #expect(try await worker.claim(8).map { $0.have != nil } == [true])
+            try await fixture.check()
+        }
+    }
+
+    /// What can become of the task that others wait for.
+    enum End: CaseIterable, Sendable {
+        case failed, paused, cancelled, removed, released, died, stalled, windowClosed
+    }
+
+    @Test(arguments: End.allCases)
+    func whereTheFirstDoesNotGetOnAnotherIsFetched(end: End) async throws {
+        try await StoreFixture.run { fixture in
+            for name in ["first", "second", "third"] { try await makeGroup(name, on: fixture) }
+            var worker = try await fixture.makeWorker()
+            let first = try await worker.claim(8)
+            try #require(paths(first) == ["first/t"])
+            switch end {
+            case .failed: try await worker.fail(first[0], .notFound, source: 0, status: 404)
+            case .paused: _ = try await fixture.store.apply(.pause, to: "first", keys: nil)
+            case .cancelled: _ = try await fixture.store.apply(.cancel, to: "first", keys: nil)
+            case .removed: _ = try await fixture.store.remove("first", keys: nil, deletingFiles: false)
+            case .released: try await worker.release(first[0])
+            case .died: try await fixture.expire(worker.session)
+            case .stalled: try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 min'")
+            case .windowClosed: try await fixture.setWindow(of: "first", isOpen: false)
+            }
+            if end == .died { worker = try await fixture.makeWorker("other") }
+            if end == .failed {
+                // A 404 may pass: the task is not under way, and nobody waits for its next try.
+                let state = try await fixture.store.task("t", of: "first").state
+                #expect(state == .failed || state == .queued)
+            }
+            #expect(try await fixture.store.releaseRepeats() == 2)
+            let next = try await worker.claim(8).filter { $0.kind == .fetch }
+            // One of the rest is fetched, without a file to ask about, and the others wait for it.
+            #expect(next.count == 1 && next[0].have == nil, "\(next.map(\.path))")
+            try await fixture.check()
+            try await finish(next[0], worker)
+            #expect(try await fixture.store.releaseRepeats() >= 1)
+            // Who died over it fetches: that may have been the file's fault.
+            let rest = try await worker.claim(8).filter { $0.kind == .fetch }
+            #expect(rest.allSatisfy { $0.have != nil || end == .died && $0.path == "first/t" })
+            try await fixture.check()
+        }
+    }
+
+    /// An origin that states nothing makes files that nobody can ask about: the others don't queue up behind each other.
+    @Test func whoWaitedInVainWaitsNoMore() async throws {
+        try await StoreFixture.run { fixture in
+            for name in ["first", "second", "third"] { try await makeGroup(name, on: fixture) }
+            var worker = try await fixture.makeWorker()
+            let first = try await worker.claim(8)
+            try #require(paths(first) == ["first/t"])
+            try await finish(first[0], worker, etag: nil)
+            #expect(try await fixture.store.releaseRepeats() == 2)
+            #expect(try await paths(worker.claim(8)) == ["second/t", "third/t"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func repeatsDoNotHoldUpWhatComesAfterThem() async throws {
+        try await StoreFixture.run { fixture in
+            try await makeGroup("g", ["a", "b", "c", "d"], on: fixture, urls: ["d": "http://a.test/other"])
+            var worker = try await fixture.makeWorker()
+            #expect(try await paths(worker.claim(2)) == ["g/a", "g/d"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func nobodyWaitsWhereThatCouldTakeLonger() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("idle", on: fixture, priority: -1)
+            #expect(try await worker.claim(1).count == 1)
+            try await makeGroup("urgent", on: fixture)
+            #expect(try await paths(worker.claim(8)) == ["urgent/t"])
+            try await makeGroup("own", on: fixture, reuses: false)
+            #expect(try await paths(worker.claim(8)) == ["own/t"])
+            try await makeGroup("later", on: fixture)
+            #expect(try await paths(worker.claim(8)) == [])
+            try await fixture.run("UPDATE groups SET bytes_per_second = 1000 WHERE name = 'urgent'")
+            #expect(try await fixture.store.releaseRepeats() == 0)
+            try await makeGroup("last", on: fixture)
+            #expect(try await paths(worker.claim(8)) == ["last/t"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func waitingTaskCanBePausedAndCancelled() async throws {
+        try await StoreFixture.run { fixture in
+            for name in ["first", "second", "third"] { try await makeGroup(name, on: fixture) }
+            var worker = try await fixture.makeWorker()
+            let first = try await worker.claim(8)
+            _ = try await fixture.store.apply(.pause, to: "second", keys: nil)
+            _ = try await fixture.store.apply(.cancel, to: "third", keys: nil)
+            #expect(try await fixture.store.group("third").state == .cancelled)
+            try await fixture.check()
+            _ = try await fixture.store.apply(.resume, to: "second", keys: nil)
+            try await fixture.check()
+            #expect(try await worker.claim(8).filter { $0.kind == .fetch }.isEmpty)
+            try await finish(first[0], worker)
+            #expect(try await fixture.store.releaseRepeats() == 1)
+            #expect(try await paths(worker.claim(8)) == ["second/t"])
+            try await fixture.check()
+        }
+    }
+}
