@@ -93,7 +93,7 @@ let package = Package(
                 .embedInCode("Migrations/0019_chains.sql"), .embedInCode("Migrations/0020_subscriptions.sql"),
                 .embedInCode("Migrations/0021_budgets.sql"), .embedInCode("Migrations/0022_charges.sql"),
                 .embedInCode("Migrations/0023_endings.sql"), .embedInCode("Migrations/0024_sharing.sql"),
-                .embedInCode("Migrations/0025_reopening.sql"),
+                .embedInCode("Migrations/0025_reopening.sql"), .embedInCode("Migrations/0026_stragglers.sql"),
                 .embedInCode("Migrations/0027_reuse.sql"),
             ]),
         library(

@@ -64,7 +64,9 @@ public struct Coordinator: Service {
         let metrics = CoordinatorMetrics()
         let clock = MonotonicClock.system
         let bell = Bell()
-        let dispatcher = ClaimDispatcher(store: store, metrics: metrics, logger: logger, clock: clock)
+        let asked = AskedSessions()
+        let dispatcher = ClaimDispatcher(
+            store: store, metrics: metrics, logger: logger, clock: clock, asked: asked)
         let sequencer = EventSequencer(store: store, bell: bell, metrics: metrics, logger: logger)
         let hinter = WorkHinter(store: store, logger: logger)
         let hasWork: @Sendable () async -> Void = {
@@ -88,7 +90,8 @@ public struct Coordinator: Service {
         let api = API(
             store: store,
             syncs: SyncService(
-                store: store, dispatcher: dispatcher, reports: reports, configuration: configuration, metrics: metrics),
+                store: store, dispatcher: dispatcher, reports: reports, configuration: configuration, metrics: metrics,
+                asked: asked),
             sequencer: sequencer, deliverer: deliverer, hasWork: hasWork, bell: bell, clock: clock,
             configuration: configuration,
             metrics: metrics,

@@ -17,6 +17,12 @@ public struct Store: Sendable {
         /// The byte budget of the whole fleet, in bytes per second; `nil` when it has none. Every coordinator of a database must be
         /// given the same.
         public var fleetRate: Int64?
+        /// What the ends of chunks are multiples of where they are brought nearer, in bytes.
+        public var shrinkUnit: Int64 = 1 << 20
+        /// The least that is given away of a running chunk, in bytes; its holder keeps as much.
+        public var minimumShrink: Int64 = 2 << 20
+        /// The part of a group's bytes that may be fetched twice so that it ends sooner.
+        public var wastedPart = 0.02
         /// Failures without progress after which a task fails (I12).
         public var attempts: Int32 = Limits.attempts
         /// Content versions after which a task fails.

@@ -55,6 +55,17 @@ struct ExplanationTests {
         #expect(document.next == "the file is verified and put in place when its last bytes are there")
     }
 
+    @Test func aTaskThatIdlePlacesHelpWithSaysHow() {
+        var facts = Self.facts(.active, ready: 0, leased: 2)
+        facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b"), Self.work(.fetch, "c")]
+        facts.shrinking = 1
+        facts.doubled = 1
+        #expect(
+            Explanation(facts: facts).document.summary
+                == "3 workers are fetching 2 chunks of it; one is to give the tail to others; one is fetched by two, "
+                + "since the first one is slow.")
+    }
+
     @Test func whatElseATaskThatIsFetchedWaitsForComesAfterThat() {
         var facts = Self.facts(.active, ready: 2, waiting: 1, leased: 1)
         facts.work = [Self.work(.fetch)]

@@ -32,6 +32,31 @@ struct WaitingRoomTests {
         #expect(room.beginClaim().map(\.ticket) == ["1/1"])
     }
 
+    @Test func whoIsToBeToldSomethingWaitsNoLonger() {
+        var room = WaitingRoom<String>()
+        for session in 1...2 { _ = room.enter(guest(Int64(session), 1)) }
+        _ = room.beginClaim()
+        _ = room.enter(guest(3, 1))
+        #expect(room.dismiss([SessionID(1), SessionID(3), SessionID(4)]).map(\.ticket) == ["3/1"], "1 is in a claim")
+        #expect(room.endClaim(granted: [], now: 0).isEmpty)
+        #expect(room.dismiss([SessionID(1)]).map(\.ticket) == ["1/1"])
+        #expect(room.count == 1)
+    }
+
+    @Test func whoIsAskedIsUrgentUntilItIsToldOnce() {
+        let asked = AskedSessions()
+        asked.add([SessionID(1)])
+        #expect(asked.contains(SessionID(1)) && asked.isUrgent(SessionID(1)) && !asked.contains(SessionID(2)))
+        asked.settle(SessionID(1), isAsked: true)
+        #expect(asked.contains(SessionID(1)) && !asked.isUrgent(SessionID(1)))
+        #expect(asked.replace(with: [SessionID(1), SessionID(2)]) == [SessionID(2)])
+        asked.settle(SessionID(2), isAsked: false)
+        #expect(!asked.contains(SessionID(2)))
+        asked.add([SessionID(1)])
+        #expect(asked.isUrgent(SessionID(1)), "something more")
+        #expect(asked.replace(with: []).isEmpty && !asked.contains(SessionID(1)))
+    }
+
     @Test func newsDuringAClaimIsNotLost() {
         var room = WaitingRoom<String>()
         _ = room.enter(guest(1, 1))

@@ -70,9 +70,15 @@ struct Explanation: Sendable {
         guard let since = fetching.map(\.since).min() else { return nil }
         let workers = Set(fetching.map(\.worker))
         let who = workers.count == 1 ? "the worker \(fetching[0].worker) is" : "\(workers.count) workers are"
-        let what = fetching.count == 1 ? "a chunk" : "\(fetching.count) chunks"
-        return Wait(reason: .fetching, detail: "\(who) fetching \(what) of it", since: since)
+        // A chunk that two are fetching is one chunk.
+        let count = fetching.count - facts.doubled
+        var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
+        if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
+        if facts.doubled > 0 { detail += "; \(Self.chunks(facts.doubled)) fetched by two, since the first one is slow" }
+        return Wait(reason: .fetching, detail: detail, since: since)
     }
+
+    private static func chunks(_ count: Int) -> String { count == 1 ? "one is" : "\(count) are" }
 
     private var finalizing: Wait? {
         guard let work = facts.work.first(where: { $0.kind == LeaseKind.finalize.rawValue }) else { return nil }

@@ -18,6 +18,7 @@ extension TaskFacts {
                 done: record.chunks.done, leased: record.chunks.leased, ready: record.chunks.ready,
                 waiting: record.chunks.waiting, parked: record.chunks.parked),
             work: record.leases.map { ExplanationDocument.Work($0) },
+            shrinking: record.leases.count { $0.isAskedToShrink }, doubled: record.leases.count { $0.isDouble },
             sources: record.sources.map { ExplanationDocument.Source($0) },
             attempts: record.attempts.map { ExplanationDocument.Attempt($0) }, nextDue: record.chunks.dueAt,
             awaited: record.chunks.awaited.map { ($0.group, $0.key) },

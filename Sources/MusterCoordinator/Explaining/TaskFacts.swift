@@ -58,6 +58,10 @@ struct TaskFacts: Sendable {
     var chunks: ExplanationDocument.Chunks
     /// Who works on it.
     var work: [ExplanationDocument.Work]
+    /// How many chunks are to give their tails to others, since whoever fetches them is slow.
+    var shrinking = 0
+    /// How many chunks are fetched by two workers.
+    var doubled = 0
     /// Its sources.
     var sources: [ExplanationDocument.Source]
     /// What was tried, the newest last.

@@ -14,12 +14,18 @@ actor ClaimDispatcher: Service {
     private let metrics: CoordinatorMetrics
     private let logger: Logger
     private let clock: MonotonicClock
+    private let asked: AskedSessions
     private let signal = Signal()
+    /// When idle sessions were last used to help with stragglers.
+    private var helpedAt: Int64?
     private var room = WaitingRoom<CheckedContinuation<Answer, Never>>()
     private var isClosed = false
 
-    init(store: Store, metrics: CoordinatorMetrics, logger: Logger, clock: MonotonicClock) {
+    init(
+        store: Store, metrics: CoordinatorMetrics, logger: Logger, clock: MonotonicClock, asked: AskedSessions
+    ) {
         self.store = store
+        self.asked = asked
         self.metrics = metrics
         self.logger = logger
         self.clock = clock
@@ -67,9 +73,23 @@ actor ClaimDispatcher: Service {
     }
 
     /// A look at the clock, a few times a second: deadlines, and a poll of the database in case a hint was lost.
-    func tick(polls: Bool) {
+    func tick(polls: Bool) async {
         for guest in room.expire(now: clock.now()) { guest.ticket.resume(returning: .success([])) }
-        if polls { news() }
+        if polls {
+            news()
+            await findAsked()
+        }
+    }
+
+    /// Who is asked to shrink something is to hear it soon, whichever coordinator asked.
+    private func findAsked() async {
+        do {
+            let untold = asked.replace(with: try await store.shrinkingSessions())
+            for guest in room.dismiss(untold) { guest.ticket.resume(returning: .success([])) }
+        } catch {
+            // The next poll finds them.
+            logger.debug("stragglers not looked for", metadata: [CoordinatorMetadata.error: "\(error)"])
+        }
     }
 
     private func claimForAll() async {
@@ -77,10 +97,17 @@ actor ClaimDispatcher: Service {
             let guests = room.beginClaim()
             guard !guests.isEmpty else { return }
             let answers: [SessionID: [GrantedLease]]
+            var told: Set<SessionID> = []
             do {
-                let leases = try await store.claim(
-                    guests.map { ClaimRequest(session: $0.session, sequence: $0.sequence, room: $0.room) })
+                let requests = guests.map {
+                    ClaimRequest(session: $0.session, sequence: $0.sequence, room: $0.room)
+                }
+                var leases = try await store.claim(requests)
                 metrics.add(.leasesGranted, leases.count)
+                let busy = Set(leases.map(\.session))
+                let help = await helpStragglers(requests.filter { !busy.contains($0.session) })
+                leases += help.doubles
+                told = Set(help.asked)
                 answers = Dictionary(grouping: leases, by: \.session)
             } catch {
                 // Everybody is told, so that workers try another coordinator or come back later.
@@ -90,9 +117,28 @@ actor ClaimDispatcher: Service {
                 }
                 return
             }
-            for guest in room.endClaim(granted: Set(answers.keys), now: clock.now()) {
+            for guest in room.endClaim(granted: told.union(answers.keys), now: clock.now()) {
                 guest.ticket.resume(returning: .success(answers[guest.session] ?? []))
             }
+            for guest in room.dismiss(told) { guest.ticket.resume(returning: .success([])) }
+        }
+    }
+
+    /// Lets those for whom there is nothing help others, once a second at the most: speeds are known no better than that.
+    private func helpStragglers(_ idle: [ClaimRequest]) async -> StragglerHelp {
+        let now = clock.now()
+        guard !idle.isEmpty, helpedAt.map({ now - $0 >= 1_000_000_000 }) ?? true else { return .none }
+        helpedAt = now
+        do {
+            let help = try await store.helpStragglers(idle)
+            metrics.add(.shrinksAsked, help.asked.count)
+            metrics.add(.doublesGranted, help.doubles.count)
+            asked.add(help.asked)
+            return help
+        } catch {
+            // What was claimed is granted all the same.
+            logger.warning("stragglers not helped", metadata: [CoordinatorMetadata.error: "\(error)"])
+            return .none
         }
     }
 }

@@ -45,15 +45,26 @@ struct ReportWriter: Sendable {
                 lost.append(progress(report, session))
             }
         }
+        // Whoever has shrunk a chunk says so before anything else that follows from it.
+        var shrunk = 0
+        for case (let session, let report) in reports where report.kind == .shrunk {
+            switch try await store.report(shrunk: report.lease, end: report.end ?? .max, session: session) {
+            case .agreed: shrunk += 1
+            case .kept: break
+            case .lost: lost.append(progress(report, session))
+            }
+        }
+        metrics.add(.shrinksAgreed, shrunk)
         lost += try await store.report(
             progress: reports.filter { $0.1.kind == .progress }.map { progress($0.1, $0.0) })
 
         let done = reports.filter { $0.1.kind == .done && $0.1.finished == nil }
-        try await store.report(
+        let doublesWon = try await store.report(
             done: done.map { LeaseReport.Done(session: $0.0, lease: $0.1.lease, crc: $0.1.durable?.crc ?? 0) })
         let finished = try reports.compactMap { try self.finished($0.1, $0.0) }
         try await store.report(finished: finished)
         metrics.add(.chunksDone, done.count)
+        metrics.add(.doublesWon, doublesWon)
         metrics.add(.tasksFinished, finished.count)
 
         let released = Dictionary(grouping: reports.filter { $0.1.kind == .released }, by: \.0)
@@ -72,13 +83,12 @@ struct ReportWriter: Sendable {
                 try await store.report(restart: report.lease, detail: detail, session: session)
             case .resolved:
                 if try await !write(resolved: report, session: session) { failures += 1 }
-            // Nobody is asked to shrink yet, so that this says nothing that has to be remembered.
             case .progress, .done, .released, .shrunk: break
             }
         }
         metrics.add(.leasesFailed, failures)
         let hasWork =
-            !done.isEmpty || !released.isEmpty || failures > 0
+            !done.isEmpty || !released.isEmpty || failures > 0 || shrunk > 0
             || reports.contains { $0.1.learned != nil || $0.1.kind == .resolved }
         await written(hasWork, !finished.isEmpty || failures > 0)
         return lost

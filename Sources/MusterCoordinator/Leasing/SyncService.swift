@@ -12,10 +12,11 @@ struct SyncService: Sendable {
     let configuration: CoordinatorConfiguration
     let metrics: CoordinatorMetrics
     let budgets: BudgetWatch
+    let asked: AskedSessions
 
     init(
         store: Store, dispatcher: ClaimDispatcher, reports: ReportBatcher, configuration: CoordinatorConfiguration,
-        metrics: CoordinatorMetrics
+        metrics: CoordinatorMetrics, asked: AskedSessions
     ) {
         self.store = store
         self.dispatcher = dispatcher
@@ -23,6 +24,7 @@ struct SyncService: Sendable {
         self.configuration = configuration
         self.metrics = metrics
         budgets = BudgetWatch(store: store)
+        self.asked = asked
     }
 
     /// Opens a session.
@@ -75,6 +77,8 @@ struct SyncService: Sendable {
                 ? min(configuration.longPoll, .milliseconds(max(0, request.waitMilliseconds))) : .zero
             // Who has shares of byte budgets hears soon how they change.
             if !shares.isEmpty { wait = min(wait, .seconds(1)) }
+            // So does who is asked to shrink something.
+            if asked.isUrgent(session) { wait = .zero }
             leases = try await dispatcher.claim(
                 session: session, sequence: request.sequence, room: Int32(min(request.room, Limits.leasesPerSync)),
                 wait: wait)
@@ -82,10 +86,19 @@ struct SyncService: Sendable {
         // What was granted may draw from budgets that the session had no share of before.
         if leases.contains(where: \.isLimited) { shares = try await store.budgetShares(of: session) }
         return SyncResponse(
-            lost: Array(Set(lost)), leases: try leases.map { try LeaseDocument($0) }, drain: renewed.isDraining,
+            lost: Array(Set(lost)), shrink: try await shrinkWishes(of: session),
+            leases: try leases.map { try LeaseDocument($0) }, drain: renewed.isDraining,
             ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
             budgets: shares.isEmpty
                 ? nil : shares.map { BudgetShare(name: $0.budget, bytesPerSecond: $0.bytesPerSecond) })
+    }
+
+    /// What the session is asked to shrink.
+    private func shrinkWishes(of session: SessionID) async throws -> [Shrink] {
+        guard asked.contains(session) else { return [] }
+        let wishes = try await store.shrinkWishes(of: session)
+        asked.settle(session, isAsked: !wishes.isEmpty)
+        return wishes.map { Shrink(lease: $0.lease, end: $0.end) }
     }
 
     /// Tells what the session used of byte budgets, and what its shares are now; nothing where there are none.

@@ -69,7 +69,7 @@ struct WaitingRoom<Ticket: Sendable> {
         return fresh
     }
 
-    /// The claim is over. Those who were granted something, or whose time is up, leave and are returned.
+    /// The claim is over. Those who were granted something or have to be told something, or whose time is up, leave and are returned.
     mutating func endClaim(granted: Set<SessionID>, now: Int64) -> [Guest] {
         isClaiming = false
         var answered: [Guest] = []
@@ -89,6 +89,13 @@ struct WaitingRoom<Ticket: Sendable> {
         let late = guests.values.filter { $0.place == .waiting && $0.guest.deadline <= now }.map(\.guest)
         for guest in late { guests[guest.session] = nil }
         return late
+    }
+
+    /// Those of these sessions who wait leave: there is something to tell them. Who is in a claim leaves with it.
+    mutating func dismiss(_ sessions: Set<SessionID>) -> [Guest] {
+        let told = guests.values.filter { $0.place != .inClaim && sessions.contains($0.guest.session) }.map(\.guest)
+        for guest in told { guests[guest.session] = nil }
+        return told
     }
 
     /// Everybody leaves.

@@ -18,6 +18,14 @@ final class CoordinatorMetrics: Sendable {
         case leasesRepaired = "muster_leases_repaired_total"
         /// Leases taken back since they were much slower than their peers (`http.md` row 32).
         case leasesSlow = "muster_leases_slow_total"
+        /// Holders that were asked to shrink a chunk.
+        case shrinksAsked = "muster_shrinks_asked_total"
+        /// Chunks that were shrunk, their tails given to others.
+        case shrinksAgreed = "muster_shrinks_agreed_total"
+        /// Leases on the rest of a chunk that somebody else was fetching too.
+        case doublesGranted = "muster_doubles_granted_total"
+        /// Doubles that were through first.
+        case doublesWon = "muster_doubles_won_total"
         /// Reports of all kinds.
         case reports = "muster_reports_total"
         /// Reports under a lease that was somebody else's by then (I1).
@@ -59,6 +67,10 @@ final class CoordinatorMetrics: Sendable {
             case .leasesExpired: "Leases taken back from expired sessions."
             case .leasesRepaired: "Leases given back because the answer with them was lost."
             case .leasesSlow: "Leases taken back because they were much slower than their peers."
+            case .shrinksAsked: "Requests to holders to give the tail of a chunk away."
+            case .shrinksAgreed: "Chunks whose tail was given to others."
+            case .doublesGranted: "Second leases on the rest of chunks that held up their group."
+            case .doublesWon: "Second leases that were through first."
             case .reports: "Reports of workers."
             case .staleReports: "Reports refused because the lease was lost."
             case .chunksDone: "Chunks durable to their end."

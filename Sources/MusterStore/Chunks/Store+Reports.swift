@@ -26,14 +26,24 @@ extension Store {
             """)[0].decode("held")
     }
 
-    /// Records chunks that are durable to their end, and purges that are done.
-    public func report(done reports: [LeaseReport.Done]) async throws {
-        guard !reports.isEmpty else { return }
-        _ = try await query(
+    /// Records chunks that are durable to their end, and purges that are done. Returns how many of the chunks were fetched by two,
+    /// and the second one was first.
+    @discardableResult
+    public func report(done reports: [LeaseReport.Done]) async throws -> Int {
+        guard !reports.isEmpty else { return 0 }
+        let rows = try await query(
             """
-            SELECT report_done(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
-                \(reports.map { Int64($0.crc) }))::text
+            WITH won AS MATERIALIZED (
+                SELECT count(*) AS count FROM leases
+                WHERE doubles IS NOT NULL AND chunk_id = ANY (\(reports.map(\.lease.chunk)))
+                    AND epoch = ANY (\(reports.map(\.lease.epoch)))
+            )
+            SELECT won.count,
+                report_done(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
+                    \(reports.map { Int64($0.crc) }))::text
+            FROM won
             """)
+        return Int(try rows[0].decode("count", as: Int64.self))
     }
 
     /// Records files that stand at their paths, with events and counts, and closes groups (I6, I7).

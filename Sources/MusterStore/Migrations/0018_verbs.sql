@@ -7,7 +7,7 @@ CREATE FUNCTION hold_out(p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO holdouts (epoch, session_id, sync, task_id)
     SELECT l.epoch, l.session_id, l.sync, l.task_id FROM leases l
-    WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize')
+    WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double')
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING
 $$;
@@ -18,7 +18,7 @@ LANGUAGE sql AS $$
     INSERT INTO holdouts (epoch, session_id, sync, task_id)
     SELECT l.epoch, l.session_id, l.sync, l.task_id
     FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
-    WHERE l.kind IN ('fetch', 'finalize') AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
+    WHERE l.kind IN ('fetch', 'finalize', 'double') AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING
 $$;
 

@@ -172,7 +172,7 @@ BEGIN
                 (CASE WHEN group_rate(g) IS NOT NULL THEN 'group:' || g.name END),
                 (CASE WHEN o.bytes_per_second IS NOT NULL THEN 'origin:' || o.key END),
                 (CASE WHEN p_fleet_rate IS NOT NULL THEN 'fleet' END)) AS m (name)
-            WHERE l.session_id = p_session AND l.kind = 'fetch' AND m.name IS NOT NULL GROUP BY 1
+            WHERE l.session_id = p_session AND l.kind IN ('fetch', 'double') AND m.name IS NOT NULL GROUP BY 1
         ) AS n
         LEFT JOIN (
             SELECT name, least(sum(greatest(0, bytes)), 1e15)::bigint AS bytes FROM unnest(p_budgets, p_bytes) AS t (name, bytes) GROUP BY 1

@@ -99,6 +99,7 @@ CREATE OR REPLACE FUNCTION report_done(p_sessions bigint[], p_chunks bigint[], p
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM lock_groups_of(p_chunks);
+    PERFORM settle_doubles(p_sessions, p_chunks, p_epochs);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_sessions, p_chunks, p_epochs, p_crcs) AS u (session_id, chunk_id, epoch, crc)
         WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
@@ -141,15 +142,19 @@ BEGIN
     UPDATE groups g
     SET active = g.active - n.left_active, queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing,
         bytes_done = g.bytes_done + n.more, rate_bytes = decayed(g.rate_bytes, g.rate_at, n.more),
-        rate_at = statement_timestamp(), served = g.served + n.charge / g.weight
+        rate_at = statement_timestamp(), served = g.served + n.charge / g.weight,
+        -- How fast leases are: the newer ones weigh more.
+        lease_bytes = g.lease_bytes * 9 / 10 + n.brought, lease_ms = g.lease_ms * 9 / 10 + n.busy
     FROM (
         SELECT group_id, sum(left_active) AS left_active, sum(queued) AS queued, sum(finalizing) AS finalizing,
-            sum(more)::bigint AS more, sum(charge)::bigint AS charge
+            sum(more)::bigint AS more, sum(charge)::bigint AS charge, sum(brought)::bigint AS brought, sum(busy)::bigint AS busy
         FROM (
             SELECT group_id, (state <> 'active')::integer AS left_active, (state = 'queued')::integer AS queued,
-                (state = 'finalizing')::integer AS finalizing, 0 AS more, 0 AS charge
+                (state = 'finalizing')::integer AS finalizing, 0 AS more, 0 AS charge, 0 AS brought, 0 AS busy
             FROM touched
-            UNION ALL SELECT group_id, 0, 0, 0, last - durable, byte_charge(last - resume) - charged FROM fetched
+            UNION ALL SELECT group_id, 0, 0, 0, last - durable, byte_charge(last - resume) - charged, last - resume,
+                busy_ms(granted_at)
+            FROM fetched
         ) AS parts
         GROUP BY 1
     ) AS n

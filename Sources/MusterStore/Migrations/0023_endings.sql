@@ -66,6 +66,7 @@ BEGIN
     UPDATE tasks t SET fenced = true
     WHERE t.id = ANY (p_tasks) AND NOT t.fenced AND EXISTS (
         SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind <> 'purge');
+    DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'double';
     WITH taken AS MATERIALIZED (
         DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' RETURNING *
     )
@@ -86,6 +87,7 @@ CREATE OR REPLACE FUNCTION return_leases(
 ) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_doubles bigint;
     v_count bigint;
     v_row record;
 BEGIN
@@ -93,6 +95,7 @@ BEGIN
     IF p_lost THEN
         PERFORM hold_out_leases(p_chunks, p_epochs);
     END IF;
+    v_doubles := return_doubles(p_chunks, p_epochs, p_lost);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
         WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch
@@ -143,7 +146,7 @@ BEGIN
         ) AS n
         WHERE g.id = n.group_id AND (n.stops > 0 OR n.charge <> 0)
     )
-    SELECT count(*) INTO v_count FROM taken;
+    SELECT count(*) + v_doubles INTO v_count FROM taken;
 
     FOR v_row IN
         SELECT t.id, c.source, c.attempts, c.deaths FROM ready_chunks c JOIN tasks t ON t.id = c.task_id

@@ -390,13 +390,13 @@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT l.session_id, l.chunk_id, l.epoch, l.kind, l.task_id, l.sink, coalesce(t.path, l.remove_path, ''), l.version,
+    SELECT l.session_id, l.chunk_id, l.epoch, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END, l.task_id, l.sink, coalesce(t.path, l.remove_path, ''), l.version,
         l.first, l.last, coalesce(t.planned, false), coalesce(t.stream, false), coalesce(t.fenced, false), l.resume, l.crc,
         coalesce(t.size, l.remove_size), t.etag, t.last_modified, coalesce(t.date_strong, false), t.stated_digests::text,
         t.expected_size, t.expected_digests::text, t.content_type,
-        l.source, coalesce(l.kind = 'fetch' AND l.source <> t.source, false),
-        s.url, s.headers::text, CASE WHEN l.kind = 'fetch' THEN s.fresh_url END,
-        CASE WHEN l.kind = 'fetch' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
+        l.source, coalesce(l.kind IN ('fetch', 'double') AND l.source <> t.source, false),
+        s.url, s.headers::text, CASE WHEN l.kind <> 'resolve' THEN s.fresh_url END,
+        CASE WHEN l.kind <> 'resolve' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
         t.fetch_options::text, g.policy::text, CASE WHEN l.kind = 'resolve' THEN g.resolver::text END, t.failure_status,
         d.firsts, d.lasts, d.crcs, o.key, l.chunk_id = ANY (p_limited),
         -- What the sink has of it already is looked for by the first lease of a task: 0027_reuse.sql.
@@ -406,7 +406,7 @@ BEGIN
     LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
     LEFT JOIN groups g ON g.id = l.group_id
     LEFT JOIN origins o ON o.id = l.origin_id
-    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind IN ('fetch', 'resolve')
+    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind IN ('fetch', 'double', 'resolve')
     LEFT JOIN LATERAL (
         SELECT array_agg(d.first ORDER BY d.first) AS firsts, array_agg(d.last ORDER BY d.first) AS lasts,
             array_agg(d.crc ORDER BY d.first) AS crcs

@@ -41,6 +41,7 @@ public struct Migrator: Sendable {
         Migration("0023_endings", PackageResources._023_endings_sql),
         Migration("0024_sharing", PackageResources._024_sharing_sql),
         Migration("0025_reopening", PackageResources._025_reopening_sql),
+        Migration("0026_stragglers", PackageResources._026_stragglers_sql),
         Migration("0027_reuse", PackageResources._027_reuse_sql),
     ]
 

@@ -101,6 +101,10 @@ public struct ExplanationRecord: Sendable {
         public let source: String?
         /// Since when.
         public let grantedAt: Timestamp
+        /// Whether the worker is asked to give the tail of the chunk to others.
+        public let isAskedToShrink: Bool
+        /// Whether another worker fetches the chunk too, and had begun with it before.
+        public let isDouble: Bool
     }
 
     /// A question to the group's resolver (`http.md` row 21).

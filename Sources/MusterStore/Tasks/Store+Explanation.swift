@@ -78,17 +78,20 @@ extension Store {
     private func leases(of task: TaskID) async throws -> [ExplanationRecord.Lease] {
         try await query(
             """
-            SELECT s.worker, l.kind, l.first, l.last, l.durable, o.url, l.granted_at
+            SELECT s.worker, l.kind, l.first, l.last, l.durable, o.url, l.granted_at,
+                l.shrink_to IS NOT NULL AS is_asked, l.doubles IS NOT NULL AS is_double
             FROM leases l
             LEFT JOIN sessions s ON s.id = l.session_id
-            LEFT JOIN sources o ON o.task_id = l.task_id AND o.ordinal = l.source AND l.kind IN ('fetch', 'resolve')
+            LEFT JOIN sources o ON o.task_id = l.task_id AND o.ordinal = l.source
+                AND l.kind IN ('fetch', 'double', 'resolve')
             WHERE l.task_id = \(task) AND l.kind <> 'purge' ORDER BY l.first, l.chunk_id LIMIT 1000
             """
         ).map { row in
             ExplanationRecord.Lease(
                 worker: try row.decode("worker"), kind: LeaseKind(rawValue: try row.decode("kind")) ?? .fetch,
                 start: try row.decode("first"), end: try row.decode("last"), durable: try row.decode("durable"),
-                source: try row.decode("url"), grantedAt: Timestamp(try row.decode("granted_at")))
+                source: try row.decode("url"), grantedAt: Timestamp(try row.decode("granted_at")),
+                isAskedToShrink: try row.decode("is_asked"), isDouble: try row.decode("is_double"))
         }
     }
 

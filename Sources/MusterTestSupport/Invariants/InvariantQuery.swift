@@ -9,7 +9,8 @@ public enum InvariantQuery {
             SELECT task_id, version, kind, first, last, resume AS durable, false AS is_done, false AS is_leased, status, source
             FROM ready_chunks WHERE kind <> 'purge'
             UNION ALL
-            SELECT task_id, version, kind, first, last, durable, false, true, 'leased', source FROM leases WHERE kind <> 'purge'
+            SELECT task_id, version, kind, first, last, durable, false, true, 'leased', source FROM leases
+            WHERE kind NOT IN ('purge', 'double')
             UNION ALL
             SELECT task_id, version, 'fetch', first, last, last, true, false, 'done', NULL FROM done_chunks
         ), laid AS MATERIALIZED (
@@ -79,6 +80,12 @@ public enum InvariantQuery {
             OR p.kind = 'finalize' AND t.state NOT IN ('finalizing', 'failed')
             OR p.kind = 'fetch' AND NOT p.is_done AND t.state = 'finalizing'
             OR p.kind = 'resolve' AND t.state NOT IN ('queued', 'active')
+        UNION ALL
+        SELECT 'I3: chunk ' || d.doubles || ' is doubled as ' || to_jsonb(d)::text || ', but is '
+            || coalesce(to_jsonb(o)::text, 'gone')
+        FROM leases d LEFT JOIN leases o ON o.chunk_id = d.doubles
+        WHERE d.doubles IS NOT NULL AND (o.kind, o.task_id, o.version, o.first, o.last)
+            IS DISTINCT FROM ('fetch', d.task_id, d.version, d.first, d.last)
         UNION ALL
         SELECT 'row 21: task ' || task_id || ' has ' || count(*) || ' questions' FROM part WHERE kind = 'resolve'
         GROUP BY task_id HAVING count(*) > 1

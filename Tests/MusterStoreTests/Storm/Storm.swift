@@ -39,7 +39,10 @@ struct StormRider {
             leases = Array(leases.suffix(12))
         case 40..<78: try await report()
         case 78..<80: _ = try await store.seal(group)
-        case 80..<92:
+        case 80..<84:
+            try await fixture.passStraggling()
+            leases += try await worker.help(Int32.random(in: 1...6, using: &random)).doubles
+        case 84..<92:
             let verbs: [TaskVerb] = [.pause, .resume, .resume, .retry, .retry, .cancel]
             let verb = verbs[Int.random(in: 0..<6, using: &random)]
             let isAll = Int.random(in: 0..<4, using: &random) == 0
@@ -89,7 +92,7 @@ struct StormRider {
     private mutating func report() async throws {
         guard let lease = leases.randomElement(using: &random) else { return }
         let offset = min(lease.end ?? 250, lease.start + Int64.random(in: 0...100, using: &random))
-        switch Int.random(in: 0..<16, using: &random) {
+        switch Int.random(in: 0..<17, using: &random) {
         case 0..<4: try await worker.progress(lease, to: offset)
         case 4..<8 where lease.kind == .fetch:
             try await worker.learn(lease, size: 250, isSplittable: !lease.isStream && lease.end != nil)
@@ -106,6 +109,7 @@ struct StormRider {
             let isParking = Int.random(in: 0..<8, using: &random) == 0
             try await worker.fail(lease, kind, at: offset, retryAfter: isParking ? 0 : nil, status: status)
         case 15: try await worker.restart(lease)
+        case 16: try await worker.shrink(lease, to: offset)
         default: try await worker.progress(lease, to: offset)
         }
     }

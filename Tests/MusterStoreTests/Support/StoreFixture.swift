@@ -20,6 +20,8 @@ struct StoreFixture: Sendable {
         policy.attempts = 3
         policy.contentVersions = 3
         policy.deaths = 5
+        policy.shrinkUnit = 10
+        policy.minimumShrink = 20
         return policy
     }
 
@@ -150,6 +152,15 @@ struct StoreFixture: Sendable {
         try await run("UPDATE leases SET granted_at = granted_at - interval '1 min'")
         try await run(
             "UPDATE origins SET learned_at = learned_at - interval '1 min', limited_at = limited_at - interval '1 min'")
+    }
+
+    /// Lets ten seconds pass in which nothing is heard of leases: whatever is not through is late by then.
+    func passStraggling() async throws {
+        try await run(
+            """
+            UPDATE leases SET granted_at = granted_at - interval '10 s', progress_at = progress_at - interval '10 s',
+                shrink_asked_at = shrink_asked_at - interval '10 s'
+            """)
     }
 
     /// Lets all backoffs end.

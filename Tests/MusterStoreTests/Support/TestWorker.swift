@@ -64,6 +64,18 @@ struct TestWorker: Sendable {
         try await store.report(done: [.init(session: session, lease: lease.name, crc: 7)])
     }
 
+    /// Answers a wish to shrink.
+    @discardableResult
+    func shrink(_ lease: GrantedLease, to end: Int64) async throws -> ShrinkOutcome {
+        try await store.report(shrunk: lease.name, end: end, session: session)
+    }
+
+    /// Syncs, and helps with stragglers.
+    mutating func help(_ room: Int32 = 1) async throws -> StragglerHelp {
+        try await sync()
+        return try await store.helpStragglers([ClaimRequest(session: session, sequence: sequence, room: room)])
+    }
+
     func finish(_ lease: GrantedLease, size: Int64) async throws {
         try await store.report(finished: [
             .init(

@@ -1,0 +1,87 @@
+public import MusterCore
+import MusterPostgres
+
+/// What was done about stragglers.
+public struct StragglerHelp: Sendable {
+    /// Leases on the rest of chunks that somebody else is fetching too: the first one to be through wins.
+    public let doubles: [GrantedLease]
+    /// The sessions that are asked to shrink chunks, once for each chunk.
+    public let asked: [SessionID]
+
+    /// Nothing.
+    public static let none = StragglerHelp(doubles: [], asked: [])
+}
+
+/// Where a holder is asked to end its chunk.
+public struct ShrinkWish: Sendable, Hashable {
+    /// The lease.
+    public let lease: LeaseName
+    /// The byte after the last one that it should fetch.
+    public let end: Int64
+}
+
+/// What became of a holder's answer to a wish.
+public enum ShrinkOutcome: Sendable, Hashable {
+    /// The tail is ready for others.
+    case agreed
+    /// The chunk is as it was: it is too late, or can't be divided.
+    case kept
+    /// The lease is not the reporter's any more.
+    case lost
+}
+
+extension Store {
+    /// Has sessions that a claim has left with room help with chunks that would hold up the end of their groups: asks holders to
+    /// give tails away, or leases the rest of a chunk to a second session where that is worth it.
+    ///
+    /// Not repeated when its outcome is unknown, like `claim`.
+    public func helpStragglers(_ idle: [ClaimRequest]) async throws -> StragglerHelp {
+        let rows = try await queryOnce(
+            """
+            SELECT h.chunk_id, h.is_limited, h.asked
+            FROM help_stragglers(\(idle.map(\.session)), \(idle.map(\.sequence)), \(idle.map(\.room)),
+                \(policy.leasesPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate), \(policy.shrinkUnit),
+                \(policy.minimumShrink), \(policy.wastedPart)) AS h
+            """)
+        var doubles: [Int64] = []
+        var limited: [Int64] = []
+        var asked: [SessionID] = []
+        for row in rows {
+            if let session = try row.decode("asked", as: SessionID?.self) { asked.append(session) }
+            guard let chunk = try row.decode("chunk_id", as: Int64?.self) else { continue }
+            doubles.append(chunk)
+            if try row.decode("is_limited") { limited.append(chunk) }
+        }
+        guard !doubles.isEmpty else { return StragglerHelp(doubles: [], asked: asked) }
+        let leases = try await query("SELECT g.* FROM granted_leases(\(doubles), \(limited)) AS g")
+        return StragglerHelp(doubles: try leases.map(GrantedLease.init), asked: asked)
+    }
+
+    /// The sessions that are asked to shrink something and have not answered.
+    public func shrinkingSessions() async throws -> Set<SessionID> {
+        let rows = try await query("SELECT DISTINCT session_id FROM leases WHERE shrink_to IS NOT NULL")
+        return Set(try rows.map { try $0.decode("session_id", as: SessionID.self) })
+    }
+
+    /// What a session is asked to shrink.
+    public func shrinkWishes(of session: SessionID) async throws -> [ShrinkWish] {
+        try await query(
+            """
+            SELECT chunk_id, epoch, shrink_to FROM leases WHERE session_id = \(session) AND shrink_to IS NOT NULL
+            ORDER BY chunk_id
+            """
+        ).map { row in
+            ShrinkWish(
+                lease: LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch")),
+                end: try row.decode("shrink_to"))
+        }
+    }
+
+    /// A holder's chunk ends at `end` by now: what lies behind is for others (I3).
+    public func report(shrunk lease: LeaseName, end: Int64, session: SessionID) async throws -> ShrinkOutcome {
+        let isNearer: Bool? = try await query(
+            "SELECT report_shrunk(\(session), \(lease.chunk), \(lease.epoch), \(end)) AS is_nearer")[0].decode(
+                "is_nearer")
+        return isNearer.map { $0 ? .agreed : .kept } ?? .lost
+    }
+}

@@ -1,0 +1,167 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Tails of chunks that are given away by holders who are slow.
+@Suite struct ShrinkTests {
+    @Test func aSlowHolderGivesItsTailAwayAndBothAreThroughTogether() async throws {
+        try await StoreFixture.run { fixture in
+            // 20 bytes per second against 100: of what is left, a sixth is for the holder.
+            var scene = try await Straggling.begin(fixture, durable: [200])
+            try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '50 s'")
+            #expect(try await scene.idle.claim(4).isEmpty)
+            let help = try await scene.idle.help(4)
+            #expect(help.asked == [scene.slow.session] && help.doubles.isEmpty)
+            #expect(try await scene.store.shrinkingSessions() == [scene.slow.session])
+            // 300 + 800 / 6, to the next multiple of 10; nobody has heard of it for a minute, so nothing is guessed.
+            let wish = try #require(try await scene.wishes().first)
+            #expect(wish.lease == scene.leases[0].name && wish.end == 440)
+            #expect(try await scene.idle.claim(4).isEmpty, "nothing is given away before the holder has agreed")
+            try await fixture.check("asked")
+
+            #expect(try await scene.slow.shrink(scene.leases[0], to: wish.end) == .agreed)
+            try await fixture.check("agreed")
+            #expect(try await scene.wishes().isEmpty)
+            let tail = try #require(try await scene.idle.claim(4).first)
+            #expect(tail.start == 440 && tail.end == 1_100 && tail.resume.offset == 440)
+            #expect(tail.isPlanned && !tail.isFenced)
+            try await scene.slow.done(scene.leases[0])
+            #expect(try await fixture.value("SELECT max(last) FROM done_chunks", as: Int64.self) == 440)
+            try await scene.idle.done(tail)
+            try await scene.finish()
+        }
+    }
+
+    @Test func anEndThatIsNotNearerSaysNoAndIsNotAskedForAgainAtOnce() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Straggling.begin(fixture, durable: [200])
+            #expect(try await scene.idle.help().asked.count == 1)
+            #expect(try await scene.idle.help().asked.isEmpty, "asked already")
+            #expect(try await scene.slow.shrink(scene.leases[0], to: 1_100) == .kept)
+            #expect(try await scene.wishes().isEmpty)
+            #expect(try await scene.idle.help().asked.isEmpty, "it has just said no")
+            try await scene.pass(seconds: 7)
+            #expect(try await scene.idle.help().asked.count == 1)
+            #expect(try await scene.slow.shrink(scene.leases[0], to: .max) == .kept)
+            try await scene.pass(seconds: 7)
+            #expect(try await scene.idle.help().asked.isEmpty, "each time it takes longer")
+            try await scene.finish()
+        }
+    }
+
+    @Test func repeatedAndLateAnswersChangeNothing() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Straggling.begin(fixture, durable: [200])
+            let lease = scene.leases[0]
+            #expect(try await scene.slow.shrink(lease, to: 700) == .agreed)
+            #expect(try await scene.slow.shrink(lease, to: 700) == .kept)
+            #expect(try await scene.slow.shrink(lease, to: 900) == .kept, "what was said before that comes late")
+            #expect(try await scene.slow.shrink(lease, to: 500) == .agreed, "nearer still")
+            try await fixture.check()
+            #expect(try await fixture.chunks() == ["fetch 500 0 ready 0", "fetch 700 0 ready 0"])
+            #expect(try await scene.idle.shrink(lease, to: 400) == .lost, "somebody else's lease")
+            #expect(try await scene.slow.shrink(lease, to: 299) == .kept, "below what is durable (I4)")
+            #expect(try await scene.slow.shrink(lease, to: 100) == .kept, "nothing would be left")
+            _ = try await scene.store.apply(.pause, to: "g", keys: nil)
+            #expect(try await scene.slow.shrink(lease, to: 400) == .lost, "it was taken away")
+            _ = try await scene.store.apply(.resume, to: "g", keys: nil)
+            try await scene.finish()
+        }
+    }
+
+    @Test func aLeaseThatEndsOtherwiseComesBackWithItsNewEnd() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Straggling.begin(fixture, durable: [200, 300])
+            #expect(try await scene.slow.shrink(scene.leases[0], to: 700) == .agreed)
+            #expect(try await scene.slow.shrink(scene.leases[1], to: 1_600) == .agreed)
+            try await scene.slow.release(scene.leases[0], at: 400)
+            try await scene.slow.fail(scene.leases[1], .network, at: 1_500)
+            try await fixture.check()
+            #expect(
+                try await fixture.values("SELECT concat_ws(' ', first, last, resume) FROM ready_chunks ORDER BY first")
+                    == ["100 700 400", "700 1100 700", "1100 1600 1500", "1600 2100 1600"])
+            try await scene.finish()
+        }
+    }
+
+    @Test func theGroupIsChargedForWhatTheHolderKeeps() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Straggling.begin(fixture, durable: [0])
+            try await fixture.run("UPDATE leases SET charged = 1000000")
+            let before: Int64 = try await fixture.value("SELECT served FROM groups")
+            #expect(try await scene.slow.shrink(scene.leases[0], to: 600) == .agreed)
+            let after: Int64 = try await fixture.value("SELECT served FROM groups")
+            let charged: Int64 = try await fixture.value("SELECT charged FROM leases")
+            #expect(charged == 16_384 && after - before == 16_384 - 1_000_000)
+        }
+    }
+
+    @Test func nobodyIsAskedWhoGetsOnOrWhoseTailIsTooSmall() async throws {
+        // In a minute 1,000 bytes are done at the speed of the others; 30 bytes are too few to be worth a third of their time.
+        for durable in [[970] as [Int64], [1_000]] {
+            try await StoreFixture.run { fixture in
+                var scene = try await Straggling.begin(fixture, durable: durable)
+                #expect(try await scene.idle.help(4).asked.isEmpty)
+                try await scene.finish()
+            }
+        }
+        try await StoreFixture.run { fixture in
+            // Ten seconds old, 900 bytes done: one second is left.
+            var scene = try await Straggling.begin(fixture, durable: [900])
+            try await fixture.run(
+                "UPDATE leases SET granted_at = statement_timestamp() - interval '10 s', progress_at = statement_timestamp()"
+            )
+            #expect(try await scene.idle.help(4).asked.isEmpty)
+            // One that was granted just now has not had the time to say anything.
+            try await fixture.run(
+                "UPDATE leases SET granted_at = statement_timestamp() - interval '4 s', durable = resume, progress_at = granted_at"
+            )
+            #expect(try await scene.idle.help(4).asked.isEmpty)
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '6 s'")
+            #expect(try await scene.idle.help(4).asked.count == 1)
+        }
+    }
+
+    @Test func nobodyIsAskedWhereSomethingIsReadyOrNothingMayBeGranted() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Straggling.begin(fixture, durable: [200, 200], maxConnections: 3)
+            let store = scene.store
+            func asked() async throws -> Int { try await scene.idle.help(4).asked.count }
+
+            _ = try await fixture.run("UPDATE groups SET max_connections = 2")
+            #expect(try await asked() == 0, "no connection is left for a helper")
+            _ = try await fixture.run("UPDATE groups SET max_connections = 3")
+            _ = try await fixture.run("UPDATE origins SET max_connections = 2")
+            #expect(try await asked() == 0)
+            _ = try await fixture.run("UPDATE origins SET max_connections = NULL, not_before = 'infinity'")
+            #expect(try await asked() == 0)
+            _ = try await fixture.run("UPDATE origins SET not_before = NULL")
+            try await fixture.setWindow(of: "g", isOpen: false)
+            #expect(try await asked() == 0)
+            try await fixture.setWindow(of: "g", isOpen: true)
+            _ = try await fixture.run("UPDATE tasks SET stream = true")
+            #expect(try await asked() == 0)
+            _ = try await fixture.run("UPDATE tasks SET stream = false")
+            _ = try await fixture.add([Wanted("more")], to: "g", reopening: true)
+            #expect(try await asked() == 0, "first what nobody has begun with")
+            _ = try await store.apply(.cancel, to: "g", keys: ["more"])
+            #expect(try await asked() == 1, "room for one helper")
+            #expect(try await asked() == 0, "whose place is kept for it")
+        }
+    }
+
+    @Test func asManyAreAskedAsThereAreIdlePlacesTheSlowestFirst() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Straggling.begin(fixture, durable: [300, 100, 200])
+            #expect(try await scene.idle.help(2).asked == [scene.slow.session, scene.slow.session])
+            #expect(Set(try await scene.wishes().map(\.lease)) == [scene.leases[1].name, scene.leases[2].name])
+            // Somebody who reaches another sink alone is no help.
+            var other = try await fixture.makeWorker("other", sinks: ["elsewhere"])
+            #expect(try await other.help(4).asked.isEmpty)
+            // Who is told to leave isn't either.
+            try await fixture.run("UPDATE sessions SET draining = true WHERE worker = 'idle'")
+            #expect(try await scene.idle.help(4).asked.isEmpty)
+        }
+    }
+}
