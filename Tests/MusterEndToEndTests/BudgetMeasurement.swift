@@ -23,7 +23,7 @@ extension EndToEnd {
         func bytesOverTenSecondsAreThoseOfTheBudget(payer: Payer, count: Int) async throws {
             try await Self.run(payer) { fleet in
                 var workers: [TestProcess] = []
-                for number in 0..<count { workers.append(try await fleet.startWorker("w\(number)", slots: 2)) }
+                for number in 0..<count { workers.append(try await fleet.startWorker("w\(number)", slots: 4)) }
                 let share = try await Self.measure(workers)
                 print("budgets: \(payer.rawValue), \(count) workers: \(share) of the rate")
                 #expect(share < 1.5)
@@ -35,7 +35,7 @@ extension EndToEnd {
         func shareOfAWorkerThatLeavesGoesToTheOther(payer: Payer) async throws {
             try await Self.run(payer) { fleet in
                 let (first, second) = (
-                    try await fleet.startWorker("w0", slots: 2), try await fleet.startWorker("w1", slots: 2)
+                    try await fleet.startWorker("w0", slots: 4), try await fleet.startWorker("w1", slots: 4)
                 )
                 let before = try await Self.measure([first, second])
                 _ = try await fleet.muster(["drain", "w0"])
@@ -52,7 +52,7 @@ extension EndToEnd {
             let bytes = ScriptedOrigin.Content.seeded(seed: 1, size: .mebibytes(64)).allBytes
             try Data(bytes).write(to: URL(filePath: root.path.appending("file").string))
             let nginx = try await NginxServer.start(documentRoot: root.path)
-            let options = ["--max-connections-per-origin", "16"]
+            let options = ["--max-connections-per-origin", "64", "--minimum-chunk", "8MiB"]
             try await Fleet.run(options: options + (payer == .fleet ? ["--max-rate", "\(rate)"] : [])) { fleet in
                 let client = await fleet.client()
                 if payer == .origin {

@@ -32,7 +32,9 @@ extension EndToEnd {
                 try await eventually("a try in vain") { try await client.deliveries().items.first?.attempts ?? 0 > 0 }
                 try await Task.sleep(for: .seconds(Self.secondsAway))
                 receiver = try await WebhookReceiver.start(port: port, script: script)
-                try await receiver.wait(for: "what it has missed", limit: .seconds(400)) { $0.count == 1 }
+                try await receiver.wait(for: "what it has missed", limit: .seconds(Self.secondsAway < 5 ? 60 : 400)) {
+                    $0.count == 1
+                }
 
                 // Longer than Muster waits for an answer.
                 first.update { $0 = .late(MusterCore.Limits.webhookTimeout + .seconds(5)) }
