@@ -51,7 +51,8 @@ BEGIN
     SELECT array_agg(w.name) INTO subjects FROM unnest(p_names) AS w (name)
     WHERE NOT EXISTS (SELECT 1 FROM groups g WHERE g.name = w.name);
     outcome := CASE WHEN v_state IS NULL THEN 'removed' WHEN subjects IS NOT NULL THEN 'unknown'
-        WHEN v_state NOT IN ('open', 'sealed') THEN 'late' END;
+        -- A group that has ended waits for nobody any more, and may be told just that.
+        WHEN v_state NOT IN ('open', 'sealed') AND cardinality(p_names) > 0 THEN 'late' END;
     IF outcome IS NOT NULL THEN
         RETURN NEXT;
         RETURN;
@@ -137,7 +138,8 @@ BEGIN
             FOR v_task IN
                 SELECT t.id FROM tasks t WHERE t.group_id = g.id AND t.state = v_state ORDER BY t.id LIMIT v_left
             LOOP
-                PERFORM fail_task(v_task, 'deadline', format('the group was not done within %s', g.time_limit));
+                PERFORM fail_task(v_task, 'deadline',
+                    format('the group was not done within %s s', trim_scale(extract(epoch FROM g.time_limit))));
                 v_left := v_left - 1;
                 failed_tasks := failed_tasks + 1;
             END LOOP;

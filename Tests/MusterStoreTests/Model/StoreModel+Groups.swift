@@ -67,7 +67,8 @@ extension StoreModel {
 
     /// Says what a group waits for; `false` when that is refused.
     mutating func setPrerequisites(_ wanted: [GroupPrerequisite], of name: String) -> Bool {
-        guard let group = groups[name], !group.state.isTerminal, wanted.allSatisfy({ groups[$0.group] != nil }),
+        guard let group = groups[name], !group.state.isTerminal || wanted.isEmpty,
+            wanted.allSatisfy({ groups[$0.group] != nil }),
             !wanted.contains(where: { reaches($0.group, name) })
         else { return false }
         var prerequisites: [String: Prerequisite] = [:]
