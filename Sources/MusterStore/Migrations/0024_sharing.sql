@@ -401,7 +401,9 @@ BEGIN
         d.firsts, d.lasts, d.crcs, o.key, l.chunk_id = ANY (p_limited),
         -- What the sink has of it already is looked for by the first lease of a task: 0027_reuse.sql.
         CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths = 0
-            AND NOT t.planned AND t.reuse_key IS NOT NULL THEN held_file(t, g.fetch_options, s.url, s.headers) END
+            AND NOT t.planned AND t.reuse_key IS NOT NULL
+            AND EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded')
+            THEN held_file(t, g.fetch_options, s.url, s.headers) END
     FROM leases l
     LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
     LEFT JOIN groups g ON g.id = l.group_id
