@@ -1,4 +1,4 @@
-public import MusterCore
+import MusterCore
 import MusterPostgres
 
 extension Store {
