@@ -29,6 +29,8 @@ ALTER TABLE groups
 
 -- How far a fetch lease is by now, its speed, the speed of a lease of its group, in bytes per second, and how many seconds it needs
 -- still. Reports come every few seconds: what has come since the last one is guessed, unless it was expected long ago.
+--
+-- OFFSET 0 keeps each value from being computed again wherever it is used: this is asked of every lease there is.
 CREATE FUNCTION lease_pace(l leases, g groups)
 RETURNS TABLE (place bigint, speed double precision, typical double precision, needs double precision)
 LANGUAGE sql STABLE AS $$
@@ -44,8 +46,11 @@ LANGUAGE sql STABLE AS $$
                 SELECT extract(epoch FROM statement_timestamp() - l.granted_at)::double precision AS age,
                     extract(epoch FROM statement_timestamp() - l.progress_at)::double precision AS silence,
                     l.durable > l.resume AND l.progress_at > statement_timestamp() - interval '5 s' AS moves
+                OFFSET 0
             ) AS t
+            OFFSET 0
         ) AS m
+        OFFSET 0
     ) AS p
 $$;
 
@@ -90,7 +95,7 @@ LANGUAGE sql STABLE AS $$
             AND g.state IN ('open', 'sealed') AND group_may_run(g)
             AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
             AND (p.speed < p.typical * 2 / 3
-                OR p_fleet_rate IS NULL AND o.bytes_per_second IS NULL AND group_rate(g) IS NULL)
+                OR p_fleet_rate IS NULL AND o.bytes_per_second IS NULL AND g.bytes_per_second IS NULL AND g.timetable IS NULL)
             -- Whoever is idle takes what nobody has begun with first.
             AND NOT EXISTS (
                 SELECT 1 FROM ready_chunks c WHERE c.group_id = l.group_id AND c.origin_id = l.origin_id AND c.status = 'ready')
