@@ -1,0 +1,104 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// Workers that would hold up the end of a group while others have nothing to do.
+    @Suite struct Stragglers {
+        @Test func aSlowWorkerThatIsStoppedHalfOfTheTimeGivesItsTailsAway() async throws {
+            let origin = try await ScriptedOrigin.start()
+            // A chunk takes others 4 s, and the slow worker more than a minute for two.
+            origin.limitRate(bytesPerSecond: 2 << 20)
+            let file = origin.serveFile("big.bin", size: .mebibytes(64))
+            try await Fleet.run(timeToLive: "20s", options: ["--minimum-chunk", "8MiB"]) { fleet in
+                let slow = try await fleet.startWorker("slow", slots: 2, prefix: ["MUSTER_RATE=256KiB/s"])
+                let start = ContinuousClock.now
+                try await fleet.submit("g", [file])
+                try await origin.waitForRequests("/big.bin", count: 2)
+                for name in ["a", "b"] { try await fleet.startWorker(name, slots: 2) }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask {
+                        // The fault itself: a second of each two.
+                        while !Task.isCancelled {
+                            try slow.signal(SIGSTOP)
+                            try? await Task.sleep(for: .seconds(1))
+                            try slow.signal(SIGCONT)
+                            try? await Task.sleep(for: .seconds(1))
+                        }
+                    }
+                    try await fleet.waitForEnd(of: "g")
+                    group.cancelAll()
+                }
+                let elapsed = ContinuousClock.now - start
+                try await fleet.check("g", [file])
+                let metrics = try await fleet.metrics()
+                #expect(metrics["muster_shrinks_agreed_total", default: 0] > 0)
+                let wasted = origin.bytesSent("/big.bin") - .mebibytes(64)
+                // The store bounds what is fetched twice; this is what the origin had sent ahead into sockets besides.
+                print("the group took \(elapsed), \(wasted) bytes were sent in vain, \(metrics)")
+            }
+        }
+
+        @Test func whatAStoppedWorkerNearlyHasIsFetchedTwiceAndItsWritesChangeNothing() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let last = origin.serveFile("last.bin", size: .mebibytes(16))
+            let others = origin.serveFiles("f", sizes: Array(repeating: .mebibytes(16), count: 6), seed: 7)
+            let held = Int64.kibibytes(7_680)
+            origin.hold("/last.bin", afterBytes: held)
+            try await Fleet.run(timeToLive: "120s", options: ["--minimum-chunk", "8MiB"]) { fleet in
+                let sleeper = try await fleet.startWorker("sleeper", slots: 2)
+                _ = try await fleet.muster(["add", "g", "--open", last.url])
+                try await origin.waitForRequests("/last.bin", count: 2)
+                try await fleet.waitUntilDurable(2 * held, of: "last.bin", in: "g")
+                try sleeper.signal(SIGSTOP)
+                // The rest reaches its sockets.
+                origin.release("/last.bin")
+                try await fleet.startWorker("awake", slots: 2)
+                let start = ContinuousClock.now
+                _ = try await fleet.muster(["add", "g"] + others.map(\.url))
+                try await fleet.waitForEnd(of: "g", limit: .seconds(90))
+                let elapsed = ContinuousClock.now - start
+                let metrics = try await fleet.metrics()
+                print("the group ended after \(elapsed), \(metrics)")
+                #expect(metrics["muster_doubles_granted_total"] == 2 && metrics["muster_doubles_won_total"] == 2)
+                // What was doubled, and nothing else: a mebibyte of 112.
+                let sent = ([last] + others).reduce(0) { $0 + origin.bytesSent("/\($1.path)") }
+                #expect(sent <= .mebibytes(112 + 1))
+
+                let path = fleet.sink.appending("last.bin")
+                let before = try FileIdentity(path)
+                try sleeper.signal(SIGCONT)
+                try await fleet.check("g", [last] + others)
+                // It has let go of what it lost when it works again.
+                let next = origin.serveFile("next.bin", size: .kibibytes(64), seed: 9)
+                try await fleet.submit("h", [next])
+                try await fleet.waitForEnd(of: "h")
+                #expect(try FileIdentity(path) == before)
+            }
+        }
+    }
+}
+
+extension Fleet {
+    /// The counters of stragglers of the first coordinator.
+    fileprivate func metrics() throws -> [String: Int] {
+        guard let port = coordinators.first?.port else { throw Unexpected("no coordinator") }
+        let lines = try PlainHTTP.get(port: port, path: "/metrics").body.split(separator: "\n")
+        return Dictionary(
+            lines.compactMap { line in
+                let words = line.split(separator: " ")
+                guard words.count == 2, let value = Int(words[1]) else { return nil }
+                return words[0].contains("shrinks") || words[0].contains("doubles") ? (String(words[0]), value) : nil
+            }, uniquingKeysWith: { first, _ in first })
+    }
+}
