@@ -52,7 +52,7 @@ import Testing
 
     @Test func repeatedAndLateAnswersChangeNothing() async throws {
         try await StoreFixture.run { fixture in
-            var scene = try await Straggling.begin(fixture, durable: [200])
+            let scene = try await Straggling.begin(fixture, durable: [200])
             let lease = scene.leases[0]
             #expect(try await scene.slow.shrink(lease, to: 700) == .agreed)
             #expect(try await scene.slow.shrink(lease, to: 700) == .kept)
@@ -72,7 +72,7 @@ import Testing
 
     @Test func aLeaseThatEndsOtherwiseComesBackWithItsNewEnd() async throws {
         try await StoreFixture.run { fixture in
-            var scene = try await Straggling.begin(fixture, durable: [200, 300])
+            let scene = try await Straggling.begin(fixture, durable: [200, 300])
             #expect(try await scene.slow.shrink(scene.leases[0], to: 700) == .agreed)
             #expect(try await scene.slow.shrink(scene.leases[1], to: 1_600) == .agreed)
             try await scene.slow.release(scene.leases[0], at: 400)
