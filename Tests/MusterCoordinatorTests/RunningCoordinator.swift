@@ -16,13 +16,26 @@ struct RunningCoordinator {
     /// Its database, as a libpq connection string.
     let database: String
 
-    /// Runs `body` against a coordinator, which is stopped gracefully afterwards.
-    static func with(
-        configure: (inout CoordinatorConfiguration) -> Void = { _ in }, token: String? = nil,
-        _ body: @Sendable (RunningCoordinator) async throws -> Void
-    ) async throws {
+    /// The database that all others are copied from: migrated once.
+    private static let template = Task {
         let database = try await TestPostgres.shared().makeDatabase()
         _ = try await SchemaMigration.migrate(database: database.conninfo)
+        return database.name
+    }
+
+    /// Runs `body` against a coordinator, which is stopped gracefully afterwards.
+    static func with(
+        configure: @Sendable (inout CoordinatorConfiguration) -> Void = { _ in }, token: String? = nil,
+        _ body: @Sendable (RunningCoordinator) async throws -> Void
+    ) async throws {
+        try await TestGate.shared.pass { try await run(configure: configure, token: token, body) }
+    }
+
+    private static func run(
+        configure: @Sendable (inout CoordinatorConfiguration) -> Void, token: String?,
+        _ body: @Sendable (RunningCoordinator) async throws -> Void
+    ) async throws {
+        let database = try await TestPostgres.shared().makeDatabase(template: try await template.value)
         var configuration = CoordinatorConfiguration(database: database.conninfo)
         configuration.listenPort = 0
         // No session is to end because the machine is busy; a test of the end says how soon.

@@ -144,10 +144,12 @@ public actor TestPostgres {
 
     /// Makes a database, which goes with the cluster, or by ``dropDatabase(_:)``.
     ///
-    /// - Parameter name: Nil gives it a name that nobody else has.
-    public func makeDatabase(_ name: String? = nil) async throws -> Database {
+    /// - Parameters:
+    ///   - name: Nil gives it a name that nobody else has.
+    ///   - template: A database that nobody is connected to, of which it is a copy.
+    public func makeDatabase(_ name: String? = nil, template: String? = nil) async throws -> Database {
         let name = name ?? Self.uniqueName("db")
-        try await execute("CREATE DATABASE \"\(name)\"")
+        try await execute("CREATE DATABASE \"\(name)\"\(template.map { " TEMPLATE \"\($0)\"" } ?? "")")
         return Database(name: name, conninfo: endpoint.conninfo(database: name))
     }
 

@@ -73,7 +73,7 @@ struct History {
             }
             try await compare()
         }
-        try await wipe()
+        try await fixture.wipe()
     }
 
     private func compare() async throws {
@@ -87,22 +87,6 @@ struct History {
         }
         problems += try await Invariants.check(fixture)
         guard problems.isEmpty else { throw Failure(seed: seed, steps: steps, problems: problems) }
-    }
-
-    /// Makes room for the next history.
-    private func wipe() async throws {
-        try await fixture.run("DELETE FROM group_prerequisites")
-        try await fixture.run(
-            """
-            WITH a AS (DELETE FROM ready_chunks), b AS (DELETE FROM leases), c AS (DELETE FROM done_chunks),
-                d AS (DELETE FROM sessions), e AS (DELETE FROM events), h AS (DELETE FROM holdouts),
-                f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks)
-            DELETE FROM groups
-            """)
-        try await fixture.run(
-            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, limited_epoch = NULL, rate_bytes = 0"
-        )
-        try await fixture.run("DELETE FROM origin_flow")
     }
 
     mutating func log(_ step: String) { steps.append(step) }

@@ -20,6 +20,8 @@ struct StragglerHistory {
         var doubled = 0
         var won = 0
         var tookOver = 0
+
+        var isComplete: Bool { shrunk > 0 && doubled > 0 && won > 0 && tookOver > 0 }
     }
 
     /// Everything may be fetched twice, or nothing would be: a percentage of a few hundred bytes is less than a chunk.
@@ -64,6 +66,7 @@ struct StragglerHistory {
         try await check()
         let state: String = try await fixture.value("SELECT state FROM groups")
         if state != "succeeded" { throw Failure(seed: seed, broken: ["the group is \(state)"]) }
+        try await fixture.wipe()
     }
 
     private mutating func step(_ index: Int) async throws {

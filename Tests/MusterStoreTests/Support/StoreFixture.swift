@@ -30,14 +30,7 @@ struct StoreFixture: Sendable {
         policy: Store.Policy = smallPolicy, connections: Int = 4,
         _ body: @Sendable (StoreFixture) async throws -> Void
     ) async throws {
-        await TestGate.shared.enter()
-        do {
-            try await runNow(policy: policy, connections: connections, body)
-            await TestGate.shared.leave()
-        } catch {
-            await TestGate.shared.leave()
-            throw error
-        }
+        try await TestGate.shared.pass { try await runNow(policy: policy, connections: connections, body) }
     }
 
     private static func runNow(
@@ -168,6 +161,22 @@ struct StoreFixture: Sendable {
         try await run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
         _ = try await store.promoteDueChunks()
     }
+
+    /// Makes room for the next history.
+    func wipe() async throws {
+        try await run("DELETE FROM group_prerequisites")
+        try await run(
+            """
+            WITH a AS (DELETE FROM ready_chunks), b AS (DELETE FROM leases), c AS (DELETE FROM done_chunks),
+                d AS (DELETE FROM sessions), e AS (DELETE FROM events), h AS (DELETE FROM holdouts),
+                f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks)
+            DELETE FROM groups
+            """)
+        try await run(
+            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, limited_epoch = NULL, rate_bytes = 0"
+        )
+        try await run("DELETE FROM origin_flow")
+    }
 }
 
 /// A task that a test wants.
@@ -200,29 +209,6 @@ private enum TemplateDatabase {
         let database = try await TestPostgres.shared().makeDatabase()
         _ = try await Migrator(PostgresConfiguration(database.conninfo)).migrate()
         return database.name
-    }
-}
-
-/// Lets few tests use the server at once, so that their connections fit.
-private actor TestGate {
-    static let shared = TestGate()
-    private var free = 4
-    private var waiting: [CheckedContinuation<Void, Never>] = []
-
-    func enter() async {
-        if free > 0 {
-            free -= 1
-        } else {
-            await withCheckedContinuation { waiting.append($0) }
-        }
-    }
-
-    func leave() {
-        if waiting.isEmpty {
-            free += 1
-        } else {
-            waiting.removeFirst().resume()
-        }
     }
 }
 
