@@ -28,21 +28,6 @@ extension RunningCoordinator {
     }
 }
 
-/// What a test waited for did not happen.
-struct InVain: Error, CustomStringConvertible {
-    let description: String
-}
-
-/// Asks again and again until there is an answer: for what nothing signals.
-func eventually<Answer>(_ what: String, _ ask: () async throws -> Answer?) async throws -> Answer {
-    let deadline = ContinuousClock.now + TimedOut.defaultLimit
-    while true {
-        if let answer = try await ask() { return answer }
-        guard ContinuousClock.now < deadline else { throw InVain(description: "waited in vain for \(what)") }
-        try await Task.sleep(for: .milliseconds(20))
-    }
-}
-
 extension CoordinatorConfiguration {
     /// Plays three days of tries in a second.
     mutating func deliverQuickly(tries: Int = 10) {

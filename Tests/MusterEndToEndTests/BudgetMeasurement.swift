@@ -26,7 +26,8 @@ extension EndToEnd {
                 for number in 0..<count { workers.append(try await fleet.startWorker("w\(number)", slots: 4)) }
                 let share = try await Self.measure(workers)
                 print("budgets: \(payer.rawValue), \(count) workers: \(share) of the rate")
-                #expect(share < 1.5)
+                // A bucket holds a second's worth besides.
+                #expect(share <= 1.1)
             }
         }
 

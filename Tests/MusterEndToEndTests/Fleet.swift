@@ -203,32 +203,3 @@ struct Unexpected: Error, CustomStringConvertible {
         self.description = description
     }
 }
-
-/// Asks again and again until there is an answer: for what a process on the other side of HTTP gives no signal of.
-func eventually<Answer>(
-    _ what: String,
-    limit: Duration = .seconds(60),
-    isolation: isolated (any Actor)? = #isolation,
-    _ ask: () async throws -> Answer?
-) async throws -> Answer {
-    let deadline = ContinuousClock.now + limit
-    while true {
-        if let answer = try await ask() { return answer }
-        guard ContinuousClock.now < deadline else { throw Unexpected("waited \(limit) in vain for \(what)") }
-        try await Task.sleep(for: .milliseconds(50))
-    }
-}
-
-/// The same for a condition.
-func eventually(
-    _ what: String,
-    limit: Duration = .seconds(60),
-    isolation: isolated (any Actor)? = #isolation,
-    isTrue: () async throws -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + limit
-    while try await !isTrue() {
-        guard ContinuousClock.now < deadline else { throw Unexpected("waited \(limit) in vain for \(what)") }
-        try await Task.sleep(for: .milliseconds(50))
-    }
-}

@@ -89,7 +89,10 @@ struct StormOracle: Sendable {
             }
         }
         #expect(standing.isEmpty, "nobody asked for these")
-        // A worker that has just put a file in place, and has not said so yet, leaves it there when its task is taken away.
+        // A worker that has just put a file in place, and has not said so yet, leaves it there when its task is taken away. That is
+        // seldom: most of what is taken away has to be gone.
+        let taken = files.count - counts[TaskState.succeeded.rawValue, default: 0]
+        #expect(left.count * 10 <= taken, "\(left.count) files of \(taken) that were taken away stay")
         withKnownIssue("what is put in place while its task is cancelled or removed stays (I13)", isIntermittent: true)
         {
             let histories = left.map { path in "\(path): \(events.filter { $0.key == path }.map(\.type))" }
