@@ -27,6 +27,10 @@ int muster_syncfs(int descriptor) __asm__("syncfs");
 ssize_t muster_copy_file_range(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t length,
                                unsigned int flags) __asm__("copy_file_range");
 
+ssize_t muster_fgetxattr(int descriptor, const char *name, void *value, size_t size) __asm__("fgetxattr");
+
+int muster_fsetxattr(int descriptor, const char *name, const void *value, size_t size, int flags) __asm__("fsetxattr");
+
 // FICLONE of <linux/fs.h>: gives one file the content of another without copying it, where the file system can. Here in C, since
 // Swift imports no variadic function.
 static inline int muster_clone(int copy, int source) { return ioctl(copy, _IOW(0x94, 9, int), source); }

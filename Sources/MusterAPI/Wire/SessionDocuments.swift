@@ -37,12 +37,17 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     public var ttlMilliseconds: Int64
     /// Which addresses the worker may fetch from (`http.md` row 39); all of them when absent.
     public var addresses: AddressGuard?
+    /// The database whose tasks the worker serves, by a UUID: files are marked with it (adr/0014). A coordinator of before leaves it out.
+    public var installation: String?
 
     /// An answer.
-    public init(id: SessionID, ttlMilliseconds: Int64, addresses: AddressGuard? = nil) {
+    public init(
+        id: SessionID, ttlMilliseconds: Int64, addresses: AddressGuard? = nil, installation: String? = nil
+    ) {
         self.id = id
         self.ttlMilliseconds = ttlMilliseconds
         self.addresses = addresses
+        self.installation = installation
     }
 }
 

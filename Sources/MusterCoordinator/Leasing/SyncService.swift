@@ -39,7 +39,7 @@ struct SyncService: Sendable {
         metrics.add(.sessionsOpened)
         return SessionDocument(
             id: id, ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
-            addresses: configuration.addressGuard)
+            addresses: configuration.addressGuard, installation: try await store.installation())
     }
 
     /// Ends a session.

@@ -52,6 +52,14 @@ CREATE TABLE holdouts (
 CREATE INDEX holdouts_by_session ON holdouts (session_id);
 CREATE INDEX holdouts_by_task ON holdouts (task_id);
 
+-- Which database this is, whatever becomes of its name and its server: files are marked as those of its tasks (adr/0014).
+CREATE TABLE installation (
+    id     uuid NOT NULL DEFAULT gen_random_uuid(),
+    is_one boolean PRIMARY KEY DEFAULT true,
+    CONSTRAINT installation_has_one_row CHECK (is_one)
+);
+INSERT INTO installation DEFAULT VALUES;
+
 -- What the sweeps look for.
 CREATE INDEX groups_by_deadline ON groups (deadline_at)
     WHERE deadline_at IS NOT NULL AND state IN ('open', 'sealed') AND (NOT overdue OR deadline_action = 'fail');

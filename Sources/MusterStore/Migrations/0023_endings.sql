@@ -168,7 +168,8 @@ $$;
 
 -- Takes tasks out of everything that could be leased, and has what is left of them on disk deleted. That covers what was to be
 -- deleted of their older versions; what is left of a task that succeeded is older versions alone. It is deleted when everybody
--- who held a lease has stopped (I13).
+-- who held a lease has stopped (I13). With the path and no size, a file goes that one of these put in place without saying so: it is
+-- known by its mark (adr/0014).
 CREATE OR REPLACE FUNCTION drop_chunks(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -179,8 +180,8 @@ BEGIN
     DELETE FROM ready_chunks c USING tasks t
     WHERE c.task_id = ANY (p_tasks) AND t.id = c.task_id AND (c.kind <> 'purge' OR t.state <> 'succeeded');
     DELETE FROM done_chunks WHERE task_id = ANY (p_tasks);
-    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
-    SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), purge_status(id)
+    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
+    SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), purge_status(id), path
     FROM tasks WHERE id = ANY (p_tasks) AND started_at IS NOT NULL AND state <> 'succeeded' ORDER BY id;
 END
 $$;

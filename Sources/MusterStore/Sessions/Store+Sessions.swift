@@ -106,6 +106,11 @@ extension Store {
         return try rows[0].decode("id")
     }
 
+    /// Which database this is, by a UUID that it keeps for good: files are marked as those of its tasks (adr/0014).
+    public func installation() async throws -> String {
+        try await query("SELECT id::text AS id FROM installation")[0].decode("id")
+    }
+
     /// Renews a session by a sync and compares what is held. Returns `nil` when the session is over.
     ///
     /// - Parameters:

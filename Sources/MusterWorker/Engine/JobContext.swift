@@ -25,6 +25,7 @@ final class JobContext: Sendable {
     let tell: @Sendable (LeaseName, JobNews) -> Void
     private let stations: [String: SinkStation]
     private let receivedBytes = Atomic<Int64>(0)
+    private let servedInstallation = Mutex<String?>(nil)
 
     /// The context of one run of a worker.
     init(
@@ -53,6 +54,12 @@ final class JobContext: Sendable {
             variables: configuration.secretVariables,
             directory: configuration.secretDirectory
         )
+    }
+
+    /// Which installation the tasks are of, as the session's coordinator said; what is put in place is marked with it (adr/0014).
+    var installation: String? {
+        get { servedInstallation.withLock { $0 } }
+        set { servedInstallation.withLock { $0 = newValue } }
     }
 
     /// The sink of that name, if this worker reaches it.

@@ -60,9 +60,11 @@ struct LeaseJob: Sendable {
 
     private func purge(_ equipment: SinkStation.Equipment) async -> JobEnding {
         guard await context.gate.opened(unless: { control.wish != .work }) else { return stopped }
-        // A purge lease with a path asks for the finished file to go as well.
-        let path = try? DestinationPath(validating: lease.path)
-        let file = path.flatMap { path in lease.representation.size.map { PurgeOrder.File(path: path, size: $0) } }
+        // A purge lease with a path asks for the file to go as well: with a size for one that is there for sure.
+        let owner = context.installation.map { FileMark.Owner(installation: $0, task: lease.task) }
+        let file = (try? DestinationPath(validating: lease.path)).map {
+            PurgeOrder.File(path: $0, size: lease.representation.size, owner: owner)
+        }
         let order = PurgeOrder(task: lease.task, version: lease.version, file: file)
         switch await equipment.purges.submit(order) {
         case .success?: return .done(nil, nil, nil, bytes: 0)

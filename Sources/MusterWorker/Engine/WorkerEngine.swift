@@ -150,6 +150,7 @@ struct WorkerEngine: Sendable {
         // The call has a bound of its own, and the coordinator answers a superseded poll at once.
         case .abandonSync: break
         case .guardAddresses(let rule): context.sources.adopt(rule)
+        case .serve(let installation): context.installation = installation
         case .share(let shares): context.budgets.adopt(shares)
         case .trust(let moment):
             if gate.open(until: moment) { resumeTransfers(controls) }

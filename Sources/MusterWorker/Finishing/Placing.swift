@@ -54,7 +54,8 @@ struct Placing: Sendable {
             ifExists: lease.policy?.ifExists ?? .verify,
             modificationTime: modificationTime(lastModified),
             knownDigests: known,
-            held: held
+            held: held,
+            installation: context.installation
         )
         // When the trust ended in the middle, nothing was moved: it is done again once it is renewed.
         while await context.gate.opened(unless: { control.wish != .work }) {

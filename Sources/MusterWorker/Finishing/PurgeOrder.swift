@@ -6,44 +6,37 @@ struct PurgeOrder: Hashable, Sendable {
     var task: TaskID
     /// The last content version whose parts and copies go; the parts of later ones are being written.
     var version: Int32 = .max
-    /// Its finished file, if that shall go too.
+    /// Its file, if that shall go too.
     var file: File?
 
-    /// A finished file that was asked to be deleted.
+    /// The file of a task that is over.
     struct File: Hashable, Sendable {
-        /// Where it stands below the sink.
+        /// Where it stands below the sink, if it was put in place.
         var path: DestinationPath
-        /// The size that Muster left it with; a file of another size is somebody else's by now and stays.
-        var size: Int64
+        /// The size that Muster left it with, where the task has succeeded; a file of another size is somebody else's by now and stays.
+        /// Otherwise nobody knows whether it is there, and only a file that is marked as the task's goes.
+        var size: Int64?
+        /// Whose marks it may carry; where that isn't known, no file is known by its mark.
+        var owner: FileMark.Owner?
     }
 }
 
 extension SinkDirectory {
     /// Carries out many orders with one pass over the parts. Blocks.
     func purge(_ orders: [PurgeOrder]) throws(StorageError) {
-        try check()
-        var walk = SinkWalk(self)
-        for file in orders.lazy.compactMap(\.file) {
+        // First the parts: what has no name any more can't be put in place behind our back.
+        try purge(upTo: Dictionary(orders.map { ($0.task, $0.version) }, uniquingKeysWith: max))
+        guard orders.contains(where: { $0.file != nil }) else { return }
+        var removal = try FileRemoval(self)
+        for order in orders {
+            guard let file = order.file else { continue }
             do throws(StorageError) {
-                try remove(file, &walk)
+                try removal.remove(file, of: order)
             } catch {
                 // Where somebody put a link or closed the directory to us, the file that Muster left is not reached any
                 // more; only a sink in trouble is worth another try.
                 if error.parksSink { throw error }
             }
-        }
-        try purge(upTo: Dictionary(orders.map { ($0.task, $0.version) }, uniquingKeysWith: max))
-    }
-
-    private func remove(_ file: PurgeOrder.File, _ walk: inout SinkWalk) throws(StorageError) {
-        guard let place = try walk.place(of: file.path, making: false) else { return }
-        do throws(SystemError) {
-            guard let status = try place.directory.status(of: place.name), status.kind == .file,
-                status.size == file.size
-            else { return }
-            if try place.directory.remove(place.name) { try place.directory.descriptor.synchronize() }
-        } catch {
-            throw error.atDestination("deleting \(file.path)")
         }
     }
 }

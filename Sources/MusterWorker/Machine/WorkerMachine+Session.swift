@@ -39,6 +39,7 @@ extension WorkerMachine {
         let trust = SessionTrust(requested: requested, timeToLive: .milliseconds(document.ttlMilliseconds))
         session = .open(OpenSession(id: document.id, trust: trust, lastSent: requested))
         effects.append(.guardAddresses(document.addresses))
+        effects.append(.serve(installation: document.installation))
         effects.append(.trust(until: trust.end))
         effects.append(.log(.sessionOpened(document.id)))
         hasToldOutage = false

@@ -3,7 +3,8 @@ import MusterCore
 
 /// Judges what stands at a task's path before anything is fetched for it (`ifExists`).
 ///
-/// Reached component by component without following links, as the finished file will be. Nothing is changed.
+/// Reached component by component without following links, as the finished file will be. Nothing is changed, but that a file which is
+/// the content says from then on whose it is (adr/0014).
 ///
 /// What it finds may be the task's own: a worker that died between the rename and its report leaves the file in place, and the lease
 /// that comes next is a fetch again if the file was one chunk. Such a lease is fenced. Whoever would end a task because something
@@ -48,6 +49,7 @@ struct ExistingFile: Sendable {
     ///   - digests: what is expected; each must hold.
     ///   - recorded: further digests to compute on the way if the file has to be read anyway.
     ///   - lastModified: the content's modification time in seconds since 1970, if it is known.
+    ///   - mark: what a file that matches is marked with.
     ///   - watch: how this is stopped, and what is told of its progress.
     /// - Throws: `symbolicLink` when the path leads through a link, and what the sink failed with.
     func check(
@@ -56,6 +58,7 @@ struct ExistingFile: Sendable {
         digests: [ContentDigest],
         recorded: Set<DigestAlgorithm> = [],
         lastModified: Int64?,
+        mark: FileMark? = nil,
         watch: FinalizeWatch = FinalizeWatch()
     ) async throws(StorageError) -> Verdict {
         let question = Question(
@@ -64,6 +67,7 @@ struct ExistingFile: Sendable {
             digests: digests,
             recorded: recorded,
             lastModified: lastModified,
+            mark: mark,
             watch: watch
         )
         return try await pool.run { [self] () throws(StorageError) -> Verdict in try judge(question) }
@@ -75,6 +79,7 @@ struct ExistingFile: Sendable {
         let digests: [ContentDigest]
         let recorded: Set<DigestAlgorithm>
         let lastModified: Int64?
+        let mark: FileMark?
         let watch: FinalizeWatch
     }
 
@@ -102,7 +107,19 @@ struct ExistingFile: Sendable {
         }
         let verdict =
             question.digests.isEmpty ? byTime(status, question) : try byDigests(file, status, question)
-        if case .matches = verdict { try makeDurable(file, place, question.path) }
+        guard case .matches = verdict else { return verdict }
+        if let mark = question.mark {
+            do {
+                switch try mark.adopt(file, status.identity, at: place, path: question.path) {
+                case .marked: break
+                case .gone: return .absent
+                case .refused: return .differs(reason: "it is another task's, and can't be marked")
+                }
+            } catch {
+                throw error.atDestination("looking at \(question.path)")
+            }
+        }
+        try makeDurable(file, place, question.path)
         return verdict
     }
 

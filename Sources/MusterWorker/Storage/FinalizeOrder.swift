@@ -31,6 +31,8 @@ struct FinalizeOrder: Hashable, Sendable {
     var knownDigests: [ContentDigest]
     /// A finished file of the sink that the new one is made of, in place of the part (`Placement+Held.swift`).
     var held: DestinationPath?
+    /// What the file is marked with (adr/0014); not at all, if nobody said which installation the task is of.
+    var mark: FileMark?
 
     /// An order.
     init(
@@ -46,7 +48,8 @@ struct FinalizeOrder: Hashable, Sendable {
         ifExists: ExistingFileRule = .verify,
         modificationTime: Int64? = nil,
         knownDigests: [ContentDigest] = [],
-        held: DestinationPath? = nil
+        held: DestinationPath? = nil,
+        installation: String? = nil
     ) {
         self.task = task
         self.version = version
@@ -61,6 +64,7 @@ struct FinalizeOrder: Hashable, Sendable {
         self.modificationTime = modificationTime
         self.knownDigests = knownDigests
         self.held = held
+        mark = installation.map { FileMark(owner: .init(installation: $0, task: task), version: version) }
     }
 
     /// The part's name.

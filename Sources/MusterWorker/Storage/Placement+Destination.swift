@@ -79,6 +79,7 @@ extension Placement {
         _ order: FinalizeOrder,
         _ check: ContentCheck
     ) throws(StorageError) -> Settled {
+        if try isOutdated(at: spot, order) { return .gone }
         // Where many files may be candidates, none is copied that isn't the one.
         if !order.fenced || order.ifExists == .rename {
             switch try examineDestination(at: spot, order, check) {
@@ -139,7 +140,7 @@ extension Placement {
             } catch {
                 throw error.inSink("syncing \(spot.path)")
             }
-            return .ours(digests)
+            return try adopt(file, at: spot, order) ?? .ours(digests)
         case .corrupt(_, let reason): return .foreign(reason)
         case .digestMismatch: return .foreign("its digest differs")
         case .stopped: return .stopped

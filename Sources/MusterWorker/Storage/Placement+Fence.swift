@@ -19,10 +19,11 @@ extension Placement {
             )
         }
         return try withCopy(of: part.descriptor, order, check) { (placement, copy) throws(StorageError) in
-            try placement.move(
+            placement.mark(copy.file, order)
+            return try placement.move(
                 Candidate(
                     name: order.copy,
-                    identity: copy.identity,
+                    identity: copy.file.status.identity,
                     part: part.status.identity,
                     digests: copy.digests
                 ),
@@ -48,6 +49,7 @@ extension Placement {
         guard file.status.size == order.size else { return .foreign("its size differs") }
         let outcome = try withCopy(of: file.descriptor, order, check) { (placement, copy) throws(StorageError) in
             guard placement.watch.mayContinue() else { return .stopped }
+            placement.mark(copy.file, order, isAdopted: !placement.isOwn(file, order))
             try placement.replace(file.status.identity, by: order.copy, at: spot)
             placement.touch(spot.place)
             try placement.dropRemains(of: order, isPartMoved: true)
@@ -62,7 +64,7 @@ extension Placement {
 
     /// A verified, durable copy under the order's own name.
     struct FreshCopy {
-        let identity: FileIdentity
+        let file: OpenPart
         let digests: [ContentDigest]
     }
 
@@ -101,7 +103,7 @@ extension Placement {
         switch try check.examine(copy.descriptor, size: order.size, name: order.copy.string) {
         case .good(let digests):
             try settleData(copy, order, isSynchronized: false)
-            return try body(&self, FreshCopy(identity: copy.status.identity, digests: digests))
+            return try body(&self, FreshCopy(file: copy, digests: digests))
         case .corrupt(let ranges, let reason): return .corrupt(ranges, reason: reason)
         case .digestMismatch(let expected, let found): return .digestMismatch(expected: expected, found: found)
         case .stopped: return .stopped

@@ -65,6 +65,7 @@ extension Placement {
                 return useless("\(path) is being changed", order)
             }
             try settleData(file, order, isSynchronized: false)
+            mark(file, order)
             let part = try status(of: order.part)?.identity
             return try move(
                 Candidate(name: order.copy, identity: file.status.identity, part: part, digests: digests),

@@ -80,6 +80,7 @@ extension Placement {
             try replace(found.identity, by: candidate.name, at: spot)
             return .outcome(try conclude(candidate, at: spot, order, check))
         }
+        if try isOutdated(at: spot, order) { return try overwrite(found, by: candidate, at: spot, order, check) }
         switch order.ifExists {
         case .replace: return try overwrite(found, by: candidate, at: spot, order, check)
         case .fail where !order.fenced:

@@ -123,6 +123,7 @@ struct Placement {
         switch try check.examine(part.descriptor, size: part.status.size, name: order.part.string) {
         case .good(let digests):
             try settleData(part, order, isSynchronized: isSynchronized)
+            mark(part, order)
             let identity = part.status.identity
             return try move(
                 Candidate(name: order.part, identity: identity, part: identity, digests: digests),

@@ -20,8 +20,8 @@ struct WorkerMachineBudgetTests {
             switch effect {
             case .share(let shares): "share \(shares.count)"
             case .start: "start"
-            case .openSession, .sync, .abandonSync, .closeSession, .guardAddresses, .trust, .suspendWriting,
-                .resumeWriting, .release, .abort, .shrink, .probe, .log, .stop:
+            case .openSession, .sync, .abandonSync, .closeSession, .guardAddresses, .serve, .trust,
+                .suspendWriting, .resumeWriting, .release, .abort, .shrink, .probe, .log, .stop:
                 nil
             }
         }

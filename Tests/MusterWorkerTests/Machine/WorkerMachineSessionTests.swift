@@ -125,6 +125,16 @@ struct WorkerMachineSessionTests {
         #expect(history() == history())
     }
 
+    @Test func everySessionSaysWhoseTasksItsLeasesAre() {
+        var harness = MachineHarness()
+        harness.feed(.tick)
+        let document = SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000, installation: "here")
+        #expect(harness.feed(.sessionOpened(document)).contains(.serve(installation: "here")))
+        harness.fail(harness.effects.syncs.last, .sessionGone)
+        let next = harness.feed(.sessionOpened(SessionDocument(id: SessionID(2), ttlMilliseconds: 30_000)))
+        #expect(next.contains(.serve(installation: nil)))
+    }
+
     @Test func everySessionBringsItsOwnRuleAboutAddresses() {
         var harness = MachineHarness()
         let rule = AddressGuard(refusesPrivate: true)

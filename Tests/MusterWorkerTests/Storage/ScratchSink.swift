@@ -21,6 +21,9 @@ final class ScratchSink: Sendable {
         finalizer = Finalizer(sink: sink, pool: pool, sync: sync)
     }
 
+    /// Which database all orders are of, unless they say otherwise.
+    static let installation = "3f0c6a52-8d0e-4a3b-9a0f-6f2f0f6f1c11"
+
     /// Ends the pool's threads and deletes the directory.
     func close() async {
         await pool.shutdown()
@@ -128,7 +131,9 @@ final class ScratchSink: Sendable {
         fenced: Bool = false,
         ifExists: ExistingFileRule = .verify,
         modificationTime: Int64? = nil,
-        knownDigests: [ContentDigest] = []
+        knownDigests: [ContentDigest] = [],
+        held: DestinationPath? = nil,
+        installation: String? = ScratchSink.installation
     ) throws -> FinalizeOrder {
         FinalizeOrder(
             task: TaskID(task),
@@ -142,7 +147,9 @@ final class ScratchSink: Sendable {
             fenced: fenced,
             ifExists: ifExists,
             modificationTime: modificationTime,
-            knownDigests: knownDigests
+            knownDigests: knownDigests,
+            held: held,
+            installation: installation
         )
     }
 

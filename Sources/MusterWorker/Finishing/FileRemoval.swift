@@ -1,0 +1,98 @@
+import Glibc
+import MusterCore
+
+/// Deletes the files of tasks that are over, and of nobody else (adr/0014); blocks.
+///
+/// A name can lead to another file from one moment to the next, and no system call deletes a name only if it leads to a certain file. So the
+/// file is first given a name that nobody else uses, then looked at once more, and deleted or given back.
+struct FileRemoval {
+    private let parts: Directory
+    private var walk: SinkWalk
+
+    /// Begins; fails if the sink can't be reached.
+    init(_ sink: SinkDirectory) throws(StorageError) {
+        do {
+            parts = try sink.partsDirectory()
+        } catch {
+            throw error.inSink("opening the parts of \(sink.path)")
+        }
+        walk = SinkWalk(sink)
+    }
+
+    /// Deletes the file of a task, at its path or at the numbered names that follow without a gap.
+    mutating func remove(_ file: PurgeOrder.File, of order: PurgeOrder) throws(StorageError) {
+        for number in 1...(1 + Placement.numberedNames) {
+            guard let path = number == 1 ? file.path : file.path.numbered(number),
+                let place = try walk.place(of: path, making: false)
+            else { return }
+            do {
+                guard try visit(place, Wanted(file: file, order: order, isNumbered: number > 1)) else { return }
+            } catch {
+                throw error.atDestination("deleting \(path)")
+            }
+        }
+    }
+
+    /// What is looked for at a name.
+    private struct Wanted {
+        let file: PurgeOrder.File
+        let order: PurgeOrder
+        let isNumbered: Bool
+
+        /// The name that only we use, in the parts.
+        var aside: String { "\(order.task).\(order.version).removed" }
+
+        /// Whether an open file is it.
+        func matches(_ descriptor: Descriptor, _ status: FileStatus) -> Bool {
+            guard file.size == nil || file.size == status.size else { return false }
+            guard let owner = file.owner, let mark = FileMark.read(descriptor, path: file.path) else {
+                return file.size != nil && !isNumbered
+            }
+            return mark.owner == owner && (file.size != nil || !mark.isAdopted && mark.version <= order.version)
+        }
+    }
+
+    /// Deletes the file at a name if it is the wanted one. Returns whether there was any.
+    private func visit(_ place: SinkPlace, _ wanted: Wanted) throws(SystemError) -> Bool {
+        // Whoever tried it before us may have died in the middle.
+        if !wanted.isNumbered { try settle(wanted, from: place) }
+        guard let status = try place.directory.status(of: place.name) else { return false }
+        guard status.kind == .file, try isWanted(place.name, in: place.directory, wanted) else { return true }
+        try setAside(place, as: wanted.aside)
+        try settle(wanted, from: place)
+        try place.directory.descriptor.synchronize()
+        return true
+    }
+
+    private func isWanted(_ name: String, in directory: Directory, _ wanted: Wanted) throws(SystemError) -> Bool {
+        let (descriptor, status) = try directory.file(name, creation: .never)
+        return wanted.matches(descriptor, status)
+    }
+
+    private func setAside(_ place: SinkPlace, as aside: String) throws(SystemError) {
+        do {
+            try place.directory.move(place.name, to: aside, in: parts, .exclusive)
+        } catch {
+            switch error.number {
+            case ENOENT: return
+            // The name is only ever ours.
+            case EINVAL, ENOSYS, EOPNOTSUPP: try place.directory.move(place.name, to: aside, in: parts, .replacing)
+            default: throw error
+            }
+        }
+    }
+
+    /// Deletes what was set aside if it is the wanted file, or else puts it back, unless its place is taken by now.
+    private func settle(_ wanted: Wanted, from place: SinkPlace) throws(SystemError) {
+        guard try parts.status(of: wanted.aside) != nil else { return }
+        if try !isWanted(wanted.aside, in: parts, wanted) {
+            do {
+                try parts.link(wanted.aside, to: place.name, in: place.directory)
+            } catch {
+                guard error.number == EEXIST else { throw error }
+                return
+            }
+        }
+        _ = try parts.remove(wanted.aside)
+    }
+}

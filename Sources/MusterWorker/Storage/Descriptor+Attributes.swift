@@ -1,0 +1,18 @@
+import CLibisal
+import Glibc
+
+extension Descriptor {
+    /// The value of an extended attribute; none is ENODATA, and more than `limit` bytes of it are ERANGE.
+    func attribute(_ name: String, limit: Int) throws(SystemError) -> [UInt8] {
+        var value = [UInt8](repeating: 0, count: limit)
+        let count = with { muster_fgetxattr($0, name, &value, limit) }
+        guard count >= 0 else { throw .last }
+        return Array(value.prefix(count))
+    }
+
+    /// Sets an extended attribute, whether there was one of that name or not. It changes nothing else of the file but the time of its last
+    /// change of status.
+    func setAttribute(_ name: String, to value: [UInt8]) throws(SystemError) {
+        guard with({ muster_fsetxattr($0, name, value, value.count, 0) }) == 0 else { throw .last }
+    }
+}

@@ -1,0 +1,95 @@
+import Crypto
+import Glibc
+import MusterCore
+
+/// Whose a file is that Muster put in place, as it is written into the file itself (adr/0014): an extended attribute, whose name is
+/// derived from the task's path, since one inode can stand at several paths.
+///
+/// It is what a purge needs to tell the file of a task that was cancelled in the very moment from whatever else may stand there.
+struct FileMark: Hashable, Sendable {
+    /// The task that a file belongs to.
+    struct Owner: Hashable, Sendable {
+        /// The database that the task is in; numbers of tasks say nothing beyond it.
+        var installation: String
+        /// The task.
+        var task: TaskID
+    }
+
+    /// Whose it is.
+    var owner: Owner
+    /// The content version of the task that it is.
+    var version: Int32
+    /// Whether it stood there already, so that it is not the task's to delete unless it is asked to.
+    var isAdopted = false
+
+    /// The most bytes that a mark has; what is longer is none of ours.
+    private static let limit = 256
+
+    /// The mark of a file under the path of its task.
+    init(owner: Owner, version: Int32, isAdopted: Bool = false) {
+        self.owner = owner
+        self.version = version
+        self.isAdopted = isAdopted
+    }
+
+    /// Reads a mark as `text` writes it; `nil` for anything else.
+    init?(_ text: String) {
+        let fields = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard fields.count == 3 || fields.count == 4 && fields[3] == "adopted", let task = Int64(fields[1]),
+            let version = Int32(fields[2])
+        else { return nil }
+        self.init(
+            owner: Owner(installation: String(fields[0]), task: TaskID(task)),
+            version: version,
+            isAdopted: fields.count == 4
+        )
+    }
+
+    /// `<installation>/<task>/<version>`, with `/adopted` behind it if it is.
+    var text: String {
+        "\(owner.installation)/\(owner.task)/\(version)" + (isAdopted ? "/adopted" : "")
+    }
+
+    /// The attribute's name: 64 bits of the path's SHA-256, since names are short.
+    static func attribute(of path: DestinationPath) -> String {
+        let digest = SHA256.hash(data: Array(path.string.utf8))
+        return "user.muster." + String(digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }, radix: 16)
+    }
+
+    /// The mark of an open file; `nil` when there is none that can be read.
+    static func read(_ file: Descriptor, path: DestinationPath) -> FileMark? {
+        guard let bytes = try? file.attribute(attribute(of: path), limit: limit) else { return nil }
+        return FileMark(String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// What became of a file that stood at a path already.
+    enum Adoption: Hashable, Sendable {
+        /// It stands there, and says whose it is.
+        case marked
+        /// It does not stand there any more.
+        case gone
+        /// It is another task's, and can't be marked.
+        case refused
+    }
+
+    /// Marks a file that stands at a path as the owner's from now on: as adopted, unless it was he who put it there. Somebody may be
+    /// about to delete it, as what is left of another task: he looks at the mark after he has taken the file out of its place, so that
+    /// afterwards it either is the owner's or is gone.
+    func adopt(
+        _ file: Descriptor,
+        _ identity: FileIdentity,
+        at place: SinkPlace,
+        path: DestinationPath
+    ) throws(SystemError) -> Adoption {
+        let found = Self.read(file, path: path)
+        var mark = self
+        mark.isAdopted = found?.owner != owner || found?.isAdopted == true
+        guard found == mark || mark.write(to: file, path: path) || found == nil else { return .refused }
+        return try place.directory.status(of: place.name)?.identity == identity ? .marked : .gone
+    }
+
+    /// Writes it into an open file. Returns whether it is there now: not every file system has attributes, and not every file is ours.
+    func write(to file: Descriptor, path: DestinationPath) -> Bool {
+        (try? file.setAttribute(Self.attribute(of: path), to: Array(text.utf8))) != nil
+    }
+}

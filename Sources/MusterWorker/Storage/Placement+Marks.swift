@@ -1,0 +1,41 @@
+import MusterCore
+
+/// What files say about whose they are (adr/0014).
+extension Placement {
+    /// Marks a file as the task's, before it is put in place. Where that can't be done the file is put there all the same: it only would not be
+    /// found if the task were cancelled in this moment.
+    func mark(_ file: OpenPart, _ order: FinalizeOrder, isAdopted: Bool = false) {
+        guard var mark = order.mark else { return }
+        mark.isAdopted = isAdopted
+        _ = mark.write(to: file.descriptor, path: order.path)
+    }
+
+    /// Whether the task put a file there itself.
+    func isOwn(_ file: OpenPart, _ order: FinalizeOrder) -> Bool {
+        guard let owner = order.mark?.owner else { return false }
+        let found = FileMark.read(file.descriptor, path: order.path)
+        return found?.owner == owner && found?.isAdopted == false
+    }
+
+    /// Marks a file that stands at a path as the task's. Returns what is the matter with it otherwise.
+    func adopt(_ file: OpenPart, at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Examined? {
+        guard let mark = order.mark else { return nil }
+        do {
+            switch try mark.adopt(file.descriptor, file.status.identity, at: spot.place, path: order.path) {
+            case .marked: return nil
+            case .gone: return .gone
+            case .refused: return .foreign("it is another task's, and can't be marked")
+            }
+        } catch {
+            throw error.atDestination("looking at \(spot.path)")
+        }
+    }
+
+    /// Whether what stands there is an older version of the task's own content: a worker that lost his lease was late.
+    func isOutdated(at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Bool {
+        guard let mark = order.mark, order.version > 1, case .file(let file) = try openDestination(at: spot),
+            let found = FileMark.read(file.descriptor, path: order.path)
+        else { return false }
+        return found.owner == mark.owner && !found.isAdopted && found.version < order.version
+    }
+}

@@ -1,0 +1,184 @@
+import Glibc
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterWorker
+
+/// Whose a file is, and what a purge makes of that (adr/0014, I13).
+@Suite struct FileMarkTests {
+    private static let bytes = ScratchSink.content(2_500)
+
+    private func mark(_ task: Int64, version: Int32 = 1, isAdopted: Bool = false) -> FileMark {
+        FileMark(owner: Self.owner(task), version: version, isAdopted: isAdopted)
+    }
+
+    private static func owner(_ task: Int64, _ installation: String = ScratchSink.installation) -> FileMark.Owner {
+        FileMark.Owner(installation: installation, task: TaskID(task))
+    }
+
+    private func found(_ name: String, under path: String? = nil, in scratch: ScratchSink) throws -> FileMark? {
+        let (file, _) = try scratch.sink.root.file(name, creation: .never)
+        return FileMark.read(file, path: try DestinationPath(validating: path ?? name))
+    }
+
+    private func write(_ mark: FileMark, on name: String, under path: String? = nil, in scratch: ScratchSink) throws {
+        let (file, _) = try scratch.sink.root.file(name, creation: .never)
+        try #require(mark.write(to: file, path: try DestinationPath(validating: path ?? name)))
+    }
+
+    private func purge(
+        _ task: Int64,
+        version: Int32 = 1,
+        path: String = "a",
+        size: Int64? = nil,
+        installation: String = ScratchSink.installation,
+        in scratch: ScratchSink
+    ) throws {
+        let path = try DestinationPath(validating: path)
+        let file = PurgeOrder.File(path: path, size: size, owner: Self.owner(task, installation))
+        try scratch.sink.purge([PurgeOrder(task: TaskID(task), version: version, file: file)])
+    }
+
+    @Test func marksAreReadAsTheyAreWritten() {
+        for mark in [mark(7), mark(.max, version: 12, isAdopted: true)] { #expect(FileMark(mark.text) == mark) }
+        for text in ["", "a/1", "a/x/1", "a/1/1/other", "a/1/1/adopted/", "1/1/1/1"] {
+            #expect(FileMark(text) == nil, "\(text)")
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func whatWasPutInPlaceGoesWithItsTask(isFenced: Bool) async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            let order = try scratch.order(1, path: "a", Self.bytes, fenced: isFenced)
+            #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            #expect(try found("a", in: scratch) == mark(1))
+            try purge(1, in: scratch)
+            #expect(try scratch.fileNames() == [] && scratch.partNames() == [])
+        }
+    }
+
+    @Test func whatIsNotTheTasksStays() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.write(Self.bytes, to: "a")
+            try purge(1, in: scratch)
+            #expect(scratch.exists("a"))
+            let marks = [mark(2), mark(1, version: 2), mark(1, isAdopted: true)]
+            for mark in marks {
+                try write(mark, on: "a", in: scratch)
+                try purge(1, in: scratch)
+                #expect(scratch.exists("a"), "\(mark)")
+            }
+            try write(mark(1), on: "a", in: scratch)
+            try purge(1, installation: "another", in: scratch)
+            #expect(scratch.exists("a"))
+            try purge(1, in: scratch)
+            #expect(!scratch.exists("a"))
+        }
+    }
+
+    /// What is asked to be deleted is known by its size where it has no mark, and stays where it has another one's.
+    @Test func finishedFilesGoIfNobodyElseHasThemByNow() async throws {
+        try await ScratchSink.with { scratch in
+            let size = Int64(Self.bytes.count)
+            try scratch.write(Self.bytes, to: "a")
+            try purge(1, size: size + 1, in: scratch)
+            #expect(scratch.exists("a"))
+            try purge(1, size: size, in: scratch)
+            #expect(!scratch.exists("a"))
+            for (mark, stays) in [(mark(2), true), (mark(1, isAdopted: true), false), (mark(1, version: 3), false)] {
+                try scratch.write(Self.bytes, to: "a")
+                try write(mark, on: "a", in: scratch)
+                try purge(1, size: size, in: scratch)
+                #expect(scratch.exists("a") == stays, "\(mark)")
+            }
+        }
+    }
+
+    @Test func numberedNamesAreLookedAtToo() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.write([1, 2, 3], to: "a")
+            try scratch.write(Self.bytes, to: "a (2)")
+            try scratch.makePart(1, Self.bytes)
+            let order = try scratch.order(1, path: "a", [9] + Self.bytes.dropFirst(), ifExists: .rename)
+            try scratch.makePart(1, [9] + Self.bytes.dropFirst())
+            let finished = try await scratch.finalizer.finalize(order).finished
+            #expect(finished?.path == "a (3)")
+            try purge(1, in: scratch)
+            #expect(try scratch.fileNames() == ["a", "a (2)"])
+        }
+    }
+
+    /// The file of a cancelled task becomes that of another one which asks for the same: neither's end deletes it.
+    @Test func adoptedFilesStayWhoeverIsCancelled() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            try scratch.makePart(2, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(2, path: "a", Self.bytes)).isInPlace)
+            #expect(try found("a", in: scratch) == mark(2, isAdopted: true))
+            try purge(1, in: scratch)
+            try purge(2, in: scratch)
+            #expect(scratch.exists("a"))
+            try purge(1, size: Int64(Self.bytes.count), in: scratch)
+            #expect(scratch.exists("a"))
+            try purge(2, size: Int64(Self.bytes.count), in: scratch)
+            #expect(!scratch.exists("a"))
+        }
+    }
+
+    /// Who takes his own file up again, after a crash, does not adopt it.
+    @Test(arguments: [false, true])
+    func whatATaskPutThereItselfStaysItsOwn(isFenced: Bool) async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            let again = try scratch.order(1, epoch: 11, path: "a", Self.bytes, fenced: isFenced)
+            #expect(try await scratch.finalizer.finalize(again).isInPlace)
+            #expect(try found("a", in: scratch) == mark(1))
+        }
+    }
+
+    @Test func whatStoodThereBeforeAnythingWasFetchedIsAdopted() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.write(Self.bytes, to: "a")
+            try scratch.setModificationTime(1_000_000, of: "a")
+            let verdict = try await ExistingFile(sink: scratch.sink, pool: scratch.pool).check(
+                path: try DestinationPath(validating: "a"), size: Int64(Self.bytes.count), digests: [],
+                lastModified: 1_000_000, mark: mark(1))
+            #expect(verdict == .matches(size: Int64(Self.bytes.count), digests: []))
+            #expect(try found("a", in: scratch) == mark(1, isAdopted: true))
+        }
+    }
+
+    /// One inode at two paths is two files of two tasks.
+    @Test func aSecondNameOfAFileHasAnOwnerOfItsOwn() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            let order = try scratch.order(2, path: "b", Self.bytes, held: try DestinationPath(validating: "a"))
+            #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            #expect(try found("a", in: scratch) == mark(1))
+            #expect(try found("b", in: scratch) == mark(2))
+            try purge(2, path: "b", in: scratch)
+            #expect(try scratch.fileNames() == ["a"])
+            try purge(1, in: scratch)
+            #expect(try scratch.fileNames() == [])
+        }
+    }
+
+    /// A worker that lost its lease was late, and the content has changed since.
+    @Test func anOlderVersionOfATasksOwnContentMakesRoom() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            let newer = ScratchSink.content(3_000, seed: 2)
+            try scratch.makePart(1, version: 2, newer)
+            let order = try scratch.order(1, version: 2, path: "a", newer)
+            #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            #expect(try scratch.read("a") == newer)
+            #expect(try found("a", in: scratch) == mark(1, version: 2))
+        }
+    }
+}

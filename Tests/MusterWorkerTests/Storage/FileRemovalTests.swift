@@ -1,0 +1,94 @@
+import Glibc
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// Files are deleted by name, which may lead to another file from one moment to the next (adr/0014).
+@Suite struct FileRemovalTests {
+    private static let bytes = ScratchSink.content(2_500)
+
+    private func order(_ task: Int64, size: Int64? = nil) throws -> PurgeOrder {
+        let owner = FileMark.Owner(installation: ScratchSink.installation, task: TaskID(task))
+        let path = try DestinationPath(validating: "a")
+        return PurgeOrder(task: TaskID(task), version: 1, file: .init(path: path, size: size, owner: owner))
+    }
+
+    /// Puts what is at `a` where a purge of task 1 puts it before it looks at it once more, and dies.
+    private func setAside(_ scratch: ScratchSink) throws {
+        try scratch.sink.root.move("a", to: "1.1.removed", in: try scratch.sink.partsDirectory(), .exclusive)
+    }
+
+    @Test func whatAPurgeThatDiedHadSetAsideIsDeletedByTheNext() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            try setAside(scratch)
+            try scratch.sink.purge([try order(1)])
+            #expect(try scratch.fileNames() == [] && scratch.partNames() == [])
+        }
+    }
+
+    @Test func whatIsSomebodyElsesByThenComesBack() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(2, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(2, path: "a", Self.bytes)).isInPlace)
+            let inode = scratch.inode("a")
+            try setAside(scratch)
+            try scratch.sink.purge([try order(1)])
+            #expect(scratch.inode("a") == inode)
+            #expect(try scratch.partNames() == [])
+        }
+    }
+
+    @Test func whatHasNoPlaceToComeBackToIsKept() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.write(Self.bytes, to: "a")
+            try setAside(scratch)
+            try scratch.write([1], to: "a")
+            try scratch.sink.purge([try order(1)])
+            #expect(try scratch.read("a") == [1])
+            #expect(try scratch.partNames() == ["1.1.removed"])
+        }
+    }
+
+    /// A task adopts the file of a cancelled one while that is being deleted: it has a file in the end, whoever was faster.
+    @Test func adoptingAndDeletingDoNotLoseTheFile() async throws {
+        try await ScratchSink.with { scratch in
+            for _ in 0..<150 {
+                try scratch.makePart(1, Self.bytes)
+                #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+                try scratch.makePart(2, Self.bytes)
+                let next = try scratch.order(2, path: "a", Self.bytes)
+                let purge = try order(1)
+                async let placed = scratch.finalizer.finalize(next)
+                async let purged: Void = scratch.pool.run { () throws(StorageError) in try scratch.sink.purge([purge]) }
+                _ = try await (placed, purged)
+                #expect(try await placed.isInPlace)
+                #expect(try scratch.read("a") == Self.bytes)
+                #expect(try scratch.partNames() == [])
+                _ = try scratch.sink.root.remove("a")
+            }
+        }
+    }
+
+    /// Without attributes nothing is deleted that could be somebody else's.
+    @Test(.enabled(if: ScratchMount.isPermitted))
+    func whereNoFileCanBeMarkedOnlyTheSizeTells() async throws {
+        let path = try ScratchSink.makeDirectory()
+        guard mount("ramfs", path, "ramfs", 0, nil) == 0 else { throw SystemError.last }
+        defer {
+            umount2(path, Int32(MNT_DETACH))
+            rmdir(path)
+        }
+        try await ScratchSink.with(at: path) { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            try scratch.sink.purge([try order(1)])
+            #expect(scratch.exists("a"))
+            try scratch.sink.purge([try order(1, size: Int64(Self.bytes.count))])
+            #expect(!scratch.exists("a"))
+        }
+    }
+}
