@@ -42,7 +42,8 @@ enum GroupFacts {
         if let rate = limits.bytesPerSecond { caps.append(ProgressSnapshot.rate(rate)) }
         var most = caps.isEmpty ? [] : [caps.joined(separator: ", ")]
         most += (limits.timetable ?? []).map { entry in
-            let window = hours(entry.from, entry.to, zone: entry.timeZone ?? Settings.defaultTimeZone)
+            let zone = entry.timeZone ?? limits.between?.timeZone ?? Settings.defaultTimeZone
+            let window = hours(entry.from, entry.to, zone: zone)
             return "\(ProgressSnapshot.rate(entry.bytesPerSecond)) \(window)"
         }
         facts += most.enumerated().map { ($0 == 0 ? "at most" : "", $1) }

@@ -91,7 +91,9 @@ extension Store {
         switch verb {
         case .pause: _ = try await query("SELECT pause_group(\(id), \(keys))::text")
         case .resume: _ = try await query("SELECT resume_group(\(id), \(keys))::text")
-        case .cancel: _ = try await query("SELECT cancel_group(\(id), \(keys))::text")
+        case .cancel:
+            _ = try await query("SELECT cancel_group(\(id), \(keys))::text")
+            try await dropFailed(id, keys)
         case .retry:
             do {
                 _ = try await query("SELECT retry_group(\(id), \(keys))")
@@ -100,6 +102,16 @@ extension Store {
             }
         }
         return try await group(name)
+    }
+
+    /// Drops what failed tasks kept for a retry, in steps, since there may be many.
+    private func dropFailed(_ group: GroupID, _ keys: [String]?) async throws {
+        let limit: Int32 = 1_000
+        while true {
+            let rows = try await query(
+                "SELECT drop_failed(\(group), \(keys), \(policy.firstChunk), \(limit)) AS count")
+            guard try rows[0].decode("count", as: Int64.self) == limit else { return }
+        }
     }
 
     /// Forgets a group that nobody waits for, or the tasks with these keys.

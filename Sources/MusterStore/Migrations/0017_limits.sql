@@ -69,23 +69,24 @@ CREATE INDEX ready_chunks_held_purges ON ready_chunks (id) WHERE kind = 'purge' 
 -- What an explanation of a group looks for.
 CREATE INDEX ready_chunks_put_off ON ready_chunks (group_id, not_before) WHERE status = 'waiting';
 
--- Whether a window of local time is open now.
-CREATE FUNCTION is_open(p_from time, p_to time, p_zone text) RETURNS boolean
+-- Whether a window of local time is open, now or at another moment. Local time jumps where clocks are changed: what lies between is left
+-- out, or comes twice.
+CREATE FUNCTION is_open(
+    p_from time, p_to time, p_zone text, p_moment timestamptz DEFAULT statement_timestamp()
+) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN p_from = p_to THEN true
-        WHEN p_from < p_to THEN (statement_timestamp() AT TIME ZONE p_zone)::time >= p_from
-            AND (statement_timestamp() AT TIME ZONE p_zone)::time < p_to
-        ELSE (statement_timestamp() AT TIME ZONE p_zone)::time >= p_from
-            OR (statement_timestamp() AT TIME ZONE p_zone)::time < p_to
+        WHEN p_from < p_to THEN (p_moment AT TIME ZONE p_zone)::time >= p_from AND (p_moment AT TIME ZONE p_zone)::time < p_to
+        ELSE (p_moment AT TIME ZONE p_zone)::time >= p_from OR (p_moment AT TIME ZONE p_zone)::time < p_to
     END
 $$;
 
 -- When it is that time of day next, in a time zone.
-CREATE FUNCTION next_time(p_time time, p_zone text) RETURNS timestamptz
+CREATE FUNCTION next_time(p_time time, p_zone text, p_moment timestamptz DEFAULT statement_timestamp()) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
-    SELECT ((statement_timestamp() AT TIME ZONE p_zone)::date + p_time
-        + CASE WHEN (statement_timestamp() AT TIME ZONE p_zone)::time < p_time THEN interval '0' ELSE interval '1 day' END)
+    SELECT ((p_moment AT TIME ZONE p_zone)::date + p_time
+        + CASE WHEN (p_moment AT TIME ZONE p_zone)::time < p_time THEN interval '0' ELSE interval '1 day' END)
         AT TIME ZONE p_zone
 $$;
 
@@ -102,7 +103,7 @@ LANGUAGE sql STABLE AS $$
     SELECT coalesce((
         SELECT (e.entry ->> 'bytesPerSecond')::bigint
         FROM jsonb_array_elements(g.timetable) WITH ORDINALITY AS e (entry, n)
-        WHERE is_open((e.entry ->> 'from')::time, (e.entry ->> 'to')::time, coalesce(e.entry ->> 'timeZone', 'UTC'))
+        WHERE is_open((e.entry ->> 'from')::time, (e.entry ->> 'to')::time, coalesce(e.entry ->> 'timeZone', g.window_zone, 'UTC'))
         ORDER BY e.n LIMIT 1
     ), g.bytes_per_second)
 $$;

@@ -98,13 +98,13 @@ $$;
 
 -- The zero test (I7). Whoever may have made a group complete calls it, holding the locks of the groups: finishing, failing,
 -- cancelling, removing, sealing and letting it begin alike. A group that waits for others completes only by being cancelled,
--- or when its time is over; then it has failed, whatever there is of it. Those that wait for a group which has completed are told in
+-- or when its time is over. A group whose time was over before it was complete has failed, whatever there is of it: more might have come. Those that wait for a group which has completed are told in
 -- the same transaction; that they may begin is found by release_groups, since their locks would be out of order here.
 CREATE OR REPLACE FUNCTION close_groups(p_groups bigint[]) RETURNS void
 LANGUAGE sql AS $$
     WITH closed AS (
         UPDATE groups g
-        SET state = CASE WHEN g.desired = 'cancel' THEN 'cancelled' WHEN g.failed > 0 OR g.held THEN 'failed'
+        SET state = CASE WHEN g.desired = 'cancel' THEN 'cancelled' WHEN g.failed > 0 OR g.held OR g.overdue AND g.deadline_action = 'fail' THEN 'failed'
                 ELSE 'succeeded' END,
             finished_at = statement_timestamp()
         WHERE g.id = ANY (p_groups) AND g.state = 'sealed' AND g.remaining = 0

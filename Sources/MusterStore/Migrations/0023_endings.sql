@@ -2,7 +2,8 @@
 -- them is remembered (I13). Replacements of functions of before, with their signatures.
 
 -- Drops everything of the task's content version, its part file included, and begins the next one with a single chunk, which it
--- returns. If the task was to be paused as soon as it would not be put in place any more, that is now.
+-- returns. If the task was to be paused as soon as it would not be put in place any more, that is now. One that has failed stays so; if it is
+-- tried again, it begins with nothing.
 CREATE OR REPLACE FUNCTION start_over(
     p_task bigint, p_stream boolean, p_first_chunk bigint, p_source integer, p_attempts integer, p_deaths integer
 ) RETURNS bigint
@@ -16,7 +17,7 @@ DECLARE
     v_state text;
 BEGIN
     SELECT * INTO t FROM tasks WHERE id = p_task FOR NO KEY UPDATE;
-    v_state := CASE WHEN t.desired = 'pause' THEN 'paused' ELSE 'queued' END;
+    v_state := CASE WHEN t.state = 'failed' THEN 'failed' WHEN t.desired = 'pause' THEN 'paused' ELSE 'queued' END;
     SELECT t.bytes_done + coalesce(sum(n), 0) INTO v_counted FROM (
         SELECT durable - first AS n FROM leases WHERE task_id = p_task AND kind = 'fetch'
         UNION ALL SELECT resume - first FROM ready_chunks WHERE task_id = p_task AND kind = 'fetch'
@@ -37,18 +38,21 @@ BEGIN
     SET queued = queued + (v_state = 'queued')::integer - (t.state = 'queued')::integer,
         active = active - (t.state = 'active')::integer, finalizing = finalizing - (t.state = 'finalizing')::integer,
         paused = paused + (v_state = 'paused')::integer - (t.state = 'paused')::integer,
+        failed = failed + (v_state = 'failed')::integer - (t.state = 'failed')::integer,
         bytes_done = bytes_done - v_counted,
         bytes_total = bytes_total - coalesce(t.size, 0) + coalesce(t.expected_size, 0),
         unknown_tasks = unknown_tasks + (t.expected_size IS NULL)::integer - (t.size IS NULL)::integer
     WHERE id = t.group_id;
     IF t.started_at IS NOT NULL THEN
-        INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
-        VALUES ('purge', p_task, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(p_task));
+        -- Its file may stand at the path already, without anybody having said so. Where it goes on, its next version takes that place.
+        INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
+        VALUES ('purge', p_task, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(p_task),
+            CASE WHEN v_state = 'failed' THEN t.path END);
     END IF;
     INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths, status)
     VALUES (p_task, t.group_id, v_origin, v_source, t.sink, t.version + 1, 0,
         CASE WHEN p_stream THEN t.expected_size ELSE least(t.expected_size, p_first_chunk) END,
-        chunk_rank('fetch', t.priority, true), p_attempts, p_deaths, CASE WHEN v_state = 'paused' THEN 'parked' ELSE 'ready' END)
+        chunk_rank('fetch', t.priority, true), p_attempts, p_deaths, CASE WHEN v_state = 'queued' THEN 'ready' ELSE 'parked' END)
     RETURNING id INTO v_chunk;
     RETURN v_chunk;
 END
@@ -183,6 +187,28 @@ BEGIN
     INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
     SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), purge_status(id), path
     FROM tasks WHERE id = ANY (p_tasks) AND started_at IS NOT NULL AND state <> 'succeeded' ORDER BY id;
+END
+$$;
+
+-- Drops what failed tasks kept for a retry: whoever cancels them or their group does not want it any more (I13). They stay failed, and
+-- have no more begun than those that were just added. So many at the most; returns how many there were.
+CREATE FUNCTION drop_failed(p_group bigint, p_keys text[], p_first_chunk bigint, p_limit integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_row record;
+    v_count bigint := 0;
+BEGIN
+    PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    FOR v_row IN
+        SELECT t.id, t.stream, coalesce(t.source, 0) AS source FROM tasks t
+        WHERE t.group_id = p_group AND t.state = 'failed' AND t.started_at IS NOT NULL AND (p_keys IS NULL OR t.key = ANY (p_keys))
+        ORDER BY t.id LIMIT p_limit
+    LOOP
+        PERFORM start_over(v_row.id, v_row.stream, p_first_chunk, v_row.source, 0, 0);
+        UPDATE tasks SET started_at = NULL WHERE id = v_row.id;
+        v_count := v_count + 1;
+    END LOOP;
+    RETURN v_count;
 END
 $$;
 

@@ -55,32 +55,6 @@ import Testing
         }
     }
 
-    @Test(arguments: [-120, -61, -1, 0, 1, 61, 120], [-60, 0, 60])
-    func windowIsOpenFromItsBeginningToItsEnd(from: Int, to: Int) async throws {
-        try await StoreFixture.run { fixture in
-            try await fixture.makeGroup("g")
-            // Half a minute away from either end, so that the clock may go on.
-            try await fixture.run(
-                """
-                UPDATE groups SET window_zone = 'UTC',
-                    window_from = (statement_timestamp() AT TIME ZONE 'UTC')::time + \(from * 60 - 30)::integer * interval '1 s',
-                    window_to = (statement_timestamp() AT TIME ZONE 'UTC')::time + \(to * 60 + 30)::integer * interval '1 s'
-                """)
-            let group = try await fixture.store.group("g")
-            // In seconds from now it opens and closes, the latter perhaps on the next day. The same moment means always.
-            let opens = from * 60 - 30
-            let closes = to * 60 + 30
-            let isOpen = opens < closes ? opens <= 0 && 0 < closes : opens <= 0 || 0 < closes
-            #expect(group.isWindowOpen == (isOpen || opens == closes))
-            #expect((group.windowOpensAt == nil) == group.isWindowOpen)
-            if let at = group.windowOpensAt {
-                let away = (at.microseconds - (try await fixture.store.now()).microseconds) / 1_000_000
-                let wanted = Int64(opens > 0 ? opens : opens + 86_400)
-                #expect(abs(away - wanted) <= 10)
-            }
-        }
-    }
-
     @Test func closedWindowTakesBackWhatIsFetchedAndKeepsItsBytes() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 250), Wanted("file", size: 50)], isSealed: true)

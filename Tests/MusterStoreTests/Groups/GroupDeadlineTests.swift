@@ -46,6 +46,23 @@ import Testing
         }
     }
 
+    /// More might have come, had whoever adds them not died.
+    @Test(arguments: [0, 2])
+    func aGroupThatWasStillOpenHasNotSucceeded(tasks: Int) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", tasks == 0 ? [] : Wanted.many(tasks, size: 90))
+            var worker = try await fixture.makeWorker()
+            try await worker.finishEverything(size: 90)
+            try await Self.pass("g", .fail, fixture)
+            _ = try await fixture.store.sweepGroups()
+            let group = try await fixture.store.group("g")
+            #expect(group.state == .failed && group.isOverdue && group.tasks[.succeeded] == Int64(tasks))
+            let types: [String] = try await fixture.values("SELECT type FROM events WHERE type LIKE '%.group.%'")
+            #expect(types == ["dev.muster.group.failed.v1"])
+            try await fixture.check()
+        }
+    }
+
     @Test func manyTasksFailInSteps() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(25, size: 90), isSealed: true)

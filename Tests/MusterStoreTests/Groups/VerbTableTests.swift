@@ -99,7 +99,7 @@ import Testing
         let bytes: Int64 =
             switch wanted {
             case nil, .cancelled,
-                .queued where state == .queued:
+                .failed where verb == .cancel, .queued where state == .queued:
                 0
             case .succeeded, .finalizing: 90
             case .queued, .active, .paused, .failed: state == .queued ? 0 : 40

@@ -87,6 +87,37 @@ import Testing
         }
     }
 
+    /// A failed task keeps what it has for a retry, until somebody says that nobody wants it.
+    @Test(arguments: [nil, ["t1"]])
+    func cancelDropsWhatFailedTasksKept(keys: [String]?) async throws {
+        let ending: GroupState = keys == nil ? .cancelled : .open
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t1", size: 90), Wanted("other", size: 90)])
+            var worker = try await fixture.makeWorker()
+            let granted = try await worker.claim(2)
+            let lease = granted[0]
+            #expect(lease.path == "t1")
+            try await worker.progress(lease, to: 30)
+            try await worker.fail(lease, .storage, at: 40)
+            for _ in 0..<2 {
+                let group = try await fixture.store.apply(.cancel, to: "g", keys: keys)
+                #expect(group.state == ending)
+                #expect(group.tasks[.failed] == 1)
+                #expect(group.bytesDone == 0)
+                try await fixture.check()
+            }
+            try await worker.letGo()
+            let purges = try await worker.claim(9)
+            #expect(purges.filter { $0.kind == .purge && $0.path == "t1" }.map(\.version) == [1])
+            // If it is tried again all the same, it begins anew.
+            _ = try await fixture.store.apply(.retry, to: "g", keys: ["t1"])
+            let again = try await worker.claim(9)
+            #expect(again.filter { $0.path == "t1" }.map(\.version) == [2])
+            #expect(again.filter { $0.path == "t1" }.map(\.resume.offset) == [0])
+            try await fixture.check()
+        }
+    }
+
     @Test func retryOpensTheNextGeneration() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
@@ -143,7 +174,9 @@ import Testing
             let group = try await fixture.store.group("g")
             #expect(group.state == .succeeded && group.tasks.values.reduce(0, +) == 0 && group.bytesTotal == 0)
             try await worker.letGo()
-            #expect(try await worker.claim(9).map(\.path) == ["", ""])
+            // Only what is marked as theirs goes, since nobody knows whether it is there.
+            let purges = try await worker.claim(9)
+            #expect(purges.map(\.path) == ["t2", "t3"] && purges.allSatisfy { $0.representation.size == nil })
             try await fixture.store.remove("g", keys: nil, deletingFiles: true)
             await #expect(throws: Store.Refusal.noSuchGroup("g")) {
                 try await fixture.store.remove("g", keys: nil, deletingFiles: true)

@@ -53,6 +53,7 @@ extension StoreModel {
             }
             restartStreams(places)
         case .cancel:
+            defer { dropFailed(name, keys) }
             guard isLive else { return }
             let places = chosen(name, keys, [.queued, .active, .paused, .finalizing])
             for place in places { drop(place) }
@@ -93,6 +94,20 @@ extension StoreModel {
             if group.state != .open { groups[name]?.state = .sealed }
             groups[name]?.desired = "run"
             restartStreams(places)
+        }
+    }
+
+    /// What failed tasks kept for a retry is dropped.
+    private mutating func dropFailed(_ name: String, _ keys: [String]?) {
+        for place in chosen(name, keys, [.failed]) where self[place]?.wasStarted == true {
+            startOver(
+                place, isStream: self[place]?.isStream ?? false, source: self[place]?.teacher ?? 0, attempts: 0,
+                deaths: 0)
+            change(name, [place.key], [.queued, .paused]) { task in
+                task.state = .failed
+                task.wasStarted = false
+                task.chunks[0].status = .parked
+            }
         }
     }
 

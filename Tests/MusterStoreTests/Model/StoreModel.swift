@@ -243,7 +243,9 @@ struct StoreModel {
         if group.desired == "cancel" {
             group.state = .cancelled
         } else {
-            let hasFailed = group.isHeld || group.tasks.values.contains { $0.state == .failed }
+            let hasFailed =
+                group.isHeld || group.isOverdue && group.failsWhenOverdue
+                || group.tasks.values.contains { $0.state == .failed }
             group.state = hasFailed ? .failed : .succeeded
         }
         groups[name] = group
