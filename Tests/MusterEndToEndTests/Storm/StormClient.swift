@@ -70,7 +70,11 @@ struct StormClient: Sendable {
         case .share:
             let patch = GroupPatch(priority: number(0...3), weight: number(1...9))
             _ = try await client.change(group: group, patch)
-        case .cap, .window, .deadline, .chain: _ = try await client.change(group: group, patch(deed, of: group))
+        case .cap:
+            ledger.caps(group, isDone: false)
+            defer { ledger.caps(group, isDone: true) }
+            _ = try await client.change(group: group, patch(deed, of: group))
+        case .window, .deadline, .chain: _ = try await client.change(group: group, patch(deed, of: group))
         case .drain: try await client.drain(worker: some(Self.workers))
         case .origin:
             _ = try await client.setOrigin(

@@ -31,7 +31,7 @@ struct StormFaults: Sendable {
             let name = StormClient.workers[Int.random(in: 0..<StormClient.workers.count, using: &random)]
             if tally.coordinatorKills == 0, ContinuousClock.now - start > (end - start) / 2 {
                 try await replaceCoordinator()
-            } else if Bool.random(using: &random) {
+            } else if kills() {
                 try await fleet.replaceWorker(name)
                 tally.kills += 1
             } else if let worker = await fleet.worker(name) {
@@ -44,6 +44,15 @@ struct StormFaults: Sendable {
         }
         try await startDrained()
         return tally
+    }
+
+    /// What comes next by chance, but neither a second time before the other.
+    private mutating func kills() -> Bool {
+        switch (tally.kills, tally.stops) {
+        case (0, 1...): true
+        case (1..., 0): false
+        default: Bool.random(using: &random)
+        }
     }
 
     private mutating func replaceCoordinator() async throws {

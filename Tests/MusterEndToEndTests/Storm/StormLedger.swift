@@ -1,3 +1,4 @@
+import FoundationEssentials
 import MusterAPI
 import Synchronization
 
@@ -9,6 +10,8 @@ final class StormLedger: Sendable {
         var removals: [String: Set<RemovedFiles>] = [:]
         var deeds: [String: Int] = [:]
         var surprises: [String] = []
+        var capping: [String: Int] = [:]
+        var capped: [String: Date] = [:]
         var count = 0
     }
 
@@ -35,6 +38,19 @@ final class StormLedger: Sendable {
         notes.withLock { notes in
             for path in paths { notes.removals[path, default: []].insert(mode) }
         }
+    }
+
+    /// The most connections of a group are about to change, or have changed, for all that is known.
+    func caps(_ group: String, isDone: Bool) {
+        notes.withLock { notes in
+            notes.capping[group, default: 0] += isDone ? -1 : 1
+            if isDone { notes.capped[group] = Date() }
+        }
+    }
+
+    /// Whether the most connections of a group have been what they are since before that moment.
+    func hasKeptCap(of group: String, since moment: Date) -> Bool {
+        notes.withLock { $0.capping[group, default: 0] == 0 && ($0.capped[group] ?? .distantPast) < moment }
     }
 
     /// A verb was sent, with this outcome.

@@ -35,15 +35,34 @@ struct StormOracle: Sendable {
         return text.split(separator: "\n").map(String.init)
     }
 
+    /// Origins with more leases than any of them may have, and groups that were granted one although they had as many as they may
+    /// have (I5).
+    static func exceededCaps(_ fleet: Fleet, _ ledger: StormLedger) async throws -> [String] {
+        let text = try await fleet.postgres.execute(
+            """
+            SELECT 'origin', count(*), 16, 0 FROM leases WHERE origin_id > 0 GROUP BY origin_id HAVING count(*) > 16
+            UNION ALL
+            SELECT g.name, count(*), g.max_connections, extract(epoch FROM max(l.granted_at))
+            FROM groups g JOIN leases l ON l.group_id = g.id AND l.origin_id > 0
+            GROUP BY g.id HAVING count(*) > g.max_connections
+            """, conninfo: fleet.conninfo)
+        return text.split(separator: "\n").map(String.init).filter { line in
+            let words = line.split(separator: "|")
+            guard words.count == 4, words[0] != "origin", let granted = Double(words[3]) else { return true }
+            return ledger.hasKeptCap(of: String(words[0]), since: Date(timeIntervalSince1970: granted))
+        }
+    }
+
     /// Waits until nobody has anything to do any more: what is left of cancelled tasks is deleted after the fact.
     func waitForQuiet() async throws {
         let work = "SELECT (SELECT count(*) FROM leases) + (SELECT count(*) FROM ready_chunks WHERE kind = 'purge')"
         try await eventually("the end of all work") {
             try await fleet.postgres.execute(work, conninfo: fleet.conninfo).hasPrefix("0")
         }
-        // A failed task keeps what it has, for a retry.
+        // A failed task keeps what it has, for a retry, but not in a group that was cancelled.
         let text = try await fleet.postgres.execute(
-            "SELECT id FROM tasks WHERE state = 'failed'", conninfo: fleet.conninfo)
+            "SELECT t.id FROM tasks t JOIN groups g ON g.id = t.group_id WHERE t.state = 'failed' AND g.state <> 'cancelled'",
+            conninfo: fleet.conninfo)
         let failed = Set(text.split(separator: "\n"))
         try await eventually("the end of the parts but those of \(failed): \(fleet.parts())", limit: .seconds(30)) {
             fleet.parts().allSatisfy { failed.contains($0.prefix { $0 != "." }) }
