@@ -24,6 +24,13 @@ export MUSTER_TEST_PYTHON="$PWD/.build/python/bin/python3"
 say "The main job, as the README shows it"
 MUSTER_BINARY="$(MUSTER_STRICT=1 swift build --show-bin-path)/muster" deploy/quickstart.sh
 
+say "A receiver that is away for a minute, beside the tests: the next try comes after five"
+outage_log="$PWD/.build/receiver-outage.log"
+MUSTER_STRICT=1 MUSTER_RECEIVER_OUTAGE_SECONDS=60 setsid swift test --skip-build --ignore-lock \
+    --filter "^MusterEndToEndTests\..*ReceiverOutage" >"$outage_log" 2>&1 &
+outage=$!
+trap 'kill -TERM -- "-$outage" 2>/dev/null || true' EXIT
+
 say "Tests"
 # One test target after the other: each starts servers of its own, and two cores are soon busy. The last ones start whole
 # fleets of processes, one at a time.
@@ -33,3 +40,8 @@ done
 for target in TestSupport EmbeddedPostgres EndToEnd; do
     MUSTER_STRICT=1 swift test --skip-build --no-parallel --filter "^Muster${target}Tests\\."
 done
+
+say "The receiver that was away"
+wait "$outage" || { cat "$outage_log"; exit 1; }
+trap - EXIT
+grep 'Test run with' "$outage_log" | tail -n 1

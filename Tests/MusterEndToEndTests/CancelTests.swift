@@ -1,0 +1,89 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// A file that was put in place, by a worker who can't say so: the coordinator sleeps (I13, adr/0014).
+    @Suite struct Cancels {
+        /// What becomes of the worker before the coordinator wakes up.
+        enum Fate: CaseIterable, Sendable {
+            case lives
+            case killed
+
+            /// Of the workers' sessions: only where somebody has to miss a worker it is short.
+            var timeToLive: String {
+                switch self {
+                case .lives: "2m"
+                case .killed: "3s"
+                }
+            }
+        }
+
+        private static func inPlace(_ fleet: Fleet, _ path: String) -> Bool {
+            FileManager.default.fileExists(atPath: fleet.sink.appending(path).string)
+        }
+
+        /// Has a file put in place that only a worker knows of, who can't tell anybody. Returns a client of another coordinator than his.
+        private static func place(
+            _ fleet: Fleet, _ origin: ScriptedOrigin, _ file: WantedFile, _ fate: Fate
+        ) async throws -> MusterClient {
+            origin.hold("/\(file.path)", afterBytes: 100)
+            let worker = try await fleet.startWorker("a")
+            try await fleet.submit("g", [file])
+            try await origin.waitForRequests("/\(file.path)", count: 1)
+            let coordinator = await fleet.coordinators[0].process
+            try coordinator.signal(SIGSTOP)
+            origin.release("/\(file.path)")
+            try await eventually("the file in its place") { inPlace(fleet, file.path) }
+            if fate == .killed { try await fleet.kill(worker) }
+            return try await fleet.client(of: [fleet.startCoordinator().url])
+        }
+
+        /// His coordinator wakes up, and hears the worker if he lives; others work besides if he does not.
+        private static func wake(_ fleet: Fleet, _ fate: Fate) async throws {
+            try await fleet.coordinators[0].process.signal(SIGCONT)
+            if fate == .killed { try await fleet.startWorker("b") }
+        }
+
+        @Test(arguments: Fate.allCases)
+        func leavesNothingOfAFileThatNobodyKnowsOf(fate: Fate) async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("a.bin", size: .kibibytes(64))
+            try await Fleet.run(timeToLive: fate.timeToLive) { fleet in
+                let client = try await Self.place(fleet, origin, file, fate)
+                #expect(try await client.apply(.cancel, to: "g").state == .cancelled)
+                try await Self.wake(fleet, fate)
+                try await eventually("the end of the file") { !Self.inPlace(fleet, file.path) }
+                try await fleet.waitForNoParts()
+                #expect(try await client.group("g").tasks.cancelled == 1)
+            }
+        }
+
+        /// The same file is asked for again at once: it is there in the end, whatever was left to be deleted.
+        @Test(arguments: Fate.allCases)
+        func spoilsNothingForWhoAsksForTheSameAtOnce(fate: Fate) async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("a.bin", size: .kibibytes(64))
+            try await Fleet.run(timeToLive: fate.timeToLive) { fleet in
+                let client = try await Self.place(fleet, origin, file, fate)
+                try await client.removeGroup("g", files: .delete)
+                _ = try await client.createGroup(GroupRequest(name: "g", sealed: true, tasks: [file.task]))
+                try await Self.wake(fleet, fate)
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.waitForNoParts()
+                try await fleet.check("g", [file])
+            }
+        }
+    }
+}
