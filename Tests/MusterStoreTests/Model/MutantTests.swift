@@ -144,12 +144,12 @@ import Testing
                 "SELECT replace(\(whole), \(mutant.original), \(mutant.replacement))")
             try #require(mutated != whole, "the mutant is no mutant any more")
             try await fixture.run(SQL(unsafeRaw: mutated))
-            for seed in seeds {
+            for (number, seed) in seeds.enumerated() {
                 var history = History(fixture: fixture, seed: seed)
                 do {
                     try await history.run()
                 } catch is History.Failure {
-                    return
+                    return print("\(mutant.name): found in history \(number + 1) of \(seeds.count)")
                 }
             }
             Issue.record("the mutant lives")

@@ -14,31 +14,66 @@ struct StragglerHistory {
         var description: String { "seed \(seed): \(broken)" }
     }
 
-    /// How often the rare happened.
-    struct Seen {
-        var shrunk = 0
-        var doubled = 0
-        var won = 0
-        var tookOver = 0
+    /// What a history is about, and what chance alone would bring too little of.
+    enum Moment: CaseIterable {
+        /// A tail was given away.
+        case shrunk
+        /// A holder agreed to an end before what is durable.
+        case shrunkTooFar
+        /// A chunk that has a double was shrunk.
+        case shrunkWithDouble
+        /// A double was granted.
+        case doubled
+        /// Somebody with nothing to do asked who holds chunks himself.
+        case offeredByHolder
+        /// A double was first, of a task that nothing had fenced yet.
+        case won
+        /// A double was first, or took over, that was ahead of its chunk.
+        case ahead
+        /// The holder was first.
+        case lost
+        /// The holder was put back, and its double was as far at least.
+        case tookOver
+        /// The holder was put back while its double was behind.
+        case fellBehind
+        /// The holder of a chunk that has a double failed.
+        case failed
+        /// A double was taken back of a task that nothing had fenced yet.
+        case takenBack
+    }
 
-        var isComplete: Bool { shrunk > 0 && doubled > 0 && won > 0 && tookOver > 0 }
+    /// How often each of them came about.
+    struct Seen: CustomStringConvertible {
+        private var counts: [Moment: Int] = [:]
+
+        subscript(_ moment: Moment) -> Int { counts[moment, default: 0] }
+
+        /// How often the rarest of them did.
+        var least: Int { Moment.allCases.map { self[$0] }.min() ?? 0 }
+
+        var description: String { Moment.allCases.map { "\($0) \(self[$0])" }.joined(separator: ", ") }
+
+        mutating func note(_ moment: Moment, times: Int = 1) { counts[moment, default: 0] += times }
+
+        mutating func add(_ more: Seen) { counts.merge(more.counts, uniquingKeysWith: +) }
     }
 
     /// Everything may be fetched twice, or nothing would be: a percentage of a few hundred bytes is less than a chunk.
     static var policy: Store.Policy {
         var policy = StoreFixture.smallPolicy
         policy.wastedPart = 1
+        policy.leasesPerOrigin = 48
         return policy
     }
 
     private static let size: Int64 = 500
 
-    private let fixture: StoreFixture
+    let fixture: StoreFixture
     private let seed: UInt64
-    private var random: SeededGenerator
-    private var workers: [(worker: TestWorker, name: String, leases: [GrantedLease])] = []
+    var random: SeededGenerator
+    var workers: [(worker: TestWorker, name: String, leases: [GrantedLease])] = []
     private var bytesDone: Int64 = 0
-    private(set) var seen = Seen()
+    var seen = Seen()
 
     init(fixture: StoreFixture, seed: UInt64) {
         self.fixture = fixture
@@ -49,7 +84,7 @@ struct StragglerHistory {
     /// Makes so many steps with everything checked after each, and lets all files be finished.
     mutating func run(steps: Int = 60) async throws {
         // So few chunks that all of them are leased before long.
-        try await fixture.makeGroup("g", Wanted.many(2, "f", size: Self.size), isSealed: true)
+        try await fixture.makeGroup("g", Wanted.many(3, "f", size: Self.size), isSealed: true)
         for name in ["one", "two", "three"] {
             workers.append((worker: try await fixture.makeWorker(name), name: name, leases: []))
         }
@@ -71,42 +106,49 @@ struct StragglerHistory {
 
     private mutating func step(_ index: Int) async throws {
         switch Int.random(in: 0..<40, using: &random) {
-        case 0..<8:
-            let room = Int32.random(in: 2...6, using: &random)
-            workers[index].leases += try await workers[index].worker.claim(room)
-        case 8..<16:
-            try await fixture.passStraggling()
-            try await fixture.run("UPDATE groups SET lease_bytes = 100000, lease_ms = 1000000")
-            let help = try await workers[index].worker.help(Int32.random(in: 1...4, using: &random))
-            workers[index].leases += help.doubles
-            seen.doubled += help.doubles.count
-        case 16:
-            _ = try await fixture.store.apply(.pause, to: "g", keys: ["f1", "f2"])
-        case 17..<19:
-            _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
-            try await fixture.passBackoffs()
-        case 19: try await replace(index)
-        case 21..<28:
-            // What is rare otherwise: somebody who fetches what another one is fetching too gets on with it.
-            guard let (place, lease) = try await doubles().first else { return }
-            let worker = workers[place].worker
-            if Bool.random(using: &random) {
-                seen.won += try await fixture.store.report(
-                    done: [.init(session: worker.session, lease: lease.name, crc: 7)])
-            } else {
-                let offset = Int64.random(in: lease.resume.offset...(lease.end ?? .max), using: &random)
-                try await worker.progress(lease, to: offset)
-            }
-        case 28..<32:
-            guard let (place, _) = try await doubles().first else { return }
-            try await replace((place + 1) % workers.count)
-        case 20:
+        case 0..<4: try await claim(index)
+        case 4..<12: try await help(index)
+        case 12: _ = try await fixture.store.apply(.pause, to: "g", keys: ["f1", "f2"])
+        case 13..<17: try await resume()
+        case 17: try await replace(index)
+        case 18:
             // It holds what it knows of, and has let go of the rest.
             let worker = workers[index].worker
             try await workers[index].worker.sync(
                 settled: worker.sequence, held: workers[index].leases.map(\.name))
+        case 19..<32: try await race(otherwise: index)
         default: try await report(index)
         }
+    }
+
+    private mutating func claim(_ index: Int) async throws {
+        let room = Int32.random(in: 2...12, using: &random)
+        workers[index].leases += try await workers[index].worker.claim(room)
+    }
+
+    private mutating func resume() async throws {
+        _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+        try await fixture.passBackoffs()
+    }
+
+    /// A worker has nothing to do: all that is ready somebody else has taken.
+    mutating func help(_ index: Int) async throws {
+        if Bool.random(using: &random) {
+            try await resume()
+            try await claim((index + 1) % workers.count)
+        }
+        try await fixture.passStraggling()
+        try await fixture.run("UPDATE groups SET lease_bytes = 100000, lease_ms = 1000000")
+        let session = workers[index].worker.session.rawValue
+        let isHolder: Bool = try await fixture.value(
+            """
+            SELECT EXISTS (SELECT 1 FROM leases WHERE session_id = \(session) AND kind = 'fetch' AND doubled_at IS NULL)
+                AND NOT EXISTS (SELECT 1 FROM ready_chunks WHERE status = 'ready')
+            """)
+        let help = try await workers[index].worker.help(Int32.random(in: 1...4, using: &random))
+        workers[index].leases += help.doubles
+        seen.note(.doubled, times: help.doubles.count)
+        if isHolder { seen.note(.offeredByHolder) }
     }
 
     /// One of a worker's leases, most of the time a newer one: what is over is reported too now and then.
@@ -121,11 +163,11 @@ struct StragglerHistory {
         let offset = Int64.random(in: lease.resume.offset...end, using: &random)
         switch Int.random(in: 0..<10, using: &random) {
         case 0..<5: try await worker.progress(lease, to: offset)
-        case 5..<7:
-            seen.won += try await fixture.store.report(
-                done: [.init(session: worker.session, lease: lease.name, crc: 7)])
+        case 5..<7: try await worker.done(lease)
         case 7..<9:
-            if try await worker.shrink(lease, to: offset) == .agreed { seen.shrunk += 1 }
+            // It may have got on since it was asked.
+            try await worker.progress(lease, to: Int64.random(in: lease.resume.offset...end, using: &random))
+            try await shrink(lease, to: offset, by: worker)
         default:
             if Bool.random(using: &random) {
                 try await worker.release(lease, at: offset)
@@ -135,28 +177,27 @@ struct StragglerHistory {
         }
     }
 
+    mutating func shrink(_ lease: GrantedLease, to end: Int64, by worker: TestWorker) async throws {
+        let isTooFar: Bool = try await fixture.value(
+            """
+            SELECT EXISTS (SELECT 1 FROM leases WHERE epoch = \(lease.name.epoch.rawValue) AND kind = 'fetch'
+                AND first < \(end)::bigint AND durable > \(end)::bigint)
+            """)
+        if isTooFar { seen.note(.shrunkTooFar) }
+        if try await worker.shrink(lease, to: end) == .agreed { seen.note(.shrunk) }
+    }
+
     /// A worker dies or leaves, and is started again.
-    private mutating func replace(_ index: Int) async throws {
-        let before = try await doubles().map(\.lease.name.chunk.rawValue)
-        if Bool.random(using: &random) {
+    mutating func replace(_ index: Int) async throws {
+        for pair in try await pairs() where pair.holder == index { noteReturn(of: pair) }
+        // A death fences all that was held: more of it would leave little to be fenced by what comes later.
+        if Int.random(in: 0..<4, using: &random) == 0 {
             try await fixture.expire(workers[index].worker.session)
         } else {
             try await fixture.store.closeSession(workers[index].worker.session)
         }
-        seen.tookOver += Int(
-            try await fixture.value(
-                "SELECT count(*) FROM leases WHERE kind = 'fetch' AND chunk_id = ANY (\(before))", as: Int64.self))
         let name = workers[index].name
         workers[index] = (worker: try await fixture.makeWorker(name), name: name, leases: [])
-    }
-
-    /// The doubles that are held now, and by whom.
-    private func doubles() async throws -> [(place: Int, lease: GrantedLease)] {
-        let chunks: [Int64] = try await fixture.values(
-            "SELECT chunk_id FROM leases WHERE kind = 'double' ORDER BY chunk_id")
-        return workers.enumerated().flatMap { place, entry in
-            entry.leases.filter { chunks.contains($0.name.chunk.rawValue) }.map { (place: place, lease: $0) }
-        }
     }
 
     private mutating func check() async throws {

@@ -1,0 +1,92 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+
+/// What becomes of two who fetch the same: steered, since all of it needs both of them at the right moment.
+extension StragglerHistory {
+    /// A chunk and its double.
+    struct Pair {
+        /// The places of those who hold them among the workers.
+        let holder: Int
+        let helper: Int
+        let original: GrantedLease
+        let double: GrantedLease
+        /// How far the double is ahead, in bytes; below zero if it is behind.
+        let lead: Int64
+        let isFenced: Bool
+    }
+
+    /// One of the two gets on, gives up or is through. If there are no two, somebody becomes the second one.
+    mutating func race(otherwise index: Int) async throws {
+        guard let pair = try await pairs().randomElement(using: &random) else { return try await help(index) }
+        let holder = workers[pair.holder].worker
+        let helper = workers[pair.helper].worker
+        let lease = pair.original.name
+        let offset = Int64.random(in: pair.double.resume.offset...(pair.double.end ?? .max), using: &random)
+        // A task is fenced once, and hardly anything does not: whoever wins does so before that.
+        switch !pair.isFenced && Int.random(in: 0..<3, using: &random) == 0 ? 7 : Int.random(in: 0..<20, using: &random)
+        {
+        case 0..<4: try await holder.progress(pair.original, to: offset)
+        case 4..<7: try await helper.progress(pair.double, to: offset)
+        case 7:
+            if !pair.isFenced { seen.note(.won) }
+            if pair.lead > 0 { seen.note(.ahead) }
+            try await helper.done(pair.double)
+        case 8..<10:
+            seen.note(.lost)
+            if !pair.isFenced { seen.note(.takenBack) }
+            try await holder.done(pair.original)
+        case 10..<12:
+            seen.note(.shrunkWithDouble)
+            try await shrink(pair.original, to: offset, by: holder)
+        case 12..<14:
+            seen.note(.failed)
+            if !pair.isFenced { seen.note(.takenBack) }
+            try await holder.fail(pair.original, .storageFull, at: offset)
+        case 14: try await helper.release(pair.double, at: offset)
+        case 15: try await replace(pair.holder)
+        case 16..<18:
+            try await holder.progress(pair.original, to: offset)
+            for pair in try await pairs() where pair.original.name == lease { noteReturn(of: pair) }
+            try await holder.release(pair.original)
+        default:
+            // It does not know of the lease: the answer was lost, or it has begun anew.
+            noteReturn(of: pair)
+            workers[pair.holder].leases.removeAll { $0.name == lease }
+            let held = workers[pair.holder].leases.map(\.name)
+            try await workers[pair.holder].worker.sync(settled: holder.sequence, held: held)
+        }
+    }
+
+    /// The holder of a chunk that has a double is about to be put back.
+    mutating func noteReturn(of pair: Pair) {
+        seen.note(pair.lead < 0 ? .fellBehind : .tookOver)
+        if pair.lead > 0 { seen.note(.ahead) }
+        if pair.lead < 0, !pair.isFenced { seen.note(.takenBack) }
+    }
+
+    /// The chunks that two are fetching now.
+    func pairs() async throws -> [Pair] {
+        let rows = try await fixture.pool.query(
+            """
+            SELECT o.epoch, d.epoch, d.durable - o.durable, t.fenced
+            FROM leases d JOIN leases o ON o.chunk_id = d.doubles JOIN tasks t ON t.id = d.task_id ORDER BY d.chunk_id
+            """)
+        return try rows.compactMap { row in
+            guard let original = try holding(row.decode(at: 0)), let double = try holding(row.decode(at: 1)) else {
+                return nil
+            }
+            return Pair(
+                holder: original.place, helper: double.place, original: original.lease, double: double.lease,
+                lead: try row.decode(at: 2), isFenced: try row.decode(at: 3))
+        }
+    }
+
+    /// Who holds the lease of an epoch.
+    private func holding(_ epoch: Int64) -> (place: Int, lease: GrantedLease)? {
+        for (place, entry) in workers.enumerated() {
+            for lease in entry.leases where lease.name.epoch.rawValue == epoch { return (place, lease) }
+        }
+        return nil
+    }
+}
