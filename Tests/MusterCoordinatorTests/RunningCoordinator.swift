@@ -28,15 +28,22 @@ struct RunningCoordinator {
         configure: @Sendable (inout CoordinatorConfiguration) -> Void = { _ in }, token: String? = nil,
         _ body: @Sendable (RunningCoordinator) async throws -> Void
     ) async throws {
-        try await TestGate.shared.pass { try await run(configure: configure, token: token, body) }
+        try await TestGate.shared.pass {
+            let database = try await TestPostgres.shared().makeDatabase(template: try await template.value)
+            try await run(on: database.conninfo, configure: configure, token: token, body)
+        }
+    }
+
+    /// Runs `body` with a second coordinator on the database of this one.
+    func withAnother(_ body: @Sendable (RunningCoordinator) async throws -> Void) async throws {
+        try await Self.run(on: database, configure: { _ in }, token: nil, body)
     }
 
     private static func run(
-        configure: @Sendable (inout CoordinatorConfiguration) -> Void, token: String?,
+        on database: String, configure: @Sendable (inout CoordinatorConfiguration) -> Void, token: String?,
         _ body: @Sendable (RunningCoordinator) async throws -> Void
     ) async throws {
-        let database = try await TestPostgres.shared().makeDatabase(template: try await template.value)
-        var configuration = CoordinatorConfiguration(database: database.conninfo)
+        var configuration = CoordinatorConfiguration(database: database)
         configuration.listenPort = 0
         // No session is to end because the machine is busy; a test of the end says how soon.
         configuration.sessionTimeToLive = .seconds(60)
@@ -57,7 +64,7 @@ struct RunningCoordinator {
             let client = MusterClient(servers: [url], token: token, send: transport.send)
             do {
                 try await body(
-                    RunningCoordinator(client: client, send: transport.send, url: url, database: database.conninfo))
+                    RunningCoordinator(client: client, send: transport.send, url: url, database: database))
             } catch {
                 await group.triggerGracefulShutdown()
                 throw error

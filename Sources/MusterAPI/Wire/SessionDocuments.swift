@@ -124,7 +124,7 @@ public struct BudgetShare: Hashable, Sendable, Codable {
     public static let fleet = "fleet"
 }
 
-/// A request to give up the tail of a running chunk; the holder answers with a report `shrunk`. Not sent yet.
+/// A request to give up the tail of a running chunk; the holder answers with a report `shrunk`.
 public struct Shrink: Hashable, Sendable, Codable {
     /// The lease that is asked.
     public var lease: LeaseName
