@@ -9,7 +9,9 @@ extension History {
         let holders = Set(held.map(\.name.chunk))
         // Late reports matter most when somebody else is at the chunk by now.
         let late = granted.filter { holders.contains($0.name.chunk) && !model.isHeld($0, by: $0.session) }
-        let choice = chance(15) ? granted : chance(20) ? late : held
+        // What is rare otherwise: somebody wants a pause while a file is being put in place, which then fails.
+        let pausing = held.filter { isPausing($0) }
+        let choice = !pausing.isEmpty && chance(60) ? pausing : chance(15) ? granted : chance(20) ? late : held
         guard let lease = choice.randomElement(using: &random) else { return }
         let session = chance(95) ? lease.session : sessions.randomElement(using: &random) ?? lease.session
         let worker = TestWorker(fixture: fixture, session: session)
@@ -20,6 +22,9 @@ extension History {
         let offset = Int64.random(in: first...(chunk?.last ?? first + 150), using: &random)
         let what = "\(lease.path) \(lease.name.chunk).\(lease.name.epoch) by \(session)"
 
+        if lease.kind == .finalize, let found, task?.isPausing == false, chance(35) {
+            return try await apply(.pause, found.place.group, [found.place.key])
+        }
         switch reportChoice(lease, task) {
         case 0..<4:
             let offset = chance(90) ? offset : offset + 50
@@ -80,6 +85,7 @@ extension History {
         let choice = Int.random(in: 0..<20, using: &random)
         guard let task else { return choice }
         switch (theme, lease.kind) {
+        case (_, .finalize) where task.isPausing && chance(50): return 17
         case (.sources, .fetch) where !task.isPlanned && chance(70): return 4
         case (.sources, .fetch): return lease.isOtherMirror && chance(30) ? 17 : choice
         case (.groups, .fetch) where chance(50): return task.isPlanned ? 8 : chance(50) ? 4 : 13
@@ -132,6 +138,12 @@ extension History {
         }
     }
 
+    /// Whether a file is being put in place whose task is to be paused unless it has succeeded by that.
+    private func isPausing(_ lease: GrantedLease) -> Bool {
+        guard lease.kind == .finalize, let found = model.find(lease, by: lease.session) else { return false }
+        return model[found.place]?.isPausing ?? false
+    }
+
     /// What may go wrong with a lease.
     private mutating func failure(of lease: GrantedLease) -> StoreModel.Failure {
         let all: [(FailureKind, Int?)] = [
@@ -142,7 +154,7 @@ extension History {
         let small: [(FailureKind, Int?)] = [(.notFound, 404), (.storage, nil)]
         let questions: [(FailureKind, Int?)] = [(.timeout, nil), (.authentication, 401), (.storageFull, nil)]
         let wholes: [(FailureKind, Int?)] = [(.digestMismatch, nil), (.changed, nil)]
-        let isWhole = theme == .groups && lease.kind == .finalize
+        let isWhole = lease.kind == .finalize && (theme == .groups || isPausing(lease))
         let kinds = lease.kind == .resolve ? questions : isWhole ? wholes : theme == .few ? small + all : all
         let mirrors: [(FailureKind, Int?)] = [(.changed, nil), (.timeout, nil)]
         let isMirror = lease.isOtherMirror && chance(40)

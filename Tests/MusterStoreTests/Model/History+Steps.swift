@@ -232,7 +232,7 @@ extension History {
         }
     }
 
-    private mutating func apply(_ verb: TaskVerb, _ name: String, _ keys: [String]?) async throws {
+    mutating func apply(_ verb: TaskVerb, _ name: String, _ keys: [String]?) async throws {
         log("\(verb) \(name) \(keys ?? ["all"])")
         model.apply(verb, to: name, keys: keys)
         _ = try await store.apply(verb, to: name, keys: keys)
