@@ -133,6 +133,8 @@ actor ClaimDispatcher: Service {
             let help = try await store.helpStragglers(idle)
             metrics.add(.shrinksAsked, help.asked.count)
             metrics.add(.doublesGranted, help.doubles.count)
+            metrics.add(.leasesSilent, help.taken)
+            if help.taken > 0 { room.news() }
             asked.add(help.asked)
             return help
         } catch {

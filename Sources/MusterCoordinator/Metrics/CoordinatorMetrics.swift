@@ -18,6 +18,8 @@ final class CoordinatorMetrics: Sendable {
         case leasesRepaired = "muster_leases_repaired_total"
         /// Leases taken back since they were much slower than their peers (`http.md` row 32).
         case leasesSlow = "muster_leases_slow_total"
+        /// Leases taken back since they held up their group and their holder was not heard of.
+        case leasesSilent = "muster_leases_silent_total"
         /// Holders that were asked to shrink a chunk.
         case shrinksAsked = "muster_shrinks_asked_total"
         /// Chunks that were shrunk, their tails given to others.
@@ -67,6 +69,7 @@ final class CoordinatorMetrics: Sendable {
             case .leasesExpired: "Leases taken back from expired sessions."
             case .leasesRepaired: "Leases given back because the answer with them was lost."
             case .leasesSlow: "Leases taken back because they were much slower than their peers."
+            case .leasesSilent: "Leases taken back because they held up their group and their worker was silent."
             case .shrinksAsked: "Requests to holders to give the tail of a chunk away."
             case .shrinksAgreed: "Chunks whose tail was given to others."
             case .doublesGranted: "Second leases on the rest of chunks that held up their group."

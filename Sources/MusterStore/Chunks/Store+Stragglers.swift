@@ -7,9 +7,11 @@ public struct StragglerHelp: Sendable {
     public let doubles: [GrantedLease]
     /// The sessions that are asked to shrink chunks, once for each chunk.
     public let asked: [SessionID]
+    /// How many chunks were taken back from holders who are not heard of any more. A claim grants them.
+    public let taken: Int
 
     /// Nothing.
-    public static let none = StragglerHelp(doubles: [], asked: [])
+    public static let none = StragglerHelp(doubles: [], asked: [], taken: 0)
 }
 
 /// Where a holder is asked to end its chunk.
@@ -32,29 +34,31 @@ public enum ShrinkOutcome: Sendable, Hashable {
 
 extension Store {
     /// Has sessions that a claim has left with room help with chunks that would hold up the end of their groups: asks holders to
-    /// give tails away, or leases the rest of a chunk to a second session where that is worth it.
+    /// give tails away, or leases the rest of a chunk to a second session where that is worth it, or takes chunks back from silent holders.
     ///
     /// Not repeated when its outcome is unknown, like `claim`.
     public func helpStragglers(_ idle: [ClaimRequest]) async throws -> StragglerHelp {
         let rows = try await queryOnce(
             """
-            SELECT h.chunk_id, h.is_limited, h.asked
+            SELECT h.chunk_id, h.is_limited, h.asked, h.taken
             FROM help_stragglers(\(idle.map(\.session)), \(idle.map(\.sequence)), \(idle.map(\.room)),
                 \(policy.leasesPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate), \(policy.shrinkUnit),
-                \(policy.minimumShrink), \(policy.wastedPart)) AS h
+                \(policy.minimumShrink), \(policy.wastedPart), \(policy.firstChunk), \(policy.deaths)) AS h
             """)
         var doubles: [Int64] = []
         var limited: [Int64] = []
         var asked: [SessionID] = []
+        var taken = 0
         for row in rows {
+            if try row.decode("taken", as: Int64?.self) != nil { taken += 1 }
             if let session = try row.decode("asked", as: SessionID?.self) { asked.append(session) }
             guard let chunk = try row.decode("chunk_id", as: Int64?.self) else { continue }
             doubles.append(chunk)
             if try row.decode("is_limited") { limited.append(chunk) }
         }
-        guard !doubles.isEmpty else { return StragglerHelp(doubles: [], asked: asked) }
+        guard !doubles.isEmpty else { return StragglerHelp(doubles: [], asked: asked, taken: taken) }
         let leases = try await query("SELECT g.* FROM granted_leases(\(doubles), \(limited)) AS g")
-        return StragglerHelp(doubles: try leases.map(GrantedLease.init), asked: asked)
+        return StragglerHelp(doubles: try leases.map(GrantedLease.init), asked: asked, taken: taken)
     }
 
     /// The sessions that are asked to shrink something and have not answered.

@@ -1,6 +1,7 @@
 -- Stragglers: chunks that would hold up the end of their group while others have nothing to do. Their tails are given to others once
 -- their holders have agreed (shrink); what is too little for that, or whose holder does not answer, is fetched by a second session too,
--- and the first one to be through with it wins (double).
+-- and the first one to be through with it wins (double). What is too much to be fetched twice is taken back from a holder who is not
+-- heard of any more (take), before his session is over.
 --
 -- A double is a row of leases of kind `double`, with a chunk id and an epoch of its own, over the rest of a chunk of the same task.
 -- Its session need not know: it is granted as a `fetch`. It counts wherever connections are counted (I5), and nowhere else: what
@@ -54,8 +55,12 @@ LANGUAGE sql STABLE AS $$
     ) AS p
 $$;
 
--- The fetch leases in some sinks that somebody idle would be of use to, and how: by taking the tail of it (`shrink`) or by
--- fetching the rest too (`double`). Of p_chunks alone, if they are given.
+-- The fetch leases in some sinks that somebody idle would be of use to, and how: by taking the tail of it (`shrink`), by
+-- fetching the rest too (`double`), or by taking over (`take`). Of p_chunks alone, if they are given.
+--
+-- A holder is silent if he has not been heard of since he was asked, ten seconds ago: whoever is asked syncs at once. Or if half of the
+-- life of his session is over, since he syncs three times in it. Ten seconds at least, or a moment of trouble would cost a fence. As
+-- with slow chunks (sweep_slow), no chunk goes round for ever.
 --
 -- It is of use if that saves two seconds and a third of the time which the lease needs still, a second being what a new connection costs.
 -- Where a byte budget sets the pace, the lease has to be slower than others besides: more connections bring nothing there.
@@ -81,11 +86,17 @@ LANGUAGE sql STABLE AS $$
                     AND g.doubled_bytes + l.last - l.durable <= p_waste * g.bytes_total
                     AND p.needs - ((l.last - l.durable) / p.typical + 1) >= greatest(2, p.needs / 3)
                 THEN 'double'
+                WHEN l.doubled_at IS NULL AND l.moves < 3
+                    AND (h.seen_at < l.shrink_asked_at AND l.shrink_asked_at < statement_timestamp() - interval '10 s'
+                        OR h.seen_at < statement_timestamp() - greatest(interval '10 s', (h.expires_at - h.seen_at) / 2))
+                    AND p.needs - ((l.last - l.durable) / p.typical + 1) >= greatest(2, p.needs / 3)
+                THEN 'take'
             END AS remedy
         FROM leases l
         JOIN groups g ON g.id = l.group_id
         JOIN tasks t ON t.id = l.task_id
         JOIN origins o ON o.id = l.origin_id
+        LEFT JOIN sessions h ON h.id = l.session_id
         CROSS JOIN LATERAL lease_pace(l, g) AS p
         WHERE l.kind = 'fetch' AND l.last > l.durable AND l.sink = ANY (p_sinks)
             AND (p_chunks IS NULL OR l.chunk_id = ANY (p_chunks))
@@ -103,15 +114,16 @@ LANGUAGE sql STABLE AS $$
     WHERE s.remedy IS NOT NULL
 $$;
 
--- Has idle sessions help out with stragglers, the worst first: asks their holders to shrink, or grants doubles. p_unit is what the
--- ends of chunks are multiples of, p_minimum the least that is given away, in bytes; p_waste the part of a group's bytes that may be
--- fetched twice. Returns a row for each double, and one for each session that is asked.
+-- Has idle sessions help out with stragglers, the worst first: asks their holders to shrink, grants doubles, or takes chunks back, which
+-- the next claim grants. p_unit is what the ends of chunks are multiples of, p_minimum the least that is given away, in bytes; p_waste
+-- the part of a group's bytes that may be fetched twice. Returns a row for each double, one for each session that is asked, and one for
+-- each chunk that is taken back.
 --
 -- Called with sessions that a claim has left without anything. First the locks, then what is decided by: see share_leases.
 CREATE FUNCTION help_stragglers(
     p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_origin_cap integer, p_session_cap integer,
-    p_fleet_rate bigint, p_unit bigint, p_minimum bigint, p_waste double precision
-) RETURNS TABLE (chunk_id bigint, is_limited boolean, asked bigint)
+    p_fleet_rate bigint, p_unit bigint, p_minimum bigint, p_waste double precision, p_first_chunk bigint, p_deaths integer
+) RETURNS TABLE (chunk_id bigint, is_limited boolean, asked bigint, taken bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
 DECLARE
@@ -149,8 +161,9 @@ BEGIN
     -- 3. The worst first, each with what has become of it meanwhile.
     FOR v_row IN
         SELECT s.*, h.worker AS holder, g.name AS group_name, g.max_connections, group_rate(g) AS group_rate, o.key AS origin,
-            o.bytes_per_second AS origin_rate, allowed_connections(o, p_origin_cap) AS cap
+            o.bytes_per_second AS origin_rate, allowed_connections(o, p_origin_cap) AS cap, l.epoch
         FROM stragglers(v_sinks, p_fleet_rate, p_minimum, p_waste, v_chunks) AS s
+        JOIN leases l ON l.chunk_id = s.chunk_id
         JOIN groups g ON g.id = s.group_id
         JOIN origins o ON o.id = s.origin_id
         LEFT JOIN sessions h ON h.id = s.session_id
@@ -158,12 +171,13 @@ BEGIN
         ORDER BY s.needs DESC, s.chunk_id
     LOOP
         EXIT WHEN v_left <= 0;
-        CONTINUE WHEN v_row.cap <= (
+        -- What is taken back leaves its connection to whoever takes over.
+        CONTINUE WHEN v_row.remedy <> 'take' AND (v_row.cap <= (
                 SELECT count(*) + count(*) FILTER (WHERE l.shrink_asked_at > statement_timestamp() - interval '5 s' AND l.shrink_to IS NOT NULL)
                 FROM leases l WHERE l.origin_id = v_row.origin_id)
             OR v_row.max_connections <= (
                 SELECT count(*) + count(*) FILTER (WHERE l.shrink_asked_at > statement_timestamp() - interval '5 s' AND l.shrink_to IS NOT NULL)
-                FROM leases l WHERE l.group_id = v_row.group_id AND l.origin_id > 0);
+                FROM leases l WHERE l.group_id = v_row.group_id AND l.origin_id > 0));
         -- One worker does not fetch the same twice, whichever incarnations of it there are.
         SELECT coalesce(array_agg(s.id ORDER BY s.worker IS NOT DISTINCT FROM v_row.holder, u.n), '{}') INTO v_usable
         FROM unnest(v_slots) WITH ORDINALITY AS u (id, n)
@@ -173,6 +187,7 @@ BEGIN
         CONTINUE WHEN v_usable = '{}';
         asked := NULL;
         chunk_id := NULL;
+        taken := NULL;
         is_limited := false;
         IF v_row.remedy = 'shrink' THEN
             -- The holder at its speed and a helper at the usual one would be through at the same time.
@@ -182,6 +197,13 @@ BEGIN
                 shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
             WHERE l.chunk_id = v_row.chunk_id;
             asked := v_row.session_id;
+        ELSIF v_row.remedy = 'take' THEN
+            -- Wasted is what came since the holder was last heard of (I16). What he writes from now on reaches no file (I8).
+            UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = v_row.chunk_id AND t.id = l.task_id;
+            PERFORM hold_out_leases(ARRAY[v_row.chunk_id], ARRAY[v_row.epoch]);
+            PERFORM return_leases(ARRAY[v_row.chunk_id], ARRAY[v_row.epoch], false, p_first_chunk, p_deaths);
+            UPDATE ready_chunks c SET moves = c.moves + 1 WHERE c.id = v_row.chunk_id;
+            taken := v_row.chunk_id;
         ELSE
             IF p_fleet_rate IS NOT NULL OR v_row.group_rate IS NOT NULL OR v_row.origin_rate IS NOT NULL THEN
                 is_limited := true;

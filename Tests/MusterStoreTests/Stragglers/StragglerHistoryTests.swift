@@ -66,6 +66,9 @@ import Testing
             "a worker races with itself", in: "help_stragglers", at: .offeredByHolder,
             "AND (v_row.remedy = 'shrink' OR s.worker IS DISTINCT FROM v_row.holder)", ""),
         Breakage(
+            "nobody is fenced when a chunk is taken over (I8)", in: "help_stragglers", at: .taken,
+            "SET fenced = true", "SET fenced = t.fenced"),
+        Breakage(
             "a double outlives its chunk that is done (I2)", in: "settle_doubles", at: .lost,
             "AND l.session_id = u.session_id));", "AND false));"),
         Breakage(
