@@ -129,13 +129,16 @@ extension MusterClient {
     }
 
     /// `GET /v1/events`; waits up to `wait` for something to happen.
+    ///
+    /// - Parameter after: the last position that is known; without one the answer begins with the oldest event that is kept.
+    /// - Throws: `Problem` with the code `eventsGone` when events after the position are not kept any more.
     public func events(
-        after: Int64, limit: Int? = nil, group: String? = nil, wait: Duration? = nil
+        after: Int64?, limit: Int? = nil, group: String? = nil, wait: Duration? = nil
     ) async throws -> EventsDocument {
         try await call(
             "GET", "/v1/events",
             query: [
-                ("after", String(after)), ("limit", limit.map(String.init)), ("group", group),
+                ("after", after.map { String($0) }), ("limit", limit.map(String.init)), ("group", group),
                 ("wait", wait.map { "\($0.milliseconds)ms" }),
             ],
             timeout: .seconds(30) + (wait ?? .zero), as: EventsDocument.self)

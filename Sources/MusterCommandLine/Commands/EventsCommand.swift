@@ -17,7 +17,10 @@ struct EventsCommand: MusterSubcommand {
             """
     )
 
-    @Option(help: ArgumentHelp("Begin after this position. (MUSTER_AFTER; default: 0)", valueName: "n"))
+    @Option(
+        help: ArgumentHelp(
+            "Begin after this position. (MUSTER_AFTER; default: with the oldest that is kept)", valueName: "n")
+    )
     var after: String?
 
     @Option(help: ArgumentHelp("Only events of this group. (MUSTER_GROUP)", valueName: "group"))
@@ -36,33 +39,47 @@ struct EventsCommand: MusterSubcommand {
 
     func perform(_ context: CommandContext) async throws {
         let settings = context.settings
-        var position = Int64(try settings.number(.after, in: 0...Int.max) ?? 0)
+        let position = try settings.number(.after, in: 0...Int.max).map(Int64.init)
         let group = settings.text(.group)
         if let group { try CommandContext.checkName(group, what: "group") }
         let follows = try settings.flag(.follow)
-        let patience = Patience(console: context.console)
         try await context.withClient { client in
-            while true {
-                let start = position
-                let page = try await patience.persist(until: nil) {
-                    try await client.events(
-                        after: start,
-                        limit: Limits.pageSize,
-                        group: group,
-                        wait: follows ? Limits.longPoll : nil
-                    )
-                }
-                for event in page.items {
-                    if context.console.json {
-                        try context.console.document(event)
-                    } else {
-                        try context.console.line(Self.line(event))
-                    }
-                }
-                // With a group the log may have been read further than the last event that fits.
-                position = max(position, page.next)
-                if !follows, page.items.isEmpty { return }
+            try await Self.show(client, after: position, group: group, follows: follows, on: context.console)
+        }
+    }
+
+    /// Prints the log up to its end, or for ever where it is followed.
+    ///
+    /// - Parameter position: the last one that is known; with the oldest event that is kept it begins when absent.
+    static func show(
+        _ client: MusterClient,
+        after position: Int64?,
+        group: String?,
+        follows: Bool,
+        on console: Console
+    ) async throws {
+        let patience = Patience(console: console)
+        var position = position
+        while true {
+            let start = position
+            let page = try await patience.persist(until: nil) {
+                try await client.events(
+                    after: start,
+                    limit: Limits.pageSize,
+                    group: group,
+                    wait: follows ? Limits.longPoll : nil
+                )
             }
+            for event in page.items {
+                if console.json {
+                    try console.document(event)
+                } else {
+                    try console.line(line(event))
+                }
+            }
+            // With a group the log may have been read further than the last event that fits.
+            position = max(position ?? 0, page.next)
+            if !follows, page.items.isEmpty { return }
         }
     }
 

@@ -1,0 +1,41 @@
+import MusterAPI
+import SystemPackage
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("The printed log")
+struct EventsCommandTests {
+    /// The positions that are printed of a log.
+    private func positions(_ log: ScriptedLog, after position: Int64?, group: String? = nil) async throws -> [String] {
+        let pipe = try FileDescriptor.pipe()
+        defer { try? pipe.readEnd.close() }
+        do {
+            defer { try? pipe.writeEnd.close() }
+            let console = Console(json: false, output: pipe.writeEnd, errorOutput: pipe.writeEnd)
+            try await EventsCommand.show(log.client(), after: position, group: group, follows: false, on: console)
+        }
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = try bytes.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
+        return String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n").compactMap { line in
+            line.split(separator: " ").first.map(String.init)
+        }
+    }
+
+    private func log(oldest: Int64) -> ScriptedLog {
+        ScriptedLog(.init(events: (9...11).map { Samples.event("g.x", [:], position: $0) }, end: 11, oldest: oldest))
+    }
+
+    @Test(arguments: [nil, "nightly"]) func whoNamesNoPositionBeginsWithTheOldestThatIsKept(group: String?) async throws
+    {
+        let log = log(oldest: 9)
+        #expect(try await positions(log, after: nil, group: group) == ["9", "10", "11"])
+        #expect(log.requests.first?.contains("after=") == false)
+        #expect(log.requests.last?.contains("after=11&") == true)
+    }
+
+    @Test func whoNamesOneIsToldThatItIsNotKeptAnyMore() async throws {
+        await #expect(throws: Problem.self) { try await positions(log(oldest: 9), after: 0) }
+        #expect(try await positions(log(oldest: 9), after: 10) == ["11"])
+    }
+}
