@@ -26,16 +26,29 @@ struct EventReader: Sendable {
         var filter: EventFilter
     }
 
+    /// Reads what there is, as far as one question to the database goes.
+    func look(_ question: Question) async throws -> EventStretch {
+        try await store.events(
+            after: question.after, limit: question.limit, group: question.group, filter: question.filter)
+    }
+
     /// Reads, and waits up to `wait` for something to read.
+    ///
+    /// A filter may pass over more than one answer has time for: then there is nothing in it but how far the log was looked
+    /// through.
     func read(_ question: Question, wait: Duration) async throws -> EventStretch {
-        let end = clock.now() + wait.milliseconds * 1_000_000
-        var after = question.after
+        let start = clock.now()
+        let end = start + wait.milliseconds * 1_000_000
+        let searchEnd = start + Limits.eventSearch.milliseconds * 1_000_000
+        var question = question
         while true {
-            let stretch = try await store.events(
-                after: after, limit: question.limit, group: question.group, filter: question.filter)
+            let stretch = try await look(question)
             guard stretch.events.isEmpty, !Task.isCancelled, !Task.isShuttingDownGracefully else { return stretch }
-            after = stretch.next
-            guard stretch.isEnd else { continue }
+            question.after = stretch.next
+            guard stretch.isEnd else {
+                guard clock.now() < searchEnd else { return stretch }
+                continue
+            }
             let left = end - clock.now()
             guard left > 0 else { return stretch }
             // A ring may be missed between the read and the wait; a second later the log is read anyway.

@@ -30,8 +30,8 @@ struct EventRoutes: Sendable {
             question.after = position
         }
         // What has been dropped is told while there is a status to tell it with.
-        let start = try await reader.read(question, wait: .zero)
-        if question.after == nil { question.after = start.events.first.map { $0.position - 1 } ?? start.next }
+        let start = try await reader.look(question)
+        question.after = start.events.first.map { $0.position - 1 } ?? start.next
         guard let place = gate.enter() else {
             throw Problem(
                 .busy, "\(Limits.eventStreams) event streams are open; read by position, or from another coordinator")

@@ -42,6 +42,10 @@ public enum Limits {
     public static let sessionTimeToLive: ClosedRange<Duration> = .seconds(1)...Duration.seconds(600)
     /// How long a sync or a reader of events may wait for something to happen.
     public static let longPoll = Duration.seconds(20)
+    /// Positions of the log that one question to the database looks through for what a filter lets pass.
+    public static let eventPositions: Int64 = 20_000
+    /// How long one answer looks through the log for what its filter lets pass.
+    public static let eventSearch = Duration.seconds(5)
     /// The size of a chunk, in bytes.
     public static let chunk: ClosedRange<ByteCount> = .mebibytes(8)...ByteCount.mebibytes(256)
     /// How often a task may start over because its content changed (`http.md` row 6).

@@ -28,9 +28,6 @@ public struct EventStretch: Sendable, Hashable {
 }
 
 extension Store {
-    /// How many positions one call looks through for what a pattern or types let pass, so that none takes long.
-    private static let filteredPositions: Int64 = 20_000
-
     /// Gives positions to events that were committed since. Returns how many got one.
     public func sequenceEvents(limit: Int32 = 10_000) async throws -> Int64 {
         try await query("SELECT sequence_events(\(limit)) AS count")[0].decode("count")
@@ -51,7 +48,7 @@ extension Store {
         let log = try await query("SELECT first_position, last_position FROM event_log")[0]
         let start = try after ?? log.decode("first_position") - 1
         let last: Int64 = try log.decode("last_position")
-        let end = filter == .all ? last : min(last, start + Self.filteredPositions)
+        let end = filter == .all ? last : min(last, start + Limits.eventPositions)
         let types = filter.types
         let expression = filter.groupsExpression
         let rows = try await query(
