@@ -79,9 +79,13 @@ actor Deliverer: Service {
     }
 
     /// What is due now, as far as there is room.
-    private func claim() async -> [ClaimedDelivery] {
+    ///
+    /// A subscription that is far behind does not hold up the others: what is left of its backlog comes after the next claim.
+    func claim() async -> [ClaimedDelivery] {
         do {
-            while try await store.fanOutEvents() {}
+            var calls = 0
+            while calls < policy.fanOuts, try await store.fanOutEvents() { calls += 1 }
+            if calls == policy.fanOuts { door.yield() }
             let claimed = try await store.claimDeliveries(
                 limit: policy.concurrency - underWay, hold: policy.timeout + policy.claimMargin)
             underWay += Int32(claimed.count)

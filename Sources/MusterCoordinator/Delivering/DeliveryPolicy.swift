@@ -11,6 +11,8 @@ struct DeliveryPolicy: Sendable, Hashable {
     var claimMargin = Duration.seconds(5)
     /// How many are under way at once from this coordinator.
     var concurrency: Int32 = 256
+    /// How many times at most the database makes deliveries of new events before some that are due are claimed.
+    var fanOuts = 20
     /// How often the database is asked whether one is due. Events that come are heard of at once.
     var poll = Duration.seconds(1)
     /// How long those under way may go on once the coordinator is told to stop.
