@@ -31,6 +31,31 @@ import Testing
         }
     }
 
+    @Test func secretOfTheCallersOwnIsNotShownAtAll() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+            let body = #"{"name": "s", "url": "http://127.0.0.1:9/", "secret": "\#(secret)"}"#
+            for _ in 0..<2 {
+                let answer = try await coordinator.raw("POST", "/v1/subscriptions", body: body)
+                let text = String(decoding: answer.body, as: UTF8.self)
+                #expect(answer.status == 201 && text.contains("\"name\":\"s\"") && !text.contains("whsec_"))
+            }
+        }
+    }
+
+    /// The answer may be lost, and the secret that was made must not be lost with it (I10).
+    @Test func repetitionIsGivenTheSecretThatWasMade() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let request = SubscriptionRequest(name: "s", url: "http://127.0.0.1:9/")
+            let first = try await coordinator.client.createSubscription(request, idempotencyKey: "once")
+            let second = try await coordinator.client.createSubscription(request, idempotencyKey: "once")
+            #expect(first.secret != nil && second.secret == first.secret)
+            await #expect {
+                try await coordinator.client.createSubscription(request, idempotencyKey: "another")
+            } throws: { ($0 as? Problem)?.code == .subscriptionExists }
+        }
+    }
+
     @Test(
         arguments: [
             (#"{"name": "a b"}"#, "/name"), (#"{"name": ".."}"#, "/name"), (#"{"url": "ftp://h/"}"#, "/url"),

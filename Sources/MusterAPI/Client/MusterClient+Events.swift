@@ -45,10 +45,14 @@ extension MusterClient {
         try await exchange("DELETE", Self.consumer(name))
     }
 
-    /// `POST /v1/subscriptions`. The answer holds the secret, this once.
-    public func createSubscription(_ subscription: SubscriptionRequest) async throws -> SubscriptionDocument {
+    /// `POST /v1/subscriptions`. The answer holds the secret that was made, this once, if none was given. With an idempotency key
+    /// it is not lost with an answer that got lost (I10).
+    public func createSubscription(
+        _ subscription: SubscriptionRequest, idempotencyKey: String? = nil
+    ) async throws -> SubscriptionDocument {
         try await call(
-            "POST", "/v1/subscriptions", body: Self.json(subscription), as: SubscriptionDocument.self)
+            "POST", "/v1/subscriptions", body: Self.json(subscription),
+            headers: idempotencyKey.map { [("Idempotency-Key", $0)] } ?? [], as: SubscriptionDocument.self)
     }
 
     /// A page of `GET /v1/subscriptions`.

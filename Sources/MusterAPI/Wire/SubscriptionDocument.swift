@@ -76,7 +76,7 @@ public struct SubscriptionPatch: Hashable, Sendable, Codable {
     }
 }
 
-/// A subscription as it is shown; its secret is in the answer to its creation alone.
+/// A subscription as it is shown; a secret that was made for it is in the answer to its creation alone.
 public struct SubscriptionDocument: Hashable, Sendable, Codable {
     /// Its name.
     public var name: String
@@ -90,7 +90,7 @@ public struct SubscriptionDocument: Hashable, Sendable, Codable {
     public var enabled: Bool
     /// Why nothing is posted, if that was not somebody's wish: the receiver has said 410.
     public var disabledReason: String?
-    /// The secret, once, in the answer to the creation. Whoever loses it sets a new one.
+    /// The secret, once, in the answer to the creation, if none was given. Whoever loses it sets a new one.
     public var secret: String?
     /// Until when the secret before this one signs besides; `null` when there is none.
     public var previousSecretUntil: Timestamp?

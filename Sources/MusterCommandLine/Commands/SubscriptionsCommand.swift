@@ -165,12 +165,14 @@ struct SubscriptionsAddCommand: MusterSubcommand {
             groups: groups,
             types: types.isEmpty ? nil : types
         )
-        let document = try await context.withClient { try await $0.createSubscription(request) }
+        let document = try await context.withClient {
+            try await $0.createSubscription(request, idempotencyKey: RandomToken.make())
+        }
         if context.console.json {
             try context.console.document(document)
         } else {
             try context.console.line("added \(document.name): events are posted to \(TextWidth.escaped(document.url))")
-            if secret == nil, let made = document.secret {
+            if let made = document.secret {
                 try context.console.line("secret (shown this once): \(TextWidth.escaped(made))")
             }
         }

@@ -3,7 +3,7 @@ import MusterCore
 import MusterStore
 
 extension SubscriptionDocument {
-    /// A subscription as it is shown; `secret` is given in the answer to its creation alone.
+    /// A subscription as it is shown; `secret` is one that was made, in the answer to the creation alone.
     init(_ record: SubscriptionRecord, secret: String? = nil) {
         self.init(
             name: record.name, url: record.url, groups: record.groups ?? "*", types: record.types,
@@ -39,7 +39,9 @@ extension Problem {
             self.init(.conflict, "there are \(Limits.consumers) consumers, and may be no more; remove some")
         case .noSuchSubscription(let name): self.init(.subscriptionNotFound, "there is no subscription \"\(name)\"")
         case .subscriptionExists(let name):
-            self.init(.subscriptionExists, "there is a subscription \"\(name)\" already", pointer: "/name")
+            self.init(
+                .subscriptionExists, "there is a subscription \"\(name)\" already; a PATCH changes it, its secret too",
+                pointer: "/name")
         case .tooManySubscriptions:
             self.init(.conflict, "there are \(Limits.subscriptions) subscriptions, and may be no more; remove some")
         case .noSuchDelivery(let id): self.init(.deliveryNotFound, "there is no delivery \(id), or not any more")

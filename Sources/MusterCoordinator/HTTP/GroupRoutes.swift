@@ -52,10 +52,7 @@ struct GroupRoutes: Sendable {
     }
 
     private func create(_ request: Request, _ context: some RequestContext) async throws -> Response {
-        let key = request.headers[.init("Idempotency-Key")!]
-        guard key.map({ $0.utf8.count <= Limits.nameCharacters && !$0.isEmpty }) ?? true else {
-            throw Problem(.invalidRequest, "an Idempotency-Key has 1 to \(Limits.nameCharacters) bytes")
-        }
+        let key = try request.idempotencyKey()
         let wish = try await request.document(GroupRequest.self)
         try wish.check()
         let creation = try GroupCreation(wish, key: key)

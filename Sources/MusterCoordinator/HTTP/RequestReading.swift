@@ -52,6 +52,19 @@ extension Request {
     func pageLimit() throws(Problem) -> Int32 {
         Int32(try query("limit", in: 1...Int64(Limits.pageSize), default: 100))
     }
+
+    /// The name of this request, by which a repetition is known (I10).
+    func idempotencyKey() throws(Problem) -> String? {
+        guard let key = headers[.idempotencyKey] else { return nil }
+        guard !key.isEmpty, key.utf8.count <= Limits.nameCharacters else {
+            throw Problem(.invalidRequest, "an Idempotency-Key has 1 to \(Limits.nameCharacters) bytes")
+        }
+        return key
+    }
+}
+
+extension HTTPField.Name {
+    fileprivate static var idempotencyKey: Self { .init("Idempotency-Key")! }
 }
 
 extension RequestContext {

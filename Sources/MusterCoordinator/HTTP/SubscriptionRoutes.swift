@@ -25,8 +25,10 @@ struct SubscriptionRoutes: Sendable {
         group.post("deliveries/:id/replay", use: replay)
     }
 
-    /// Makes a subscription. The answer is the only one that ever shows the secret.
+    /// Makes a subscription. The answer shows the secret that was made for it, and no other one ever does; a secret that the
+    /// caller gave is not shown at all.
     private func create(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let key = try request.idempotencyKey()
         let wish = try await request.document(SubscriptionRequest.self)
         guard NameRule.accepts(wish.name) else {
             throw Problem(.invalidRequest, NameRule.explanation, pointer: "/name")
@@ -34,9 +36,12 @@ struct SubscriptionRoutes: Sendable {
         let url = try Self.receiver(wish.url)
         let filter = try Self.filter(groups: wish.groups, types: wish.types ?? [])
         var generator = SystemRandomNumberGenerator()
-        let secret = try wish.secret.map { try Self.secret($0) } ?? WebhookSecret(random: &generator)
-        let record = try await store.createSubscription(wish.name, url: url, secret: secret, filter: filter)
-        return try Answer.json(SubscriptionDocument(record, secret: secret.text), status: .created)
+        let given = try wish.secret.map { try Self.secret($0) }
+        let made = try await store.createSubscription(
+            wish.name, url: url, secret: given ?? WebhookSecret(random: &generator), filter: filter,
+            key: given == nil ? key : nil)
+        let document = SubscriptionDocument(made.record, secret: given == nil ? made.secret : nil)
+        return try Answer.json(document, status: .created)
     }
 
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {

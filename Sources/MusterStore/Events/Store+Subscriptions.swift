@@ -74,29 +74,34 @@ public struct SubscriptionChange: Sendable {
 extension Store {
     /// Makes a subscription, which gets the events from now on. Its name, URL and filter have been checked.
     ///
-    /// A repetition with everything the same gets the subscription of the first time (I10).
+    /// A repetition with everything the same gets the subscription of the first time (I10): the same secret, or the same key
+    /// where the secret was made for the request.
+    ///
+    /// - Parameter key: the request's Idempotency-Key; `nil` as well when the secret is the caller's own.
+    /// - Returns: the subscription, and the secret that signs for it.
     public func createSubscription(
-        _ name: String, url: String, secret: WebhookSecret, filter: EventFilter
-    ) async throws -> SubscriptionRecord {
+        _ name: String, url: String, secret: WebhookSecret, filter: EventFilter, key: String? = nil
+    ) async throws -> (record: SubscriptionRecord, secret: String) {
         let count: Int64 = try await query("SELECT count(*) AS count FROM subscriptions WHERE name <> \(name)")[0]
             .decode("count")
         guard count < Limits.subscriptions else { throw EventRefusal.tooManySubscriptions }
         _ = try await query(
             """
-            INSERT INTO subscriptions (name, url, secret, groups, expression, types, position)
-            SELECT \(name), \(url), \(secret.text), \(filter.groups), \(filter.groupsExpression), \(filter.types), last_position
+            INSERT INTO subscriptions (name, url, secret, creation_key, groups, expression, types, position)
+            SELECT \(name), \(url), \(secret.text), \(key), \(filter.groups), \(filter.groupsExpression), \(filter.types),
+                last_position
             FROM event_log
             ON CONFLICT (name) DO NOTHING
             """)
         // Asked apart: the insertion may be a repetition after its answer was lost.
         let same = try await query(
             """
-            SELECT \(SubscriptionRecord.columns) FROM subscriptions s
-            WHERE s.name = \(name) AND s.url = \(url) AND s.secret = \(secret.text) AND s.types = \(filter.types)
-                AND s.groups IS NOT DISTINCT FROM \(filter.groups)
+            SELECT \(SubscriptionRecord.columns), s.secret FROM subscriptions s
+            WHERE s.name = \(name) AND s.url = \(url) AND (s.secret = \(secret.text) OR s.creation_key = \(key))
+                AND s.types = \(filter.types) AND s.groups IS NOT DISTINCT FROM \(filter.groups)
             """)
         guard let row = same.first else { throw EventRefusal.subscriptionExists(name) }
-        return try SubscriptionRecord(row)
+        return (try SubscriptionRecord(row), try row.decode("secret"))
     }
 
     /// One subscription.
@@ -135,6 +140,7 @@ extension Store {
                 previous_until = CASE WHEN \(isOther)
                     THEN statement_timestamp() + \(Limits.secretRotation.milliseconds)::bigint * interval '1 ms'
                     ELSE s.previous_until END,
+                creation_key = CASE WHEN \(isOther) THEN NULL ELSE s.creation_key END,
                 secret = coalesce(\(secret), s.secret)
             WHERE s.name = \(name) RETURNING s.id
             """)

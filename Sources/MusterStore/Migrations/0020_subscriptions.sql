@@ -18,6 +18,7 @@ CREATE TABLE subscriptions (
     name            text NOT NULL CONSTRAINT subscriptions_name_unique UNIQUE,
     url             text NOT NULL,
     secret          text NOT NULL,                           -- read by deliveries alone
+    creation_key    text,                                    -- of the request that the secret was made for (I10), while that one signs
     previous_secret text,                                    -- signs besides until previous_until
     previous_until  timestamptz,
     groups          text,                                    -- a pattern with * and ?; NULL: all groups

@@ -64,6 +64,13 @@ struct EventClientTests {
         #expect(removed.line == "DELETE /v1/consumers/indexer")
     }
 
+    @Test func creationOfASubscriptionCarriesItsIdempotencyKey() async throws {
+        let script = Script([server: .answer(201, subscription)])
+        let request = SubscriptionRequest(name: "ci", url: "https://h/hook")
+        _ = try await script.client([server]).createSubscription(request, idempotencyKey: "i-1")
+        #expect(script.requests.last?.headers.first { $0.name == "Idempotency-Key" }?.value == "i-1")
+    }
+
     @Test func subscriptionIsMadeWithWhatWasSaidAlone() async throws {
         let secret = "whsec_" + String(repeating: "A", count: 32)
         let answer = subscription.dropLast() + #","secret":"\#(secret)"}"#

@@ -28,7 +28,8 @@ extension StoreFixture {
     ) async throws -> SubscriptionRecord {
         try await store.createSubscription(
             name, url: "http://\(name).test/hook", secret: Self.secret(),
-            filter: try EventFilter(groups: groups, types: types))
+            filter: try EventFilter(groups: groups, types: types)
+        ).record
     }
 
     /// Fans out whatever there is.
