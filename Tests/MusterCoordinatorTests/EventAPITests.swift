@@ -147,7 +147,9 @@ private struct EventTail: Sendable {
     private static func positions(_ text: String) -> [Int64] {
         // What stands behind the last empty line was cut.
         text.split(separator: #/\n\n/#, omittingEmptySubsequences: false).dropLast().compactMap { block in
-            block.split(separator: "\n").first { $0.hasPrefix("id: ") }.flatMap { Int64($0.dropFirst(4)) }
+            // An id without data is a place, and no event.
+            guard block.contains("\ndata: ") else { return nil }
+            return block.split(separator: "\n").first { $0.hasPrefix("id: ") }.flatMap { Int64($0.dropFirst(4)) }
         }
     }
 }

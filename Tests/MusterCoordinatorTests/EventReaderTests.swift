@@ -1,5 +1,8 @@
+import HTTPTypes
+import Hummingbird
 import MusterCore
 import MusterStore
+import NIOCore
 import Synchronization
 import Testing
 
@@ -42,6 +45,38 @@ import Testing
         }
     }
 
+    /// Who comes again with the id of the last event that passed its filter would be told that what came after is gone.
+    @Test func streamTellsHowFarItCameWhereNothingPasses() async throws {
+        try await LongLog.with { log in
+            try await log.fill(Self.length)
+            let stream = EventStream(
+                reader: Self.reader(log, step: Limits.eventSearch), question: try Self.question(after: 0))
+            let written = Mutex("")
+            var writer: any ResponseBodyWriter = CutWriter { text in
+                written.withLock { written in
+                    written += text
+                    return !written.contains("data: ")
+                }
+            }
+            await #expect(throws: CutWriter.Cut.self) { try await stream.write(to: &writer) }
+            #expect(
+                written.withLock(\.self).hasPrefix(
+                    """
+                    : the log follows
+
+                    : nothing new
+                    id: \(Limits.eventPositions)
+
+                    : nothing new
+                    id: \(2 * Limits.eventPositions)
+
+                    id: \(Self.length)
+                    event: \(LongLog.lastType)
+                    data: {
+                    """))
+        }
+    }
+
     @Test func answerThatHasTheTimeLooksThroughTheWholeLog() async throws {
         try await LongLog.with { log in
             try await log.fill(Self.length)
@@ -49,4 +84,18 @@ import Testing
             #expect(stretch.events.map(\.position) == [Self.length] && stretch.isEnd)
         }
     }
+}
+
+/// A reader of a stream that goes away as soon as it has what it wanted.
+private struct CutWriter: ResponseBodyWriter {
+    struct Cut: Error {}
+
+    /// Takes what comes; false when that was enough.
+    let take: @Sendable (String) -> Bool
+
+    mutating func write(_ buffer: ByteBuffer) async throws {
+        guard take(String(buffer: buffer)) else { throw Cut() }
+    }
+
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
 }

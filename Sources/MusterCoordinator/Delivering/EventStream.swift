@@ -36,7 +36,9 @@ struct EventStream: Sendable {
                 text.writeBytes(try EventBytes.encode(EventDocument(event)))
                 text.writeString("\n\n")
             }
-            if stretch.events.isEmpty { text.writeString(": nothing new\n\n") }
+            // An id without data is no event, and is where the reader comes again: a filter may let nothing pass for longer than
+            // events are kept.
+            if stretch.events.isEmpty { text.writeString(": nothing new\nid: \(stretch.next)\n\n") }
             try await writer.write(text)
         }
         try await writer.finish(nil)
