@@ -21,16 +21,15 @@ extension Store {
 
     /// Moves a consumer's place forward. An older position than the one that stands changes nothing, whoever comes late with it.
     ///
-    /// - Throws: `EventRefusal.beyondEnd` when the log does not reach that far.
+    /// - Throws: `EventRefusal.beyondEnd` when the log does not reach that far, `tooManyConsumers` for a name that is one too many.
     public func acknowledge(_ position: Int64, consumer name: String) async throws -> ConsumerRecord {
-        let known = try await query("SELECT count(*) AS count FROM consumers WHERE name <> \(name)")[0]
-        guard try known.decode("count", as: Int64.self) < Limits.consumers else { throw EventRefusal.tooManyConsumers }
-        let rows = try await query("SELECT stands, last, at FROM acknowledge_events(\(name), \(position))")
+        let rows = try await query(
+            "SELECT stands, last, at FROM acknowledge_events(\(name), \(position), \(Limits.consumers))")
         guard let row = rows.first else {
             let last = try await query("SELECT last_position FROM event_log")[0]
             throw EventRefusal.beyondEnd(last: try last.decode("last_position"))
         }
-        let stands: Int64 = try row.decode("stands")
+        guard let stands = try row.decode("stands", as: Int64?.self) else { throw EventRefusal.tooManyConsumers }
         return ConsumerRecord(
             name: name, position: stands, behind: max(0, try row.decode("last") - stands),
             acknowledgedAt: Timestamp(try row.decode("at")))

@@ -61,8 +61,9 @@ CREATE INDEX deliveries_by_state ON deliveries (state, id);
 CREATE INDEX deliveries_by_subscription ON deliveries (subscription_id, state, id);
 CREATE INDEX deliveries_by_position ON deliveries (position);
 
--- Moves a consumer's place, forward only; a name that is new begins no earlier than the log does. No row: beyond the log's end.
-CREATE FUNCTION acknowledge_events(p_name text, p_position bigint)
+-- Moves a consumer's place, forward only; a name that is new begins no earlier than the log does. No row: beyond the log's end. A row
+-- without a place: there are p_limit consumers already.
+CREATE FUNCTION acknowledge_events(p_name text, p_position bigint, p_limit bigint)
 RETURNS TABLE (stands bigint, last bigint, at timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     v_first bigint;
@@ -71,6 +72,14 @@ BEGIN
     SELECT first_position, last_position INTO v_first, v_last FROM event_log;
     IF p_position > v_last THEN
         RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM consumers c WHERE c.name = p_name) THEN
+        -- Locked first, counted second: of several new names at once no more come in than there is room for.
+        PERFORM pg_advisory_xact_lock(hashtext('muster.consumers'));
+        IF (SELECT count(*) FROM consumers c WHERE c.name <> p_name) >= p_limit THEN
+            RETURN QUERY SELECT NULL::bigint, v_last, NULL::timestamptz;
+            RETURN;
+        END IF;
     END IF;
     INSERT INTO consumers (name, position) VALUES (p_name, greatest(p_position, v_first - 1))
     ON CONFLICT (name) DO UPDATE

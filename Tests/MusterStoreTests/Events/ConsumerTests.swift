@@ -1,4 +1,5 @@
 import MusterCore
+import MusterPostgres
 import MusterStore
 import MusterTestSupport
 import Testing
@@ -45,6 +46,34 @@ import Testing
                 try await group.waitForAll()
             }
             #expect(try await fixture.store.place(of: "c") == 40)
+        }
+    }
+
+    @Test func thereAreNoMoreThanThereMayBeWhoeverComesAtOnce() async throws {
+        try await StoreFixture.run(connections: 8) { fixture in
+            try await fixture.makeEvents(1)
+            try await fixture.run(
+                """
+                INSERT INTO consumers (name, position)
+                SELECT 'c' || n, 0 FROM generate_series(1, \(Limits.consumers - 2)) AS n
+                """)
+            let refused = Observed(0)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<16 {
+                    group.addTask {
+                        do {
+                            _ = try await fixture.store.acknowledge(1, consumer: "new\(number)")
+                        } catch EventRefusal.tooManyConsumers {
+                            refused.update { $0 += 1 }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await fixture.value("SELECT count(*) FROM consumers") == Limits.consumers)
+            #expect(refused.value == 14)
+            // Who is there already goes on.
+            #expect(try await fixture.store.acknowledge(1, consumer: "c1").position == 1)
         }
     }
 
