@@ -26,10 +26,12 @@ struct DeliveriesCommand: AsyncParsableCommand {
     static let section = "deliveries"
 
     /// The table of deliveries.
-    static func table(_ deliveries: [DeliveryDocument]) -> Table {
+    ///
+    /// - Parameter isWhole: whether these are all of them; otherwise nobody knows yet which columns stay empty.
+    static func table(_ deliveries: [DeliveryDocument], isWhole: Bool = true) -> Table {
         var table = Table([
             .number("ID"), .text("STATE"), .number("TRIES"), .text("SUBSCRIPTION"), .number("EVENT"), .text("TYPE"),
-            .text("SUBJECT"), .text("NEXT TRY", isOptional: true), .text("FAILURE", isOptional: true),
+            .text("SUBJECT"), .text("NEXT TRY", isOptional: isWhole), .text("FAILURE", isOptional: isWhole),
         ])
         for item in deliveries {
             table.add([
@@ -80,8 +82,8 @@ struct DeliveriesListCommand: MusterSubcommand {
         let state = try context.settings.choice(.state, of: DeliveryState.self)
         let subscription = context.settings.text(.subscription)
         if let subscription { try CommandContext.checkName(subscription, what: "subscription") }
-        let deliveries = try await context.withClient { client in
-            try await Page.all {
+        try await context.withClient { client in
+            try await Self.show(state: state, on: context.console) {
                 try await client.deliveries(
                     state: state,
                     subscription: subscription,
@@ -90,12 +92,25 @@ struct DeliveriesListCommand: MusterSubcommand {
                 )
             }
         }
-        if context.console.json {
-            try context.console.document(Page(items: deliveries, next: nil))
-        } else if deliveries.isEmpty {
-            try context.console.line("there are no \(state.map { "\($0.rawValue) " } ?? "")deliveries")
-        } else {
-            try context.console.table(DeliveriesCommand.table(deliveries))
+    }
+
+    /// Prints the listing a page at a time, since there may be millions; as JSON it is one document.
+    static func show(
+        state: DeliveryState?,
+        on console: Console,
+        _ read: (_ after: String?) async throws -> Page<DeliveryDocument>
+    ) async throws {
+        if console.json { return try console.document(Page(items: try await Page.all(read), next: nil)) }
+        var page = try await read(nil)
+        guard !page.items.isEmpty else {
+            return try console.line("there are no \(state.map { "\($0.rawValue) " } ?? "")deliveries")
+        }
+        let isWhole = page.next == nil
+        try console.table(DeliveriesCommand.table(page.items, isWhole: isWhole))
+        while let after = page.next {
+            page = try await read(after)
+            let lines = DeliveriesCommand.table(page.items, isWhole: isWhole).lines(width: console.tableWidth)
+            for line in lines.dropFirst() { try console.line(line) }
         }
     }
 }
