@@ -122,7 +122,7 @@ struct DeliveriesReplayCommand: MusterSubcommand {
         abstract: "Delivers events once more, beginning the schedule anew.",
         usage: "muster deliveries replay <id> ...",
         discussion: """
-            The receiver gets the same bytes with the same id as before.
+            The receiver gets the same bytes with the same id as before. If one of the deliveries does not exist, none is made.
 
             Example:
               muster deliveries replay 17 18
@@ -140,15 +140,32 @@ struct DeliveriesReplayCommand: MusterSubcommand {
     var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
-        let deliveries = try await context.withClient { client in
-            var deliveries: [DeliveryDocument] = []
-            for id in ids { deliveries.append(try await client.replay(delivery: id)) }
-            return deliveries
+        try await context.withClient { try await Self.replay(ids, by: $0, on: context.console) }
+    }
+
+    /// Delivers all of them once more, or none if one is not there, and prints what was done.
+    static func replay(_ ids: [Int64], by client: MusterClient, on console: Console) async throws {
+        for id in ids {
+            let next = try await id > 0 ? client.deliveries(after: String(id - 1), limit: 1).items.first : nil
+            guard next?.id == id else {
+                throw Problem(.deliveryNotFound, "there is no delivery \(id), or not any more; none was replayed")
+            }
         }
-        if context.console.json {
-            try context.console.document(Page(items: deliveries, next: nil))
-        } else {
-            try context.console.table(DeliveriesCommand.table(deliveries))
+        var replayed: [DeliveryDocument] = []
+        func show() throws {
+            if console.json {
+                try console.document(Page(items: replayed, next: nil))
+            } else {
+                try console.table(DeliveriesCommand.table(replayed))
+            }
         }
+        do {
+            for id in ids { replayed.append(try await client.replay(delivery: id)) }
+        } catch {
+            // One has gone since, or the coordinator has: what was done stays done, and is told before that.
+            if !replayed.isEmpty { try show() }
+            throw error
+        }
+        try show()
     }
 }
