@@ -122,32 +122,36 @@ extension Store {
         ).map(SubscriptionRecord.init)
     }
 
-    /// Changes a subscription. Deliveries that have been made already stay, whatever its new filter is.
+    /// Changes a subscription, all or nothing. Deliveries that have been made already stay, whatever its new filter is.
     public func change(subscription name: String, _ change: SubscriptionChange) async throws -> SubscriptionRecord {
         let groups = change.groups == "*" ? nil : change.groups
         let filter = try EventFilter(groups: groups, types: change.types ?? [])
         let secret = change.secret?.text
         let isOther: SQL = "\(secret)::text IS NOT NULL AND \(secret)::text <> s.secret"
-        let rows = try await query(
-            """
-            UPDATE subscriptions s SET
-                url = coalesce(\(change.url), s.url),
-                groups = CASE WHEN \(change.groups != nil) THEN \(groups) ELSE s.groups END,
-                expression = CASE WHEN \(change.groups != nil) THEN \(filter.groupsExpression) ELSE s.expression END,
-                types = CASE WHEN \(change.types != nil) THEN \(filter.types) ELSE s.types END,
-                -- A repetition is no second rotation: the secret before this one would be lost.
-                previous_secret = CASE WHEN \(isOther) THEN s.secret ELSE s.previous_secret END,
-                previous_until = CASE WHEN \(isOther)
-                    THEN statement_timestamp() + \(Limits.secretRotation.milliseconds)::bigint * interval '1 ms'
-                    ELSE s.previous_until END,
-                creation_key = CASE WHEN \(isOther) THEN NULL ELSE s.creation_key END,
-                secret = coalesce(\(secret), s.secret)
-            WHERE s.name = \(name) RETURNING s.id
-            """)
-        guard !rows.isEmpty else { throw EventRefusal.noSuchSubscription(name) }
-        if let isEnabled = change.isEnabled {
-            _ = try await query("SELECT enable_subscription(\(name), \(isEnabled))::text")
+        let isKnown = try await transaction { connection in
+            // Before the rest, since it locks the log, and that comes before subscriptions.
+            if let isEnabled = change.isEnabled {
+                _ = try await connection.query("SELECT enable_subscription(\(name), \(isEnabled))::text")
+            }
+            return try await !connection.query(
+                """
+                UPDATE subscriptions s SET
+                    url = coalesce(\(change.url), s.url),
+                    groups = CASE WHEN \(change.groups != nil) THEN \(groups) ELSE s.groups END,
+                    expression = CASE WHEN \(change.groups != nil) THEN \(filter.groupsExpression) ELSE s.expression END,
+                    types = CASE WHEN \(change.types != nil) THEN \(filter.types) ELSE s.types END,
+                    -- A repetition is no second rotation: the secret before this one would be lost.
+                    previous_secret = CASE WHEN \(isOther) THEN s.secret ELSE s.previous_secret END,
+                    previous_until = CASE WHEN \(isOther)
+                        THEN statement_timestamp() + \(Limits.secretRotation.milliseconds)::bigint * interval '1 ms'
+                        ELSE s.previous_until END,
+                    creation_key = CASE WHEN \(isOther) THEN NULL ELSE s.creation_key END,
+                    secret = coalesce(\(secret), s.secret)
+                WHERE s.name = \(name) RETURNING s.id
+                """
+            ).isEmpty
         }
+        guard isKnown else { throw EventRefusal.noSuchSubscription(name) }
         return try await subscription(name)
     }
 

@@ -71,6 +71,31 @@ import Testing
         }
     }
 
+    /// Whichever half fails, or is the last before a crash.
+    @Test(arguments: ["url", "enabled"]) func changeIsMadeAsAWholeOrNotAtAll(column: String) async throws {
+        try await StoreFixture.run { fixture in
+            let before = try await fixture.subscribe()
+            try await fixture.run(
+                """
+                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$
+                """)
+            let condition: SQL = column == "url" ? "OLD.url <> NEW.url" : "OLD.enabled <> NEW.enabled"
+            try await fixture.run(
+                """
+                CREATE TRIGGER refuse BEFORE UPDATE ON subscriptions FOR EACH ROW WHEN (\(condition))
+                EXECUTE FUNCTION refuse()
+                """)
+            var change = SubscriptionChange()
+            change.url = "http://new.test/"
+            change.isEnabled = false
+            await #expect(throws: PostgresError.self) {
+                try await fixture.store.change(subscription: "s", change)
+            }
+            let after = try await fixture.store.subscription("s")
+            #expect(after.url == before.url && after.isEnabled)
+        }
+    }
+
     @Test func receiverThatIsGoneDisablesItsSubscription() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
