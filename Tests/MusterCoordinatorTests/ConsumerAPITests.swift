@@ -11,8 +11,7 @@ import Testing
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client
             try await coordinator.makeEvents(3)
-            // Positions are given out after the commits.
-            #expect(try await client.events(after: 2, wait: .seconds(5)).items.map(\.position) == [3])
+            try await coordinator.waitForEvents(upTo: 3)
             for _ in 0..<2 {
                 let events = try await client.consumerEvents("c", limit: 2, wait: .seconds(5))
                 #expect(events.items.map(\.position) == [1, 2] && events.next == 2)
@@ -54,7 +53,7 @@ import Testing
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client
             try await coordinator.makeEvents(["day-1", "night-1", "day-2"])
-            _ = try await client.events(after: 2, wait: .seconds(5))
+            try await coordinator.waitForEvents(upTo: 3)
             let events = try await client.consumerEvents("c", groups: "night-*")
             #expect(events.items.map(\.position) == [2] && events.next == 3)
             #expect(try await client.acknowledge(events.next, consumer: "c").behind == 0)

@@ -11,7 +11,7 @@ import Testing
     @Test func filtersAndPositionsGoTogether() async throws {
         try await RunningCoordinator.with { coordinator in
             try await coordinator.makeEvents(["day-1", "night-1", "day-2"])
-            _ = try await coordinator.client.events(after: 2, wait: .seconds(5))
+            try await coordinator.waitForEvents(upTo: 3)
             func positions(_ query: String) async throws -> String {
                 let answer = try await coordinator.raw("GET", "/v1/events?\(query)")
                 let text = String(decoding: answer.body, as: UTF8.self)
@@ -66,6 +66,20 @@ import Testing
             #expect(begun.status == 200 && String(decoding: begun.body, as: UTF8.self).contains("\"next\":3"))
             #expect(try await coordinator.client.consumerEvents("new").items.map(\.position) == [3])
             let stream = try await EventTail.start(coordinator.url, after: 1)
+            #expect(try await stream.process.waitForExit() == .exited(22))
+        }
+    }
+
+    /// Another database behind the same URL, or a backup of it: whoever waited there would miss what comes below his position.
+    @Test func positionOfAnotherLogIsRefused() async throws {
+        try await RunningCoordinator.with { coordinator in
+            try await coordinator.makeEvents(2)
+            try await coordinator.waitForEvents(upTo: 2)
+            #expect(try await coordinator.client.events(after: 2).items.isEmpty)
+            let answer = try await coordinator.raw("GET", "/v1/events?after=3&wait=5s")
+            let text = String(decoding: answer.body, as: UTF8.self)
+            #expect(answer.status == 400 && text.contains("the log ends at 2") && !text.contains("pointer"))
+            let stream = try await EventTail.start(coordinator.url, after: 3, isResumed: true)
             #expect(try await stream.process.waitForExit() == .exited(22))
         }
     }

@@ -16,6 +16,16 @@ extension RunningCoordinator {
         try await makeEvents((1...count).map { "\(prefix)\($0)" })
     }
 
+    /// Waits until the log has come so far: positions are given out after the commits.
+    func waitForEvents(upTo position: Int64) async throws {
+        var next: Int64 = 0
+        while next < position {
+            let page = try await client.events(after: next, wait: .seconds(5))
+            try #require(page.next > next, "the log ends at \(next)")
+            next = page.next
+        }
+    }
+
     /// Waits for deliveries of which the coordinator says something, and returns them.
     @discardableResult
     func deliveries(

@@ -28,8 +28,12 @@ struct EventReader: Sendable {
 
     /// Reads what there is, as far as one question to the database goes.
     func look(_ question: Question) async throws -> EventStretch {
-        try await store.events(
-            after: question.after, limit: question.limit, group: question.group, filter: question.filter)
+        do {
+            return try await store.events(
+                after: question.after, limit: question.limit, group: question.group, filter: question.filter)
+        } catch EventRefusal.beyondEnd(let last) {
+            throw Problem(.invalidRequest, "the log ends at \(last): the position of the reader is of another log")
+        }
     }
 
     /// Reads, and waits up to `wait` for something to read.

@@ -39,7 +39,8 @@ extension Store {
     ///   - after: the last position that the reader knows; `nil` begins with the oldest event that is kept.
     ///   - group: the events of this group alone.
     ///   - filter: what is wanted of them.
-    /// - Throws: `EventRefusal.gone` when events after the position have been dropped (I9: a reader is told what it misses).
+    /// - Throws: `EventRefusal.gone` when events after the position have been dropped (I9: a reader is told what it misses);
+    ///   `beyondEnd` when the log does not reach that far: the position is of another log, or of this one before it was restored.
     public func events(
         after: Int64?, limit: Int32, group: String? = nil, filter: EventFilter = .all
     ) async throws -> EventStretch {
@@ -48,6 +49,7 @@ extension Store {
         let log = try await query("SELECT first_position, last_position FROM event_log")[0]
         let start = try after ?? log.decode("first_position") - 1
         let last: Int64 = try log.decode("last_position")
+        guard start <= last else { throw EventRefusal.beyondEnd(last: last) }
         let end = filter == .all ? last : min(last, start + Limits.eventPositions)
         let types = filter.types
         let expression = filter.groupsExpression

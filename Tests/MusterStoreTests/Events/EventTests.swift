@@ -21,6 +21,10 @@ import Testing
             #expect(
                 try await fixture.store.events(after: 0, limit: 10, group: nil).events.map(\.data) == events.map(\.data)
             )
+            #expect(try await fixture.store.events(after: 1, limit: 10).events.isEmpty)
+            await #expect(throws: EventRefusal.beyondEnd(last: 1)) {
+                try await fixture.store.events(after: 2, limit: 10)
+            }
             let filtered = try await fixture.store.events(after: 0, limit: 10, group: "none")
             #expect(filtered.events.isEmpty && filtered.next == 1)
         }
