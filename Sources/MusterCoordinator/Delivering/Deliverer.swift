@@ -47,18 +47,18 @@ actor Deliverer: Service {
                 group.addTask { await self.deliverUntilStopped() }
                 group.addTask { [bell, door, policy] in
                     while !Task.isCancelled {
-                        await bell.wait(limit: policy.poll)
+                        let rings = bell.rings
                         door.yield()
+                        await bell.wait(since: rings, limit: policy.poll)
                     }
                 }
                 group.addTask { [hurry, policy] in
                     // Ends when the shutdown begins.
                     try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(1_000_000_000)) }
                     try? await Task.sleep(for: policy.patience)
-                    while !Task.isCancelled {
-                        hurry.ring()
-                        try? await Task.sleep(for: .milliseconds(50))
-                    }
+                    hurry.ring()
+                    // Whoever of these ends first ends the others.
+                    try? await Task.sleep(for: .seconds(1_000_000_000))
                 }
                 await group.next()
                 group.cancelAll()
@@ -120,7 +120,7 @@ actor Deliverer: Service {
         await withTaskGroup(of: WebhookOutcome.self) { group in
             group.addTask { [post] in await post(request) }
             group.addTask { [hurry, policy] in
-                await hurry.wait(limit: policy.timeout + policy.claimMargin)
+                await hurry.wait(since: 0, limit: policy.timeout + policy.claimMargin)
                 return .cancelled
             }
             defer { group.cancelAll() }

@@ -46,6 +46,7 @@ struct EventReader: Sendable {
         let searchEnd = start + Limits.eventSearch.milliseconds * 1_000_000
         var question = question
         while true {
+            let rings = bell.rings
             let stretch = try await look(question)
             guard stretch.events.isEmpty, !Task.isCancelled, !Task.isShuttingDownGracefully else { return stretch }
             question.after = stretch.next
@@ -55,8 +56,8 @@ struct EventReader: Sendable {
             }
             let left = end - clock.now()
             guard left > 0 else { return stretch }
-            // A ring may be missed between the read and the wait; a second later the log is read anyway.
-            await bell.wait(limit: min(.seconds(1), .nanoseconds(left)))
+            // A hint of another coordinator may be lost (fault F14); a second later the log is read anyway.
+            await bell.wait(since: rings, limit: min(.seconds(1), .nanoseconds(left)))
         }
     }
 }

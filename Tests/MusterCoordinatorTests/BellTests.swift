@@ -1,0 +1,33 @@
+import Testing
+
+@testable import MusterCoordinator
+
+/// The bell of those who wait for the log to grow.
+@Suite(.timeLimit(.minutes(1))) struct BellTests {
+    private static let forever = Duration.seconds(3_600)
+
+    @Test func ringBetweenTheLookAndTheWaitIsNotMissed() async {
+        let bell = Bell()
+        let rings = bell.rings
+        bell.ring()
+        await bell.wait(since: rings, limit: Self.forever)
+        #expect(bell.rings == rings + 1)
+    }
+
+    @Test func everybodyWhoWaitsIsWoken() async {
+        let bell = Bell()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { await bell.wait(since: 0, limit: Self.forever) } }
+            bell.ring()
+        }
+    }
+
+    @Test func waitThatIsCancelledIsOver() async {
+        let bell = Bell()
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await bell.wait(since: 0, limit: Self.forever) }
+            group.cancelAll()
+        }
+        #expect(bell.rings == 0)
+    }
+}
