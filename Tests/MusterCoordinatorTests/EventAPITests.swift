@@ -95,12 +95,27 @@ import Testing
             #expect(
                 lines.filter { $0.hasPrefix("event: ") }.allSatisfy { $0 == "event: dev.muster.group.succeeded.v1" })
             #expect(stream.positions == [1, 2])
-            let refused = try await coordinator.raw("GET", "/v1/events")
-            #expect(refused.status == 200)
             left.update { $0 = stream }
         }
         // Told in the protocol's own way that there is no more, not cut off.
         #expect(try await left.value?.process.waitForExit() == .exited(0))
+    }
+
+    @Test func streamThatIsOneTooManyIsRefused() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let streams = try await EventTail.start(coordinator.url, after: 0, count: Limits.eventStreams)
+            try await streams.process.waitForOutput { output in
+                output.split(separator: "\n").count { $0 == ": the log follows" } == Limits.eventStreams
+            }
+            let refused = try await coordinator.send(
+                APIRequest(
+                    method: "GET", url: coordinator.url + "/v1/events", headers: [("Accept", "text/event-stream")],
+                    body: .none, timeout: .seconds(20)))
+            #expect(refused.status == 503 && String(decoding: refused.body, as: UTF8.self).contains("\"busy\""))
+            // Who reads by position is served as before.
+            #expect(try await coordinator.raw("GET", "/v1/events").status == 200)
+            try await streams.process.killTree()
+        }
     }
 
     /// Cut off anywhere and resumed by Last-Event-ID, the stream has no gap and tells nothing twice.
@@ -140,14 +155,17 @@ import Testing
 private struct EventTail: Sendable {
     let process: TestProcess
 
-    /// Starts it; a resumed one says its place as a browser does.
-    static func start(_ url: String, after: Int64?, isResumed: Bool = false) async throws -> EventTail {
+    /// Starts it; a resumed one says its place as a browser does. With a `count` it reads so many streams at once.
+    static func start(
+        _ url: String, after: Int64?, isResumed: Bool = false, count: Int = 1
+    ) async throws -> EventTail {
         let curl = try #require(InstalledProgram.find("curl"))
         var arguments = ["--silent", "--no-buffer", "--fail", "--header", "Accept: text/event-stream"]
         if isResumed, let after { arguments += ["--header", "Last-Event-ID: \(after)"] }
         let query = isResumed ? "?after=0" : after.map { "?after=\($0)" } ?? ""
-        return EventTail(
-            process: try await TestProcess.start(curl, arguments: arguments + [url + "/v1/events" + query]))
+        if count > 1 { arguments += ["--parallel", "--parallel-immediate", "--parallel-max", String(count)] }
+        arguments += Array(repeating: url + "/v1/events" + query, count: count)
+        return EventTail(process: try await TestProcess.start(curl, arguments: arguments))
     }
 
     /// Waits until so many events have come whole.
