@@ -40,7 +40,7 @@ struct SubscriptionsListCommand: MusterSubcommand {
         abstract: "Lists the subscriptions, and how their deliveries stand.",
         usage: "muster subscriptions [--json]",
         discussion: """
-            PENDING deliveries are under way or wait for their next try; DEAD ones were given up.
+            PENDING deliveries are under way or wait for their next try; DEAD ones were given up. Either is counted up to 1,000.
 
             Example:
               muster subscriptions --json | jq '.items[] | select(.dead > 0) | .name'

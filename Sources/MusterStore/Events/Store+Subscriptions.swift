@@ -26,8 +26,8 @@ public struct SubscriptionRecord: Sendable {
     /// When it was made.
     public let createdAt: Timestamp
 
-    /// Where counting ends, so that a listing costs little whatever has piled up.
-    static let countLimit: Int64 = 10_000
+    /// Where counting ends, so that a listing of all subscriptions costs little whatever has piled up.
+    public static let countLimit: Int64 = 1_000
 
     /// Of `subscriptions s`.
     static let columns: SQL = """
