@@ -79,18 +79,6 @@ public struct ResponseHead: Sendable, Hashable {
         case (.none, _), (.contentLength, _), (.chunked, .notHTTP), (.chunked, .http10), (.chunked, .http11): false
         }
     }
-
-    /// Whether what the peer said about the body's length contradicts itself: Content-Length malformed, negative or
-    /// given twice with different values, or together with Transfer-Encoding. RFC 9112 §6.3 wants this refused.
-    public var hasConflictingFraming: Bool {
-        let lengths = headers.all("Content-Length").flatMap {
-            $0.split(separator: ",", omittingEmptySubsequences: false)
-        }
-        .map { decimal(trimmed($0.utf8)) }
-        if lengths.contains(nil) { return true }
-        if Set(lengths).count > 1 { return true }
-        return !lengths.isEmpty && headers.contains("Transfer-Encoding")
-    }
 }
 
 /// Reads a number made of ASCII digits only; nil for an empty text, a sign, another character or an overflow.

@@ -41,7 +41,6 @@ final class ConnectionHandle {
     var socket: Int32 { PQsocket(connection) }
     var errorMessage: String { PQerrorMessage(connection).map { String(cString: $0) } ?? "" }
     var transactionStatus: PGTransactionStatusType { PQtransactionStatus(connection) }
-    var serverVersion: Int { Int(PQserverVersion(connection)) }
     var backendPID: Int32 { PQbackendPID(connection) }
 
     /// The code of a FATAL message that came while no statement ran: the server has ended the session.

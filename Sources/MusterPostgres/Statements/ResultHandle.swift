@@ -29,10 +29,6 @@ final class ResultHandle: @unchecked Sendable {
         PQfname(result, Int32(column)).map { String(cString: $0) } ?? ""
     }
 
-    func columnType(_ column: Int) -> PostgresType {
-        PostgresType(rawValue: PQftype(result, Int32(column)))
-    }
-
     /// A field. Row and column must lie within the result.
     func value(row: Int, column: Int) -> PostgresValue {
         let row = Int32(row)

@@ -46,27 +46,3 @@ public struct PostgresJSON: Hashable, Sendable, PostgresScalar {
         }
     }
 }
-
-/// Bytes as one value, for where `[UInt8]` cannot stand: as an element of an array (`[PostgresBytes]` is `bytea[]`).
-public struct PostgresBytes: Hashable, Sendable, PostgresScalar {
-    /// The bytes.
-    public var bytes: [UInt8]
-
-    /// Wraps bytes.
-    public init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-    }
-
-    /// `bytea`.
-    public static var postgresType: PostgresType { .bytea }
-    /// `bytea[]`.
-    public static var postgresArrayType: PostgresType { .byteaArray }
-
-    /// Writes the bytes as they are.
-    public func encode(into encoder: inout PostgresEncoder) { encoder.write(contentsOf: bytes) }
-
-    /// Reads a `bytea`.
-    public init(postgres value: PostgresValue) throws(PostgresDecodingProblem) {
-        bytes = try UInt8.decodeArray(value)
-    }
-}
