@@ -95,6 +95,7 @@ let package = Package(
                 .embedInCode("Migrations/0023_endings.sql"), .embedInCode("Migrations/0024_sharing.sql"),
                 .embedInCode("Migrations/0025_reopening.sql"), .embedInCode("Migrations/0026_stragglers.sql"),
                 .embedInCode("Migrations/0027_reuse.sql"),
+                .embedInCode("Migrations/0028_slices.sql"),
             ]),
         library(
             "MusterCoordinator",

@@ -23,6 +23,8 @@ public struct Store: Sendable {
         public var minimumShrink: Int64 = 2 << 20
         /// The part of a group's bytes that may be fetched twice so that it ends sooner.
         public var wastedPart = 0.02
+        /// How many tasks a verb on a whole group moves in one transaction (`adr/0015`).
+        public var verbSlice: Int32 = 2_000
         /// Failures without progress after which a task fails (I12).
         public var attempts: Int32 = Limits.attempts
         /// Content versions after which a task fails.
@@ -83,11 +85,13 @@ public struct Store: Sendable {
 
     /// Runs one statement that may be repeated: after a deadlock or a serialization failure, and when the connection broke so
     /// that nobody knows whether it was committed (fault F6).
-    func query(_ sql: SQL) async throws -> PostgresRows {
+    ///
+    /// - Parameter deadline: for a statement that takes longer than others.
+    func query(_ sql: SQL, deadline: ContinuousClock.Instant? = nil) async throws -> PostgresRows {
         var tries = 0
         while true {
             do {
-                return try await pool.query(sql)
+                return try await pool.query(sql, deadline: deadline)
             } catch let error as PostgresError where tries < 4 && (error.isRetryable || error.outcomeUnknown) {
                 tries += 1
             }

@@ -5,7 +5,7 @@ import MusterStore
 import ServiceLifecycle
 
 /// The regular rounds of a coordinator: expired sessions, stalled and slow leases, backoffs that are over, tasks and groups whose
-/// deadline has passed, windows that have closed, groups that waited for others, leftovers that nobody writes any more, tasks that waited for the file of another, speeds of
+/// deadline has passed, windows that have closed, verbs whose request died, groups that waited for others, leftovers that nobody writes any more, tasks that waited for the file of another, speeds of
 /// origins, leftovers of uploads. Any number of coordinators may go round at once: what one has locked the others skip.
 struct Sweeper: Service {
     let store: Store
@@ -70,11 +70,14 @@ struct Sweeper: Service {
         var returned = swept.leases + (try await store.promoteDueChunks())
         returned += try await store.releasePurges()
         returned += try await store.releaseRepeats()
+        let moved = try await store.sweepWishes()
         let groups = try await store.sweepGroups()
         returned += groups.released + groups.recalled
         metrics.add(.tasksOverdue, Int(groups.failedTasks))
+        // Leftovers of what was cancelled or removed are work for somebody.
+        returned += moved
         // Groups that ended by that, or begin and are empty, have written events.
-        if groups.released > 0 || groups.expired > 0 { sequencer.news() }
+        if moved > 0 || groups.released > 0 || groups.expired > 0 { sequencer.news() }
         if round.isMultiple(of: 4) {
             try await store.foldOriginRates()
             let overdue = try await store.failOverdue()

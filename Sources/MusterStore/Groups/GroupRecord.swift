@@ -73,6 +73,8 @@ public struct GroupRecord: Sendable {
     public let windowClosesAt: Timestamp?
     /// The groups that it waits for, or waited for, by name.
     public let prerequisites: [PrerequisiteRecord]
+    /// How many tasks the verb changed that this is the answer to; `nil` in any other answer.
+    public internal(set) var changedTasks: Int64?
     /// The names of the options by which sources are asked. Their values may be secrets: only leases carry them.
     public let optionNames: [String]
 

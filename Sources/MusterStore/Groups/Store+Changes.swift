@@ -46,7 +46,9 @@ extension Store {
     /// is open stays so.
     public func reopen(_ name: String) async throws -> GroupRecord {
         let id = try await groupID(name)
-        _ = try await query("SELECT reopen_group(\(id))::text")
+        while try await !query("SELECT reopen_group(\(id)) AS done")[0].decode("done", as: Bool.self) {
+            try await finishCancel(of: id)
+        }
         return try await group(name)
     }
 

@@ -1,18 +1,6 @@
 public import MusterCore
 import MusterPostgres
 
-/// What can be asked of a group or of some of its tasks.
-public enum TaskVerb: Sendable {
-    /// Stop fetching and keep the bytes.
-    case pause
-    /// Go on.
-    case resume
-    /// End and drop what is unfinished (I13).
-    case cancel
-    /// Put failed tasks back with what they had.
-    case retry
-}
-
 extension Store {
     /// Creates a group with its first tasks, all or nothing; seals it if wished.
     ///
@@ -84,61 +72,12 @@ extension Store {
         return try await group(name)
     }
 
-    /// Applies a verb to a group, or to the tasks with these keys; keys that don't exist are refused.
-    public func apply(_ verb: TaskVerb, to name: String, keys: [String]?) async throws -> GroupRecord {
-        let id = try await groupID(name)
-        if let keys { try await checkKeys(keys, of: id) }
-        switch verb {
-        case .pause: _ = try await query("SELECT pause_group(\(id), \(keys))::text")
-        case .resume: _ = try await query("SELECT resume_group(\(id), \(keys))::text")
-        case .cancel:
-            _ = try await query("SELECT cancel_group(\(id), \(keys))::text")
-            try await dropFailed(id, keys)
-        case .retry:
-            do {
-                _ = try await query("SELECT retry_group(\(id), \(keys))")
-            } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
-                throw Refusal.destinationTaken(name, line: nil)
-            }
-        }
-        return try await group(name)
-    }
-
-    /// Drops what failed tasks kept for a retry, in steps, since there may be many.
-    private func dropFailed(_ group: GroupID, _ keys: [String]?) async throws {
-        let limit: Int32 = 1_000
-        while true {
-            let rows = try await query(
-                "SELECT drop_failed(\(group), \(keys), \(policy.firstChunk), \(limit)) AS count")
-            guard try rows[0].decode("count", as: Int64.self) == limit else { return }
-        }
-    }
-
-    /// Forgets a group that nobody waits for, or the tasks with these keys.
-    public func remove(_ name: String, keys: [String]?, deletingFiles: Bool) async throws {
-        let id = try await groupID(name)
-        if let keys { try await checkKeys(keys, of: id) }
-        do {
-            _ = try await query("SELECT remove_tasks(\(id), \(keys), \(deletingFiles))")
-        } catch let error as PostgresError where error.constraint == "group_prerequisites_in_use" {
-            throw Refusal.groupInUse(name, by: try await dependent(of: id) ?? "")
-        }
-    }
-
-    func groupID(_ name: String) async throws -> GroupID {
-        guard let row = try await query("SELECT id FROM groups WHERE name = \(name)").first else {
-            throw Refusal.noSuchGroup(name)
-        }
+    /// A group's identity. One that is being removed is gone for everybody but who removes it.
+    func groupID(_ name: String, removing: Bool = false) async throws -> GroupID {
+        let rows = try await query(
+            "SELECT g.id FROM groups g WHERE g.name = \(name) AND (\(removing) OR NOT is_removing(g))")
+        guard let row = rows.first else { throw Refusal.noSuchGroup(name) }
         return try row.decode("id")
-    }
-
-    private func checkKeys(_ keys: [String], of group: GroupID) async throws {
-        let missing = try await query(
-            """
-            SELECT wanted.key FROM unnest(\(keys)) AS wanted (key)
-            WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.group_id = \(group) AND t.key = wanted.key) LIMIT 1
-            """)
-        if let key = try missing.first?.decode("key", as: String.self) { throw Refusal.noSuchTask(key) }
     }
 
     /// Runs a transaction that may be repeated, also when nobody knows whether it was committed (fault F6).

@@ -113,3 +113,15 @@ CREATE FUNCTION satisfies(p_state text, p_condition text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT p_state = 'succeeded' OR p_condition = 'finished' AND p_state IN ('failed', 'cancelled')
 $$;
+
+-- Whether the group is to be cancelled as a whole, and is not yet. It is sealed, and ends as cancelled (adr/0015).
+CREATE FUNCTION is_cancelling(g groups) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT g.desired = 'cancel' AND g.state IN ('open', 'sealed')
+$$;
+
+-- Whether the group is to be removed as a whole: it only waits for its tasks to be gone, and does not complete any more (adr/0015).
+CREATE FUNCTION is_removing(g groups) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT g.desired IN ('remove', 'remove_files')
+$$;

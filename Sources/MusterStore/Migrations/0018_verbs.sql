@@ -107,7 +107,7 @@ LANGUAGE sql AS $$
         SET state = CASE WHEN g.desired = 'cancel' THEN 'cancelled' WHEN g.failed > 0 OR g.held OR g.overdue AND g.deadline_action = 'fail' THEN 'failed'
                 ELSE 'succeeded' END,
             finished_at = statement_timestamp()
-        WHERE g.id = ANY (p_groups) AND g.state = 'sealed' AND g.remaining = 0
+        WHERE g.id = ANY (p_groups) AND g.state = 'sealed' AND g.remaining = 0 AND NOT is_removing(g)
             AND (NOT g.held OR g.desired = 'cancel' OR g.overdue AND g.deadline_action = 'fail')
         RETURNING g.*
     )
@@ -170,21 +170,24 @@ BEGIN
 END
 $$;
 
--- Tasks may be added again. A group that had finished begins its next generation, with the time for it given anew.
-CREATE FUNCTION reopen_group(p_group bigint) RETURNS void
+-- Tasks may be added again. A group that had finished begins its next generation, with the time for it given anew. Returns false when
+-- a cancel of it has to be finished first.
+CREATE FUNCTION reopen_group(p_group bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     g groups;
 BEGIN
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    IF is_cancelling(g) THEN RETURN false; END IF;
     IF g.state = 'sealed' THEN
         UPDATE groups SET state = 'open' WHERE id = p_group;
     ELSIF g.state <> 'open' THEN
         UPDATE groups
         SET state = 'open', generation = generation + 1, desired = 'run', finished_at = NULL, overdue = false,
             deadline_at = statement_timestamp() + time_limit
-        WHERE id = p_group;
+        WHERE id = p_group AND NOT is_removing(groups);
     END IF;
+    RETURN true;
 END
 $$;
 
@@ -196,15 +199,30 @@ LANGUAGE sql AS $$
     FROM tasks WHERE id = ANY (p_tasks) AND state = 'succeeded' ORDER BY id
 $$;
 
+-- Sees to it that nobody waits for a group that is to be removed. Who has seen it end, or has ended himself, waits for it no longer; where
+-- others do, the removal is refused under the name of the constraint that stands behind this.
+CREATE FUNCTION leave_chains(p_group bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM group_prerequisites r USING groups d
+    WHERE r.prerequisite_id = p_group AND d.id = r.group_id
+        AND (r.satisfied_at IS NOT NULL OR d.state NOT IN ('open', 'sealed'));
+    IF EXISTS (SELECT 1 FROM group_prerequisites r WHERE r.prerequisite_id = p_group) THEN
+        RAISE foreign_key_violation USING CONSTRAINT = 'group_prerequisites_in_use',
+            MESSAGE = 'other groups still wait for the group';
+    END IF;
+END
+$$;
+
 -- Forgets a group, or some of its tasks. Returns how many tasks were forgotten. A group that others still wait for is not
--- removed: the constraint group_prerequisites_in_use refuses that.
+-- removed.
 CREATE OR REPLACE FUNCTION remove_tasks(p_group bigint, p_keys text[], p_delete_files boolean) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     g groups;
     v_tasks bigint[];
 BEGIN
-    SELECT * INTO g FROM groups WHERE id = p_group FOR UPDATE;
+    SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     -- Somebody else has removed it meanwhile.
     IF NOT FOUND THEN RETURN 0; END IF;
     v_tasks := chosen_tasks(p_group, p_keys, '{queued,active,paused,finalizing,succeeded,failed,cancelled}');
@@ -215,12 +233,9 @@ BEGIN
     END IF;
     DELETE FROM tasks WHERE id = ANY (v_tasks);
     IF p_keys IS NULL THEN
+        PERFORM leave_chains(p_group);
         PERFORM write_event('grp-' || g.id || '-' || g.generation || '-removed', 'dev.muster.group.removed.v1', g.name,
             jsonb_build_object('group', g.name, 'generation', g.generation, 'state', g.state));
-        -- Who has seen it end, or has ended himself, waits for it no longer.
-        DELETE FROM group_prerequisites r USING groups d
-        WHERE r.prerequisite_id = p_group AND d.id = r.group_id
-            AND (r.satisfied_at IS NOT NULL OR d.state NOT IN ('open', 'sealed'));
         DELETE FROM groups WHERE id = p_group;
     ELSE
         PERFORM close_groups(ARRAY[p_group]);

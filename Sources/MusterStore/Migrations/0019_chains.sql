@@ -49,7 +49,7 @@ BEGIN
     PERFORM g.id FROM groups g WHERE g.id = p_group OR g.name = ANY (p_names) ORDER BY g.id FOR NO KEY UPDATE;
     SELECT state INTO v_state FROM groups WHERE id = p_group;
     SELECT array_agg(w.name) INTO subjects FROM unnest(p_names) AS w (name)
-    WHERE NOT EXISTS (SELECT 1 FROM groups g WHERE g.name = w.name);
+    WHERE NOT EXISTS (SELECT 1 FROM groups g WHERE g.name = w.name AND NOT is_removing(g));
     outcome := CASE WHEN v_state IS NULL THEN 'removed' WHEN subjects IS NOT NULL THEN 'unknown'
         -- A group that has ended waits for nobody any more, and may be told just that.
         WHEN v_state NOT IN ('open', 'sealed') AND cardinality(p_names) > 0 THEN 'late' END;

@@ -50,6 +50,37 @@ BEGIN
 END
 $$;
 
+-- Locks groups in the order of locks, but for those that somebody keeps for long: a claim waits for one of them, for a moment, and goes on
+-- without it then, so that an addition of millions of tasks holds up nobody but its own group. Whoever held it has news when he lets
+-- it go. Returns those whose locks are held.
+CREATE FUNCTION lock_free_groups(p_groups bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql
+SET lock_timeout = '200ms'
+AS $$
+DECLARE
+    v_group bigint;
+    v_locked bigint[] := '{}';
+    v_waits boolean := true;
+BEGIN
+    FOR v_group IN SELECT id FROM unnest(p_groups) AS id ORDER BY id LOOP
+        PERFORM g.id FROM groups g WHERE g.id = v_group FOR NO KEY UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            v_locked := v_locked || v_group;
+        ELSIF v_waits THEN
+            BEGIN
+                PERFORM g.id FROM groups g WHERE g.id = v_group FOR NO KEY UPDATE;
+                IF FOUND THEN
+                    v_locked := v_locked || v_group;
+                END IF;
+            EXCEPTION WHEN lock_not_available THEN
+                v_waits := false;
+            END;
+        END IF;
+    END LOOP;
+    RETURN v_locked;
+END
+$$;
+
 -- Makes leases of chunks that the caller has locked: the first one for the first session of p_slots, and so on.
 CREATE FUNCTION lease_chunks(p_chunks bigint[], p_slots bigint[], p_group bigint, p_mean bigint) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -204,7 +235,8 @@ BEGIN
                 UNION ALL SELECT r.origin_id FROM unnest(v_groups) AS g (id), pull_sources(g.id) AS r WHERE NOT p_is_plain)
             ORDER BY o.id FOR NO KEY UPDATE
         ) AS locked;
-        PERFORM g.id FROM groups g WHERE g.id = ANY (v_groups) ORDER BY g.id FOR NO KEY UPDATE;
+        v_groups := lock_free_groups(v_groups);
+        CONTINUE WHEN v_groups = '{}';
         PERFORM level_groups(v_groups);
         PERFORM unlevel_groups(v_groups);
 

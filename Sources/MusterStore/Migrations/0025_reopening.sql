@@ -8,7 +8,9 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_tasks bigint[];
 BEGIN
-    PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    -- What is to be cancelled or removed is not tried again.
+    PERFORM g.id FROM groups g WHERE g.id = p_group AND NOT is_cancelling(g) AND NOT is_removing(g) FOR NO KEY UPDATE;
+    IF NOT FOUND THEN RETURN 0; END IF;
     v_tasks := chosen_tasks(p_group, p_keys, '{failed}');
     IF cardinality(v_tasks) = 0 THEN RETURN 0; END IF;
     UPDATE sources SET dead = false, mismatches = 0, refreshes = 0
@@ -46,7 +48,8 @@ $$;
 -- the upload was swept, or when this very call was committed before and its answer got lost: then nothing is added, and the
 -- caller sends everything again, which is harmless.
 --
--- p_reopens says that a group which is sealed or has finished is opened for them, if any of them is new to it.
+-- p_reopens says that a group which is sealed or has finished is opened for them, if any of them is new to it; 'cancelling' that a cancel
+-- of it has to be finished first.
 CREATE FUNCTION add_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint, p_reopens boolean)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, added bigint, existing bigint)
 LANGUAGE plpgsql AS $$
@@ -62,7 +65,7 @@ BEGIN
     SELECT DISTINCT unnest(s.origins) AS key FROM staged_tasks s WHERE s.upload = p_upload ORDER BY key
     ON CONFLICT (key) DO NOTHING;
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
+    IF NOT FOUND OR is_removing(g) THEN
         outcome := 'removed';
         RETURN NEXT;
         RETURN;
@@ -100,7 +103,8 @@ BEGIN
         RETURN;
     END IF;
     IF g.state <> 'open' AND NOT p_reopens THEN
-        SELECT CASE WHEN g.state = 'sealed' THEN 'sealed' ELSE 'finished' END, s.line, s.key INTO outcome, line, subject
+        SELECT CASE WHEN g.state = 'sealed' AND NOT is_cancelling(g) THEN 'sealed' ELSE 'finished' END, s.line, s.key
+        INTO outcome, line, subject
         FROM staged_tasks s WHERE s.upload = p_upload ORDER BY s.line LIMIT 1;
         RETURN NEXT;
         RETURN;
@@ -121,7 +125,11 @@ BEGIN
     IF FOUND THEN RETURN NEXT; RETURN; END IF;
 
     IF g.state <> 'open' THEN
-        PERFORM reopen_group(p_group);
+        IF NOT reopen_group(p_group) THEN
+            outcome := 'cancelling';
+            RETURN NEXT;
+            RETURN;
+        END IF;
         SELECT * INTO g FROM groups WHERE id = p_group;
     END IF;
 

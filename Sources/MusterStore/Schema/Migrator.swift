@@ -43,6 +43,7 @@ public struct Migrator: Sendable {
         Migration("0025_reopening", PackageResources._025_reopening_sql),
         Migration("0026_stragglers", PackageResources._026_stragglers_sql),
         Migration("0027_reuse", PackageResources._027_reuse_sql),
+        Migration("0028_slices", PackageResources._028_slices_sql),
     ]
 
     /// What of the schema is missing, or too new.

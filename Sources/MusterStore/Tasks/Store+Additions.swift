@@ -95,14 +95,19 @@ extension Store {
     /// - Parameter reopening: whether a group that is sealed or has finished is opened for those of them that are new to it.
     public func addTasks(_ upload: Upload, to group: String, reopening: Bool = false) async throws -> Addition {
         let id = try await groupID(group)
-        return try await transaction { connection in
-            try await Self.add(upload, to: id, reopening: reopening, firstChunk: policy.firstChunk, on: connection)
+        while true {
+            let addition = try await transaction { connection in
+                try await Self.add(upload, to: id, reopening: reopening, firstChunk: policy.firstChunk, on: connection)
+            }
+            if let addition { return addition }
+            try await finishCancel(of: id)
         }
     }
 
+    /// Adds an upload's tasks; `nil` when a cancel of the group has to be finished first.
     static func add(
         _ upload: Upload, to group: GroupID, reopening: Bool, firstChunk: Int64, on connection: PostgresConnection
-    ) async throws -> Addition {
+    ) async throws -> Addition? {
         let row: PostgresRow
         do {
             row = try await connection.query(
@@ -125,6 +130,7 @@ extension Store {
         case "incomplete": throw Refusal.uploadIncomplete
         case "sealed": throw Refusal.groupSealed(newKey: subject, line: line)
         case "removed": throw Refusal.noSuchGroup("")
+        case "cancelling": return nil
         case "finished": throw Refusal.groupFinished(newKey: subject, line: line)
         default: return Addition(added: try row.decode("added"), existing: try row.decode("existing"))
         }

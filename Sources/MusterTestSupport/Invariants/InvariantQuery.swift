@@ -126,7 +126,7 @@ public enum InvariantQuery {
         FROM ending e JOIN groups g ON g.id = e.group_id WHERE e.generation > g.generation
         UNION ALL
         SELECT 'I7: group ' || name || ' is complete but ' || state FROM groups
-        WHERE state = 'sealed' AND remaining = 0 AND NOT held
+        WHERE state = 'sealed' AND remaining = 0 AND NOT held AND desired NOT IN ('remove', 'remove_files')
         UNION ALL
         SELECT 'chains: group ' || g.name || ' may begin before ' || p.name FROM groups g
         JOIN group_prerequisites r ON r.group_id = g.id AND r.satisfied_at IS NULL JOIN groups p ON p.id = r.prerequisite_id

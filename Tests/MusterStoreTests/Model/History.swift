@@ -57,6 +57,7 @@ struct History {
         policy.leasesPerOrigin = 4
         policy.leasesPerSession = 6
         policy.deaths = 3
+        policy.verbSlice = 1
         return policy
     }
 

@@ -22,6 +22,7 @@ struct StoreFixture: Sendable {
         policy.deaths = 5
         policy.shrinkUnit = 10
         policy.minimumShrink = 20
+        policy.verbSlice = 3
         return policy
     }
 

@@ -1,0 +1,141 @@
+import MusterCore
+import MusterPostgres
+
+/// What can be asked of a group or of some of its tasks.
+public enum TaskVerb: String, Sendable, CaseIterable {
+    /// Stop fetching and keep the bytes.
+    case pause
+    /// Go on.
+    case resume
+    /// End and drop what is unfinished (I13).
+    case cancel
+    /// Put failed tasks back with what they had.
+    case retry
+}
+
+/// Verbs on whole groups are many short transactions (`adr/0015`): the first one says what is wished, so that nothing is granted any
+/// more that the wish forbids, and every one moves `Policy.verbSlice` tasks. Verbs on keys are one transaction.
+extension Store {
+    /// How long a retry of a whole group may take. It is refused as a whole where a destination is taken, and opens one generation,
+    /// so that it is one transaction whatever the number of its tasks.
+    static let retryLimit = Duration.seconds(600)
+
+    /// Applies a verb to a group, or to the tasks with these keys; keys that don't exist are refused.
+    ///
+    /// - Returns: the group, with the number of tasks that were changed. When the caller goes away in the middle of a large group, a
+    ///   pause or a cancel is brought to its end by the sweep; a resume is to be repeated, and so is a cancel for what failed tasks kept.
+    public func apply(_ verb: TaskVerb, to name: String, keys: [String]?) async throws -> GroupRecord {
+        let id = try await groupID(name)
+        if let keys { try await checkKeys(keys, of: id) }
+        let changed: Int64
+        switch verb {
+        case .retry: changed = try await retry(id, named: name, keys: keys)
+        case .pause, .resume, .cancel:
+            if let keys {
+                changed = try await query("SELECT apply_verb(\(id), \(verb.rawValue), \(keys)) AS count")[0].decode(
+                    "count")
+            } else {
+                changed = try await drive(verb.rawValue, id)
+            }
+            if verb == .cancel { try await dropFailed(id, keys) }
+        }
+        var group = try await group(name)
+        group.changedTasks = changed
+        return group
+    }
+
+    /// Forgets a group that nobody waits for, or the tasks with these keys. Returns how many tasks were forgotten.
+    ///
+    /// When the caller goes away in the middle of a large group, the removal is brought to its end by the sweep; the name is free
+    /// after that.
+    @discardableResult
+    public func remove(_ name: String, keys: [String]?, deletingFiles: Bool) async throws -> Int64 {
+        let id = try await groupID(name, removing: keys == nil)
+        if let keys { try await checkKeys(keys, of: id) }
+        let verb = deletingFiles ? "remove_files" : "remove"
+        do {
+            guard let keys else { return try await drive(verb, id) }
+            return try await query("SELECT apply_verb(\(id), \(verb), \(keys)) AS count")[0].decode("count")
+        } catch let error as PostgresError where error.constraint == "group_prerequisites_in_use" {
+            throw Refusal.groupInUse(name, by: try await dependent(of: id) ?? "")
+        }
+    }
+
+    /// Goes on with verbs on whole groups that nobody drives any more. Returns how many tasks were changed; each group that was found
+    /// took one slice.
+    ///
+    /// - Parameter slices: so many at the most, so that a sweep has time for others.
+    public func sweepWishes(slices: Int = 4) async throws -> Int64 {
+        var changed: Int64 = 0
+        for _ in 0..<slices {
+            let count: Int64? = try await query("SELECT sweep_wishes(\(policy.verbSlice)) AS count")[0].decode("count")
+            guard let count else { break }
+            changed += count
+        }
+        return changed
+    }
+
+    /// Brings the cancel of a group to its end, if one is under way: what comes after it begins with a group that has ended.
+    func finishCancel(of group: GroupID) async throws {
+        _ = try await drive("cancel", group, from: Slice(place: 1, last: 0))
+    }
+
+    /// Where the next slice of a verb begins.
+    private struct Slice {
+        /// The place of a state in `verb_states`, from 1; 0 for the first slice, which writes the wish.
+        var place: Int32
+        /// The last task in that state that was looked at.
+        var last: Int64
+    }
+
+    /// Moves slice after slice until nothing is left, or something else is wished. Each has a deadline, all together have none.
+    private func drive(
+        _ verb: String, _ group: GroupID, from start: Slice = Slice(place: 0, last: 0)
+    ) async throws -> Int64 {
+        var next = start
+        var changed: Int64 = 0
+        while true {
+            let row = try await query(
+                """
+                SELECT changed, place, last, is_done
+                FROM verb_slice(\(group), \(verb), \(next.place), \(next.last), \(policy.verbSlice))
+                """)[0]
+            changed += try row.decode("changed", as: Int64.self)
+            if try row.decode("is_done") { return changed }
+            next = Slice(place: try row.decode("place"), last: try row.decode("last"))
+            try Task.checkCancellation()
+        }
+    }
+
+    /// Drops what failed tasks kept for a retry, in steps, since there may be many.
+    private func dropFailed(_ group: GroupID, _ keys: [String]?) async throws {
+        let limit: Int32 = 1_000
+        while true {
+            let rows = try await query(
+                "SELECT drop_failed(\(group), \(keys), \(policy.firstChunk), \(limit)) AS count")
+            guard try rows[0].decode("count", as: Int64.self) == limit else { return }
+        }
+    }
+
+    private func retry(_ group: GroupID, named name: String, keys: [String]?) async throws -> Int64 {
+        do {
+            while true {
+                let rows = try await query(
+                    "SELECT apply_verb(\(group), 'retry', \(keys)) AS count", deadline: .now + Self.retryLimit)
+                if let count: Int64 = try rows[0].decode("count") { return count }
+                try await finishCancel(of: group)
+            }
+        } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
+            throw Refusal.destinationTaken(name, line: nil)
+        }
+    }
+
+    private func checkKeys(_ keys: [String], of group: GroupID) async throws {
+        let missing = try await query(
+            """
+            SELECT wanted.key FROM unnest(\(keys)) AS wanted (key)
+            WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.group_id = \(group) AND t.key = wanted.key) LIMIT 1
+            """)
+        if let key = try missing.first?.decode("key", as: String.self) { throw Refusal.noSuchTask(key) }
+    }
+}

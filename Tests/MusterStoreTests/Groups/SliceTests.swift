@@ -1,0 +1,228 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Verbs on groups that are larger than a slice: three tasks here.
+@Suite struct SliceTests {
+    /// Two files that are there, two that are being fetched, and six that nobody has begun.
+    private static func makeGroup(_ fixture: StoreFixture, isSealed: Bool = true) async throws -> TestWorker {
+        try await fixture.makeGroup("g", Wanted.many(10, size: 90), isSealed: isSealed)
+        var worker = try await fixture.makeWorker()
+        for lease in try await worker.claim(2) { try await worker.finish(lease, size: 90) }
+        for lease in try await worker.claim(2) { try await worker.progress(lease, to: 40) }
+        return worker
+    }
+
+    /// Does the first slice of a verb, as a request does that dies after it.
+    private static func begin(_ verb: String, _ fixture: StoreFixture) async throws {
+        let isDone: Bool = try await fixture.value(
+            "SELECT s.is_done FROM groups g, verb_slice(g.id, \(verb), 0, 0, 3) AS s WHERE g.name = 'g'")
+        #expect(!isDone)
+    }
+
+    /// Lets the sweep go on until nothing is left to do.
+    private static func sweep(_ fixture: StoreFixture) async throws {
+        while try await fixture.store.sweepWishes() > 0 {}
+    }
+
+    private static func types(_ fixture: StoreFixture) async throws -> [String] {
+        try await fixture.values(
+            "SELECT split_part(type, '.', 4) FROM events WHERE type LIKE '%.group.%' ORDER BY serial")
+    }
+
+    @Test func everyVerbReachesAllOfALargeGroup() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.makeGroup(fixture)
+            let paused = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            #expect(paused.tasks[.paused] == 8 && paused.changedTasks == 8 && paused.bytesDone == 260)
+            try await fixture.check()
+            #expect(try await worker.claim(9).isEmpty)
+            let resumed = try await fixture.store.apply(.resume, to: "g", keys: nil)
+            #expect(resumed.tasks[.queued] == 8 && resumed.changedTasks == 8 && !resumed.isPaused)
+            try await fixture.check()
+            for lease in try await worker.claim(4) { try await worker.fail(lease, .storage) }
+            for lease in try await worker.claim(4) { try await worker.fail(lease, .storage) }
+            #expect(try await fixture.store.group("g").state == .failed)
+            let retried = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            #expect(retried.generation == 2 && retried.tasks[.queued] == 8 && retried.changedTasks == 8)
+            let cancelled = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            #expect(cancelled.state == .cancelled && cancelled.tasks[.cancelled] == 8 && cancelled.changedTasks == 8)
+            try await fixture.check()
+            #expect(try await fixture.store.remove("g", keys: nil, deletingFiles: true) == 10)
+            try await fixture.check()
+            #expect(try await Self.types(fixture) == ["failed", "cancelled", "removed"])
+        }
+    }
+
+    @Test(arguments: ["pause", "cancel"])
+    func workersAreStoppedByTheFirstSliceAndNothingIsGrantedAfterIt(verb: String) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.makeGroup(fixture)
+            try await Self.begin(verb, fixture)
+            #expect(try await fixture.value("SELECT count(*) FROM leases") == Int64(0))
+            #expect(try await fixture.store.group("g").tasks[.queued] == 5)
+            #expect(try await worker.claim(9).isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    @Test func pauseWhoseRequestDiedIsFinishedByTheSweep() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Self.makeGroup(fixture)
+            try await Self.begin("pause", fixture)
+            try await Self.sweep(fixture)
+            let group = try await fixture.store.group("g")
+            #expect(group.tasks[.paused] == 8 && group.isPaused)
+            try await fixture.check()
+            #expect(try await fixture.value("SELECT sweep_wishes(3)", as: Int64?.self) == nil)
+        }
+    }
+
+    @Test func cancelWhoseRequestDiedIsFinishedByTheSweepAndCompletesOnce() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Self.makeGroup(fixture, isSealed: false)
+            try await Self.begin("cancel", fixture)
+            // It has not ended yet, and takes nothing.
+            #expect(try await fixture.store.group("g").state == .sealed)
+            await #expect(throws: Store.Refusal.groupFinished(newKey: "new", line: 1)) {
+                try await fixture.add([Wanted("new")], to: "g")
+            }
+            // Nor can it be taken back.
+            for verb in [TaskVerb.pause, .resume] {
+                #expect(try await fixture.store.apply(verb, to: "g", keys: nil).changedTasks == 0)
+            }
+            try await Self.sweep(fixture)
+            #expect(try await fixture.store.group("g").state == .cancelled)
+            #expect(try await fixture.store.apply(.cancel, to: "g", keys: nil).changedTasks == 0)
+            try await fixture.check()
+            #expect(try await Self.types(fixture) == ["cancelled"])
+        }
+    }
+
+    @Test(arguments: [RemovedBy.sweep, .repetition])
+    func removalWhoseRequestDiedIsFinished(by: RemovedBy) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.makeGroup(fixture)
+            try await Self.begin("remove_files", fixture)
+            // It is gone for everybody, but has its name still. What succeeds now completes nothing.
+            await #expect(throws: Store.Refusal.noSuchGroup("g")) {
+                try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            }
+            await #expect(throws: Store.Refusal.noSuchGroup("g")) { try await fixture.add([Wanted("new")], to: "g") }
+            await #expect(throws: Store.Refusal.groupExists("g")) { try await fixture.makeGroup("g") }
+            #expect(try await worker.claim(9).allSatisfy { $0.kind == .purge })
+            try await fixture.check()
+            switch by {
+            case .sweep: try await Self.sweep(fixture)
+            case .repetition: #expect(try await fixture.store.remove("g", keys: nil, deletingFiles: true) == 7)
+            }
+            await #expect(throws: Store.Refusal.noSuchGroup("g")) { try await fixture.store.group("g") }
+            try await fixture.check()
+            #expect(try await Self.types(fixture) == ["removed"])
+            // Both finished files are to be deleted.
+            #expect(
+                try await fixture.value("SELECT count(*) FROM ready_chunks WHERE kind = 'purge' AND remove_size = 90")
+                    == Int64(2))
+        }
+    }
+
+    /// Who brings a removal to its end.
+    enum RemovedBy: Sendable, CaseIterable {
+        case sweep, repetition
+    }
+
+    @Test func laterWishReplacesAnEarlierOneInTheMiddle() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Self.makeGroup(fixture)
+            for (first, second) in [("pause", TaskVerb.resume), ("resume", .pause)] {
+                try await Self.begin(first, fixture)
+                let group = try await fixture.store.apply(second, to: "g", keys: nil)
+                #expect(group.tasks[second == .pause ? .paused : .queued] == 8)
+                // The next slice of the first one finds that something else is wished.
+                let late: Bool = try await fixture.value(
+                    "SELECT s.is_done AND s.changed = 0 FROM groups g, verb_slice(g.id, \(first), 1, 0, 3) AS s")
+                #expect(late)
+                #expect(try await fixture.value("SELECT sweep_wishes(3)", as: Int64?.self) == nil)
+                #expect(try await fixture.store.group("g").tasks[second == .pause ? .paused : .queued] == 8)
+                try await fixture.check()
+                _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            }
+        }
+    }
+
+    @Test func whatComesAfterACancelWaitsForItsEnd() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.makeGroup(fixture)
+            try await worker.fail(try #require(try await worker.claim().first), .storage)
+            try await Self.begin("cancel", fixture)
+            let retried = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            #expect(retried.generation == 2 && retried.tasks[.queued] == 1 && retried.tasks[.cancelled] == 7)
+            try await fixture.check()
+            _ = try await fixture.add(Wanted.many(9, "u"), to: "g", reopening: true)
+            try await Self.begin("cancel", fixture)
+            #expect(try await fixture.store.reopen("g").generation == 3)
+            try await fixture.check()
+            _ = try await fixture.add(Wanted.many(9, "v"), to: "g")
+            try await Self.begin("cancel", fixture)
+            #expect(try await fixture.add([Wanted("new")], to: "g", reopening: true).added == 1)
+            let group = try await fixture.store.group("g")
+            #expect(group.state == .open && group.generation == 4 && group.tasks[.queued] == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func groupThatOthersWaitForIsNotBegunToBeRemoved() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Self.makeGroup(fixture)
+            try await fixture.makeGroup("next")
+            try await fixture.run("SELECT set_prerequisites(id, '{g}', '{finished}') FROM groups WHERE name = 'next'")
+            await #expect(throws: Store.Refusal.groupInUse("g", by: "next")) {
+                try await fixture.store.remove("g", keys: nil, deletingFiles: false)
+            }
+            #expect(try await fixture.store.group("g").tasks.values.reduce(0, +) == 10)
+            try await fixture.check()
+            // Nor does anybody begin to wait for one that is about to go.
+            try await fixture.run("SELECT set_prerequisites(id, '{}', '{}') FROM groups WHERE name = 'next'")
+            try await Self.begin("remove", fixture)
+            let outcome: String = try await fixture.value(
+                "SELECT p.outcome FROM groups g, set_prerequisites(g.id, '{g}', '{finished}') AS p WHERE g.name = 'next'")
+            #expect(outcome == "unknown")
+        }
+    }
+
+    /// An addition is all or nothing, and takes as long as it takes.
+    @Test func othersAreGrantedLeasesWhileAnAdditionIsNotCommitted() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            try await fixture.makeGroup("other", [Wanted("o")])
+            let upload = try await fixture.stage(Wanted.many(5, "new"))
+            var worker = try await fixture.makeWorker()
+            try await fixture.pool.withTransaction { connection in
+                _ = try await connection.query(
+                    "SELECT added FROM groups g, add_tasks(g.id, \(upload.id), 5, 100, false) WHERE g.name = 'g'")
+                #expect(try await worker.claim(9).map(\.path) == ["o"])
+            }
+            #expect(try await worker.claim(9).count == 6)
+            try await fixture.check()
+        }
+    }
+
+    /// A file that was being put in place when its group was paused, and has to be fetched again after all.
+    @Test func whatComesBackIntoAPausedGroupIsPaused() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)] + Wanted.many(4), isSealed: true)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            try await fixture.run(
+                """
+                WITH t AS (UPDATE tasks SET state = 'queued' WHERE key = 't' RETURNING id),
+                    c AS (UPDATE ready_chunks SET status = 'ready' FROM t WHERE task_id = t.id)
+                UPDATE groups SET queued = queued + 1, paused = paused - 1
+                """)
+            try await fixture.check()
+            #expect(try await fixture.store.sweepWishes() == 1)
+            #expect(try await fixture.store.group("g").tasks[.paused] == 5)
+            try await fixture.check()
+        }
+    }
+}
