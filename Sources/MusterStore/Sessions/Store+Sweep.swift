@@ -38,9 +38,16 @@ extension Store {
             """)[0].decode("count")
     }
 
-    /// Fails tasks whose deadline has passed (row 33). Returns how many; there may be more when it is `limit`.
-    public func failOverdue(limit: Int32 = 100) async throws -> Int64 {
-        try await query("SELECT fail_overdue(\(limit)) AS count")[0].decode("count")
+    /// Fails tasks whose deadline has passed (row 33), in transactions of `limit` tasks. Returns how many; some may be left after
+    /// `rounds` transactions, so that a sweep has time for others.
+    public func failOverdue(limit: Int32 = 1_000, rounds: Int = 10) async throws -> Int64 {
+        var failed: Int64 = 0
+        for _ in 0..<rounds {
+            let count: Int64 = try await query("SELECT fail_overdue(\(limit)) AS count")[0].decode("count")
+            failed += count
+            guard count == Int64(limit) else { break }
+        }
+        return failed
     }
 
     /// Makes chunks leasable whose backoff is over. Returns how many.
