@@ -157,12 +157,16 @@ CREATE OR REPLACE FUNCTION resume_group(p_group bigint, p_keys text[]) RETURNS v
 LANGUAGE plpgsql AS $$
 DECLARE
     v_tasks bigint[];
+    v_wishes bigint;
 BEGIN
     PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
-    -- A task that is resumed by name goes on although the group as a whole was paused: then only the others stay paused.
-    UPDATE groups SET desired = 'run' WHERE id = p_group AND desired = 'pause';
-    UPDATE tasks SET desired = 'run' WHERE id = ANY (chosen_tasks(p_group, p_keys, '{finalizing}'));
+    UPDATE tasks SET desired = 'run' WHERE id = ANY (chosen_tasks(p_group, p_keys, '{finalizing}')) AND desired = 'pause';
+    GET DIAGNOSTICS v_wishes = ROW_COUNT;
     v_tasks := chosen_tasks(p_group, p_keys, '{paused}');
+    -- A task that is resumed by name goes on although the group as a whole was paused: then only the others stay paused. Where there is
+    -- no such task, nothing is resumed.
+    UPDATE groups SET desired = 'run'
+    WHERE id = p_group AND desired = 'pause' AND (p_keys IS NULL OR v_wishes > 0 OR cardinality(v_tasks) > 0);
     UPDATE tasks SET state = 'queued', desired = 'run' WHERE id = ANY (v_tasks);
     UPDATE ready_chunks SET status = 'ready' WHERE task_id = ANY (v_tasks) AND status = 'parked' AND kind <> 'purge';
     UPDATE groups SET queued = queued + cardinality(v_tasks), paused = paused - cardinality(v_tasks) WHERE id = p_group;
@@ -170,7 +174,8 @@ BEGIN
 END
 $$;
 
--- Tasks may be added again. A group that had finished begins its next generation, with the time for it given anew. Returns false when
+-- Tasks may be added again. A group that had finished begins its next generation, with the time for it given anew;
+-- so is that of one whose time was over. Returns false when
 -- a cancel of it has to be finished first.
 CREATE FUNCTION reopen_group(p_group bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
@@ -180,7 +185,11 @@ BEGIN
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     IF is_cancelling(g) THEN RETURN false; END IF;
     IF g.state = 'sealed' THEN
-        UPDATE groups SET state = 'open' WHERE id = p_group;
+        -- What is added to a group whose time was over is not to fail with the rest.
+        UPDATE groups
+        SET state = 'open', overdue = false,
+            deadline_at = CASE WHEN overdue THEN statement_timestamp() + time_limit ELSE deadline_at END
+        WHERE id = p_group;
     ELSIF g.state <> 'open' THEN
         UPDATE groups
         SET state = 'open', generation = generation + 1, desired = 'run', finished_at = NULL, overdue = false,

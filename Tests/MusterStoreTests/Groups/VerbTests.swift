@@ -63,6 +63,40 @@ import Testing
         }
     }
 
+    @Test func resumingNothingByNameLeavesTheGroupPaused() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: ["t2"])
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            for keys in [[], ["t2"]] {
+                let group = try await fixture.store.apply(.resume, to: "g", keys: keys)
+                #expect(group.isPaused && group.changedTasks == 0)
+            }
+            _ = try await fixture.add([Wanted("new")], to: "g")
+            #expect(try await fixture.store.group("g").tasks[.paused] == 2)
+            try await fixture.check()
+        }
+    }
+
+    @Test func verbsOnKeysTellHowManyTheyChanged() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(5))
+            for (verb, keys, changed) in [
+                (TaskVerb.pause, ["t1", "t2"], 2), (.pause, ["t2", "t3"], 1), (.resume, ["t1", "t4"], 1),
+                (.cancel, ["t1", "t2"], 2), (.cancel, ["t1", "t3"], 1), (.retry, ["t1"], 0), (.pause, ["t1"], 0),
+            ] as [(TaskVerb, [String], Int64)] {
+                #expect(try await fixture.store.apply(verb, to: "g", keys: keys).changedTasks == changed)
+            }
+            #expect(try await fixture.store.remove("g", keys: ["t1", "t4"], deletingFiles: false) == 2)
+            // Refused as a whole.
+            await #expect(throws: Store.Refusal.noSuchTask("t4")) {
+                try await fixture.store.remove("g", keys: ["t5", "t4"], deletingFiles: false)
+            }
+            #expect(try await fixture.store.task("t5", of: "g").state == .queued)
+            try await fixture.check()
+        }
+    }
+
     @Test func cancelEndsTheGroupAndHasPartsDeleted() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3, size: 90))

@@ -41,10 +41,10 @@ extension StoreModel {
         guard let group = groups[name], group.state != .open else { return }
         seen.insert(.reopened)
         groups[name]?.state = .open
+        groups[name]?.isOverdue = false
         guard group.state.isTerminal else { return }
         groups[name]?.generation += 1
         groups[name]?.desired = "run"
-        groups[name]?.isOverdue = false
     }
 
     /// The time for a group is over.

@@ -43,9 +43,11 @@ extension StoreModel {
                 task.isPausing = true
             }
         case .resume:
-            if group.desired == "pause" { groups[name]?.desired = "run" }
+            let wishes = chosen(name, keys, [.finalizing]).filter { self[$0]?.isPausing == true }
             change(name, keys, [.finalizing]) { $0.isPausing = false }
             let places = chosen(name, keys, [.paused])
+            let isMeant = keys == nil || !wishes.isEmpty || !places.isEmpty
+            if group.desired == "pause", isMeant { groups[name]?.desired = "run" }
             change(name, keys, [.paused]) { task in
                 task.state = .queued
                 task.isPausing = false
