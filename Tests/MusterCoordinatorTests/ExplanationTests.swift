@@ -226,6 +226,22 @@ struct ExplanationTests {
         #expect(document.next == "it goes on at \(Self.later)")
         facts.task.state = .finalizing
         #expect(reasons(facts) == [.workersBusy])
+        facts.window = .always
+        facts.isGroupPaused = true
+        #expect(reasons(facts) == [.workersBusy])
+        facts.chunks = .init(done: 0, leased: 1, ready: 0, waiting: 0, parked: 0)
+        facts.work = [Self.work(.finalize)]
+        let placing = Explanation(facts: facts).document
+        #expect(placing.waits.map(\.reason) == [.finalizing])
+        #expect(placing.summary == "The worker w verifies the file and puts it in place.")
+        #expect(placing.next == "the task succeeds if the bytes are the right ones")
+    }
+
+    @Test func aTaskOfAPausedGroupThatIsStillFetchedSaysBoth() {
+        var facts = Self.facts(.active, ready: 0, leased: 1)
+        facts.isGroupPaused = true
+        facts.work = [Self.work(.fetch)]
+        #expect(reasons(facts) == [.paused, .fetching])
     }
 
     @Test func aRateThatTheGroupUsesUpIsAReason() {

@@ -19,10 +19,9 @@ struct Explanation: Sendable {
     /// itself, and last what ends when others are done.
     var waits: [ExplanationDocument.Wait] {
         guard !facts.task.state.isTerminal else { return [] }
-        if let paused { return [paused] }
         var waits = [fetching, finalizing].compactMap { $0 }
         // What is fetched already is put in place at any time.
-        if facts.task.state != .finalizing, let whole = held ?? closed { return [whole] + waits }
+        if facts.task.state != .finalizing, let whole = paused ?? held ?? closed { return [whole] + waits }
         // The rest is about chunks that nobody holds.
         guard facts.chunks.ready + facts.chunks.waiting > 0 else { return waits + [asking].compactMap { $0 } }
         waits += [noWorker, sinkParked, asking].compactMap { $0 }
