@@ -28,7 +28,7 @@ struct GroupExplanationTests {
                 limits: GroupLimits(), metadata: nil,
                 tasks: .init(
                     total: 10, queued: 6, active: 2, paused: 0, finalizing: 0, succeeded: 2, failed: 0, cancelled: 0),
-                bytes: .init(done: 20_000, total: 80_000, unknownTasks: 0), bytesPerSecond: 1_000, etaSeconds: 60,
+                bytes: .init(done: 20_000, total: 80_000, unknownTasks: 0), bytesPerSecond: 1_000, etaSeconds: nil,
                 createdAt: now, finishedAt: nil, notes: []),
             isPaused: false, prerequisites: [], window: .always, bytesPerSecondAllowed: nil, connections: 2,
             questions: 0, placing: 0, putOff: .init(chunks: .none, firstDue: nil), origins: [origin(ready: 6)],
@@ -45,6 +45,12 @@ struct GroupExplanationTests {
         #expect(document.waits.map(\.reason) == [.fetching] && document.waits[0].tasks == 2)
         #expect(document.summary == "2 tasks are being fetched over 2 connections, 1000 B/s lately.")
         #expect(document.next == "6 more tasks are leased as there is room")
+    }
+
+    @Test func theGroupThatIsShownHasTheEstimateOfItsExplanation() {
+        let document = document(Self.facts())
+        #expect(document.eta.seconds == 60 && document.group.etaSeconds == 60)
+        #expect(self.document(Self.facts(.open)).group.etaSeconds == nil)
     }
 
     @Test func aPausedGroupWaitsForNothingElseButWhatIsUnderWay() {

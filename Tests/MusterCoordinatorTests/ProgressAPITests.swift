@@ -17,6 +17,11 @@ struct ProgressAPITests {
     private static func fetchSome(_ coordinator: RunningCoordinator) async throws {
         let tasks = (1...3).map { TaskRequest(urls: ["http://127.0.0.1:1/\($0)"], size: 10_000_000) }
         _ = try await coordinator.client.createGroup(GroupRequest(name: "g", sealed: true, tasks: tasks))
+        try await fetchFirst(coordinator)
+    }
+
+    /// Fetches 4 MB of whatever is leased first.
+    private static func fetchFirst(_ coordinator: RunningCoordinator) async throws {
         let session = try await coordinator.client.openSession(opening)
         let lease = try #require(
             try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 1)).leases.first)
@@ -44,6 +49,40 @@ struct ProgressAPITests {
             let paused = try await coordinator.client.apply(.pause, to: "g", keys: ["3"])
             #expect(paused.tasks.active == 1 && paused.tasks.paused == 1 && paused.etaSeconds == nil)
         }
+    }
+
+    /// One of its origins is paused for an hour, which the group's own row doesn't know.
+    @Test func aStatusAndAnExplanationGiveTheSameEstimate() async throws {
+        try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
+            let client = coordinator.client
+            _ = try await client.setOrigin("http://127.0.0.1:2", OriginPatch(pauseFor: "1h"))
+            let tasks = (1...3).map {
+                TaskRequest(urls: ["http://127.0.0.1:\($0 % 2 + 1)/\($0)"], size: 10_000_000)
+            }
+            let group = try await client.createGroup(GroupRequest(name: "g", tasks: tasks))
+            try await Self.fetchFirst(coordinator)
+            #expect(try await client.group("g").etaSeconds == nil, "it is open")
+            let hour: ClosedRange<Int64> = 3_400...3_600
+            #expect(hour.contains(try #require(try await client.apply(.seal, to: "g").etaSeconds)))
+            #expect(hour.contains(try #require(try await client.group("g").etaSeconds)))
+            #expect(hour.contains(try #require(try await client.groups(limit: 10).items.first?.etaSeconds)))
+            let explanation = try await client.groupExplanation(of: "g")
+            #expect(hour.contains(try #require(explanation.eta.seconds)))
+            #expect(explanation.group.etaSeconds == explanation.eta.seconds)
+            // A window that closes in half an hour.
+            let minute = group.createdAt.microseconds / 60_000_000
+            let window = TimeWindow(from: Self.clock(minute - 60), to: Self.clock(minute + 30), timeZone: "UTC")
+            let patch = GroupPatch(limits: GroupLimitsPatch(between: .set(window)))
+            #expect(try await client.change(group: "g", patch).etaSeconds == nil)
+            #expect(try await client.groupExplanation(of: "g").eta.because.contains("its window closes before that"))
+            #expect(try await client.group("g").etaSeconds == nil)
+        }
+    }
+
+    /// The time of the day of a minute since 1970, in UTC.
+    private static func clock(_ minute: Int64) -> String {
+        func padded(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(padded(minute / 60 % 24)):\(padded(minute % 60))"
     }
 
     @Test func aGroupThatNobodyFetchesHasNoEstimateAndSaysWhatHelps() async throws {
@@ -90,6 +129,7 @@ struct ProgressAPITests {
         let store = Store(pool: pool)
         try await Self.fill(store, "small", 10)
         try await Self.fill(store, "large", 20_000)
+        try await Self.fetch(store, 8)
         _ = try await pool.query("ANALYZE")
         var costs: [String: [Int64]] = [:]
         for name in ["small", "large"] {
@@ -97,6 +137,10 @@ struct ProgressAPITests {
                 try await Self.rows(pool) { _ = try await store.group(name) },
                 try await Self.rows(pool) { _ = try await store.groups(state: nil, after: nil, limit: 100) },
                 try await Self.rows(pool) { _ = try await store.explanation(of: name) },
+                try await Self.rows(pool) {
+                    let shown = try await GroupProgress(store: store).document(try await store.group(name))
+                    #expect(shown.etaSeconds != nil && shown.tasks.active > 0, "that is what costs something")
+                },
             ]
         }
         await pool.shutdown()
@@ -104,7 +148,7 @@ struct ProgressAPITests {
         let large = try #require(costs["large"])
         #expect(small[0] == large[0] && small[1] == large[1], "\(costs)")
         // Chunks are counted up to a hundred, per kind and for each of the four origins, with the task of each.
-        #expect(large[2] <= small[2] + 808, "\(costs)")
+        #expect(large[2] <= small[2] + 808 && large[3] <= small[3] + 808, "\(costs)")
         #expect(small.allSatisfy { $0 > 0 }, "what is read is counted at all")
     }
 
@@ -117,7 +161,7 @@ struct ProgressAPITests {
             StagedTask(
                 line: Int64(number),
                 task: try TaskRequest(
-                    urls: ["http://127.0.0.1:\(number % 4 + 1)/\(number)"], path: "\(name)/\(number)"
+                    urls: ["http://127.0.0.1:\(number % 4 + 1)/\(number)"], path: "\(name)/\(number)", size: 1_000_000
                 ).validated(),
                 digests: nil, metadata: nil, headers: nil)
         }
@@ -125,6 +169,21 @@ struct ProgressAPITests {
             try await store.stage(Array(tasks[start..<min(start + 1_000, count)]), upload: &upload)
         }
         _ = try await store.createGroup(creation, upload: upload)
+    }
+
+    /// Leases some chunks of all groups, and fetches a bit of each.
+    private static func fetch(_ store: Store, _ count: Int32) async throws {
+        let session = try await store.openSession(
+            SessionOpening(worker: "w", version: "test", labels: "{}", slots: count, sinks: ["default"]),
+            timeToLive: .seconds(600))
+        _ = try await store.renew(
+            SessionRenewal(session: session, sequence: 1, parkedSinks: [], sinkStatus: "[]", receivedBytes: 0),
+            settled: 0, held: [], timeToLive: .seconds(600))
+        let leases = try await store.claim([ClaimRequest(session: session, sequence: 1, room: count)])
+        let reports = leases.map {
+            LeaseReport.Progress(session: session, lease: $0.name, durable: DurablePrefix(offset: 1_000, crc: 1))
+        }
+        #expect(try await store.report(progress: reports).isEmpty && reports.count == Int(count))
     }
 
     /// Rows that were read of the tables that grow with a group. There is one connection, which tells its own counters first.

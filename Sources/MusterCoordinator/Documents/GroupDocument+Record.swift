@@ -3,15 +3,16 @@ import MusterCore
 import MusterStore
 
 extension GroupDocument {
-    /// A group as it is shown. Progress is what the store counts; the estimate is left out where it would be a guess.
-    init(_ record: GroupRecord) {
-        let speed = record.state.isTerminal ? 0 : record.bytesPerSecond
+    /// A group as it is shown. Progress is what the store counts.
+    ///
+    /// - Parameter etaSeconds: when it will be done, which takes more than its record to know: see `GroupProgress`.
+    init(_ record: GroupRecord, etaSeconds: Int64?) {
         self.init(
             name: record.name, state: record.state, generation: record.generation, sealed: record.state != .open,
             sink: record.sink, priority: record.priority, weight: record.weight, limits: GroupLimits(record),
             metadata: StoredJSON.value(record.metadata), tasks: TaskCounts(record.tasks),
             bytes: Bytes(done: record.bytesDone, total: record.bytesTotal, unknownTasks: record.unknownTasks),
-            bytesPerSecond: speed, etaSeconds: Self.seconds(record, speed: speed), createdAt: record.createdAt,
+            bytesPerSecond: record.state.isTerminal ? 0 : record.bytesPerSecond, etaSeconds: etaSeconds, createdAt: record.createdAt,
             finishedAt: record.finishedAt, notes: Self.notes(record),
             policy: Self.policy(record),
             resolver: StoredJSON.document(Resolver.self, record.resolver).map(ResolverDocument.init),
@@ -29,21 +30,6 @@ extension GroupDocument {
         }
         return policy
     }
-
-    /// How long the known rest takes at this speed. There is no telling while nobody fetches, while sizes are unknown, while some
-    /// of it is paused, or while the speed is only what is left of one that has ended: it then fades by a factor of e every ten
-    /// seconds, and what it would say grows without bound.
-    private static func seconds(_ record: GroupRecord, speed: Int64) -> Int64? {
-        guard record.unknownTasks == 0, speed > 0, (record.tasks[.active] ?? 0) > 0,
-            (record.tasks[.paused] ?? 0) == 0
-        else { return nil }
-        let rest = max(0, record.bytesTotal - record.bytesDone)
-        let seconds = rest / speed + (rest % speed == 0 ? 0 : 1)
-        return seconds <= longestEstimate ? seconds : nil
-    }
-
-    /// Nobody is helped by an estimate of years: it comes from a speed that is about to be none.
-    private static let longestEstimate: Int64 = 365 * 86_400
 }
 
 extension GroupDocument {

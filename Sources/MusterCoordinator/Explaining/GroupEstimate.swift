@@ -10,11 +10,11 @@ struct GroupEstimate: Sendable {
     var document: GroupExplanationDocument.Estimate {
         if let because = ended { return unknown(because) }
         if let because = obstacle { return unknown(because, earliest: earliest) }
-        guard let fastest = Self.seconds(facts.rest, at: facts.group.bytesPerSecond) else {
+        guard let fastest = Pace.seconds(facts.rest, at: facts.group.bytesPerSecond) else {
             return unknown("nothing comes now", earliest: earliest)
         }
         let seconds = max(fastest, slowest.flatMap { Self.seconds(of: $0) } ?? 0, lastChunk, untilDue)
-        guard seconds <= Self.longest else {
+        guard seconds <= Pace.longest else {
             return unknown("so little comes that it would take more than a year", earliest: earliest)
         }
         if case .open(let until) = facts.window, moment(after: seconds) > until {
@@ -55,12 +55,9 @@ struct GroupEstimate: Sendable {
 }
 
 extension GroupEstimate {
-    /// An estimate of more than a year comes from a speed that is about to be none.
-    private static let longest: Int64 = 365 * 86_400
-
     /// How long the group's rest at an origin takes at the speed that it has from there; `nil` when that isn't known.
     static func seconds(of origin: GroupFacts.Origin) -> Int64? {
-        origin.bytesLeft.flatMap { seconds($0, at: origin.ownBytesPerSecond) }
+        origin.bytesLeft.flatMap { Pace.seconds($0, at: origin.ownBytesPerSecond) }
     }
 
     /// What is to do at an origin for each byte per second. Chunks that nobody has yet count as much as those that somebody has.
@@ -69,11 +66,6 @@ extension GroupEstimate {
         let leased = Double(origin.ownBytesLeft)
         let chunk = origin.own > 0 ? max(1, leased / Double(origin.own)) : Double(Limits.chunk.lowerBound.bytes)
         return (leased + chunk * Double(origin.ready.number)) / Double(max(1, origin.ownBytesPerSecond))
-    }
-
-    private static func seconds(_ bytes: Int64, at speed: Int64) -> Int64? {
-        guard speed > 0 else { return nil }
-        return bytes / speed + (bytes % speed == 0 ? 0 : 1)
     }
 
     private func moment(after seconds: Int64) -> Timestamp {
@@ -91,7 +83,7 @@ extension GroupEstimate {
     /// Seconds that the slowest chunk of now takes.
     private var lastChunk: Int64 {
         facts.straggler.flatMap { straggler in
-            straggler.bytesLeft.flatMap { Self.seconds($0, at: straggler.bytesPerSecond) }
+            straggler.bytesLeft.flatMap { Pace.seconds($0, at: straggler.bytesPerSecond) }
         } ?? 0
     }
 
@@ -145,7 +137,7 @@ extension GroupEstimate {
         if facts.putOff.chunks.number > 0, let due = facts.putOff.firstDue { bounds.append(due) }
         // A timetable may allow more later.
         if facts.group.limits.timetable == nil, let rate = facts.bytesPerSecondAllowed,
-            let seconds = Self.seconds(facts.rest, at: rate), seconds > 0, seconds <= Self.longest
+            let seconds = Pace.seconds(facts.rest, at: rate), seconds > 0, seconds <= Pace.longest
         {
             bounds.append(moment(after: seconds))
         }

@@ -10,12 +10,15 @@ struct GroupExplanation: Sendable {
     var document: GroupExplanationDocument {
         let waits = waits
         let estimate = GroupEstimate(facts: facts)
+        let eta = estimate.document
+        var group = facts.group
+        group.etaSeconds = eta.seconds
         // While all of it waits, no origin is to blame, unless something is still under way there.
         let slowest = estimate.slowest.flatMap { whole == nil || $0.own > 0 ? $0 : nil }
         return GroupExplanationDocument(
-            group: facts.group, summary: summary(waits), next: next(waits), waits: waits,
+            group: group, summary: summary(waits), next: next(waits), waits: waits,
             slowestOrigin: slowest.map(GroupExplanationDocument.SlowestOrigin.init),
-            criticalPath: CriticalPath(facts: facts, slowest: slowest).sentences, eta: estimate.document,
+            criticalPath: CriticalPath(facts: facts, slowest: slowest).sentences, eta: eta,
             at: facts.at)
     }
 

@@ -3,29 +3,40 @@ import MusterCore
 import MusterStore
 
 extension GroupFacts {
-    /// The facts as they are stored.
-    init(_ record: GroupExplanationRecord) {
-        let staying = max(0, record.workers.reaching - record.workers.draining)
+    /// What the group's own row says; nothing is known of its chunks.
+    init(_ group: GroupRecord) {
         self.init(
-            group: GroupDocument(record.group), isPaused: record.group.isPaused,
-            prerequisites: record.group.prerequisites.filter { !$0.isSatisfied }.map { other in
+            group: GroupDocument(group, etaSeconds: nil), isPaused: group.isPaused,
+            prerequisites: group.prerequisites.filter { !$0.isSatisfied }.map { other in
                 Prerequisite(group: other.group, on: other.on, state: other.state)
             },
-            window: Window(record.group), bytesPerSecondAllowed: record.group.bytesPerSecondAllowed,
-            connections: record.leases.fetching, questions: record.leases.asking + record.putOff.asking,
-            placing: record.leases.finalizing,
-            putOff: PutOff(
-                chunks: Count(record.putOff.fetching + record.putOff.finalizing), firstDue: record.putOff.dueAt),
-            origins: record.origins.map(Origin.init),
-            hasMoreOrigins: Int64(record.origins.count) >= GroupExplanationRecord.most,
-            straggler: record.stragglers.lazy.compactMap(Straggler.init).first,
+            window: Window(group), bytesPerSecondAllowed: group.bytesPerSecondAllowed, connections: 0, questions: 0,
+            placing: 0, putOff: PutOff(chunks: .none, firstDue: nil), origins: [], hasMoreOrigins: false,
+            straggler: nil,
             workers: TaskFacts.Workers(
-                reaching: staying, parked: min(staying, record.workers.parked), parkedDetail: record.group.parkedDetail,
-                freeSlots: record.workers.freeSlots),
-            fleet: record.fleet.map {
-                Fleet(bytesPerSecondLimit: $0.bytesPerSecondLimit, bytesPerSecond: $0.bytesPerSecond)
-            },
-            at: record.at)
+                reaching: group.workersReaching, parked: group.workersParked, parkedDetail: group.parkedDetail,
+                freeSlots: 0),
+            fleet: nil, at: group.at)
+    }
+
+    /// All facts as they are stored.
+    init(_ record: GroupExplanationRecord) {
+        self.init(record.group)
+        connections = record.leases.fetching
+        questions = record.leases.asking + record.putOff.asking
+        placing = record.leases.finalizing
+        putOff = PutOff(
+            chunks: Count(record.putOff.fetching + record.putOff.finalizing), firstDue: record.putOff.dueAt)
+        origins = record.origins.map(Origin.init)
+        hasMoreOrigins = Int64(record.origins.count) >= GroupExplanationRecord.most
+        straggler = record.stragglers.lazy.compactMap(Straggler.init).first
+        workers.reaching = max(0, record.workers.reaching - record.workers.draining)
+        workers.parked = min(workers.reaching, record.workers.parked)
+        workers.freeSlots = record.workers.freeSlots
+        fleet = record.fleet.map {
+            Fleet(bytesPerSecondLimit: $0.bytesPerSecondLimit, bytesPerSecond: $0.bytesPerSecond)
+        }
+        at = record.at
     }
 }
 

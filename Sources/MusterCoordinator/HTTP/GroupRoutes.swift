@@ -20,7 +20,7 @@ struct GroupRoutes: Sendable {
         group.get(
             "groups/:name",
             use: { _, context in
-                try Answer.json(GroupDocument(try await store.group(try context.path("name"))))
+                try await answer(try await store.group(try context.path("name")))
             })
         group.patch("groups/:name", use: change)
         group.delete("groups/:name", use: remove)
@@ -35,7 +35,7 @@ struct GroupRoutes: Sendable {
             }
             let sealed = try await store.seal(name)
             await hasEvents()
-            return try Answer.json(GroupDocument(sealed))
+            return try await answer(sealed)
         }
         group.post("groups/:name/reopen") { request, context in
             let name = try context.path("name")
@@ -43,12 +43,16 @@ struct GroupRoutes: Sendable {
                 throw Problem(.invalidRequest, "a group is reopened as a whole", pointer: "/keys")
             }
             let reopened = try await store.reopen(name)
-            return try Answer.json(GroupDocument(reopened))
+            return try await answer(reopened)
         }
         group.post("groups/:name/pause") { try await apply(.pause, $0, $1) }
         group.post("groups/:name/resume") { try await apply(.resume, $0, $1) }
         group.post("groups/:name/cancel") { try await apply(.cancel, $0, $1) }
         group.post("groups/:name/retry") { try await apply(.retry, $0, $1) }
+    }
+
+    private func answer(_ group: GroupRecord, status: HTTPResponse.Status = .ok) async throws -> Response {
+        try Answer.json(try await GroupProgress(store: store).document(group), status: status)
     }
 
     private func create(_ request: Request, _ context: some RequestContext) async throws -> Response {
@@ -60,7 +64,7 @@ struct GroupRoutes: Sendable {
         let group = try await intake.finish(upload) { try await store.createGroup(creation, upload: upload) }
         await hasWork()
         if creation.isSealed { await hasEvents() }
-        return try Answer.json(GroupDocument(group), status: .created)
+        return try await answer(group, status: .created)
     }
 
     /// Changes what the patch names, whatever the group is doing.
@@ -72,15 +76,15 @@ struct GroupRoutes: Sendable {
         // A larger limit, an open window or a prerequisite less lets work out, and may complete an empty group.
         await hasWork()
         await hasEvents()
-        return try Answer.json(GroupDocument(group))
+        return try await answer(group)
     }
 
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let limit = try request.pageLimit()
         let groups = try await store.groups(
             state: try request.query("state", as: GroupState.self), after: try request.query("after"), limit: limit)
-        return try Answer.json(
-            Page(items: groups.map { GroupDocument($0) }, next: groups.count == Int(limit) ? groups.last?.name : nil))
+        let items = try await GroupProgress(store: store).documents(groups)
+        return try Answer.json(Page(items: items, next: groups.count == Int(limit) ? groups.last?.name : nil))
     }
 
     private func remove(_ request: Request, _ context: some RequestContext) async throws -> Response {
@@ -100,6 +104,6 @@ struct GroupRoutes: Sendable {
         let group = try await store.apply(verb, to: name, keys: keys)
         await hasWork()
         await hasEvents()
-        return try Answer.json(GroupDocument(group))
+        return try await answer(group)
     }
 }

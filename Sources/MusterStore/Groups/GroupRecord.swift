@@ -77,6 +77,8 @@ public struct GroupRecord: Sendable {
     public internal(set) var changedTasks: Int64?
     /// The names of the options by which sources are asked. Their values may be secrets: only leases carry them.
     public let optionNames: [String]
+    /// When all of this was so, by the database's clock (I11).
+    public let at: Timestamp
 
     static let columns: SQL = """
         g.id, g.name, g.sink, g.state, g.generation, g.priority, g.weight, g.max_connections, g.metadata::text AS metadata,
@@ -104,7 +106,8 @@ public struct GroupRecord: Sendable {
         ARRAY (SELECT p.state FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id
             WHERE r.group_id = g.id ORDER BY p.name) AS prerequisite_states,
         ARRAY (SELECT r.satisfied_at IS NOT NULL FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id
-            WHERE r.group_id = g.id ORDER BY p.name) AS prerequisites_satisfied
+            WHERE r.group_id = g.id ORDER BY p.name) AS prerequisites_satisfied,
+        statement_timestamp() AS read_at
         """
 
     init(_ row: PostgresRow) throws {
@@ -153,5 +156,6 @@ public struct GroupRecord: Sendable {
         windowOpensAt = try row.decode("window_opens_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         windowClosesAt = try row.decode("window_closes_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         prerequisites = try PrerequisiteRecord.all(row)
+        at = Timestamp(try row.decode("read_at"))
     }
 }

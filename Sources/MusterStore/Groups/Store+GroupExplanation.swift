@@ -5,10 +5,32 @@ extension Store {
     /// Why a group is not done: a few questions that cost the same whatever the size of the group. Nothing of it walks its
     /// tasks: states are counted in the group's row, chunks by index and up to a limit.
     public func explanation(of name: String) async throws -> GroupExplanationRecord {
-        let id = try await groupID(name)
-        let group = try await group(name)
-        let facts = try await query(Self.facts(of: id, sink: group.sink))[0]
-        return GroupExplanationRecord(
+        guard let record = try await explanations(of: [try await group(name)]).first else {
+            throw Refusal.noSuchGroup(name)
+        }
+        return record
+    }
+
+    /// The same of several groups, by as many questions as for one. A group that was removed meanwhile is left out.
+    public func explanations(of groups: [GroupRecord]) async throws -> [GroupExplanationRecord] {
+        let ids = groups.map(\.id)
+        let facts = try await query(Self.facts(of: ids)).reduce(into: [GroupID: PostgresRow]()) {
+            $0[try $1.decode("group_id")] = $1
+        }
+        let origins = try await origins(of: ids)
+        let stragglers = try await stragglers(of: ids)
+        return try groups.compactMap { group in
+            try facts[group.id].map { facts in
+                try record(group, facts, origins: origins[group.id] ?? [], stragglers: stragglers[group.id] ?? [])
+            }
+        }
+    }
+
+    private func record(
+        _ group: GroupRecord, _ facts: PostgresRow, origins: [GroupExplanationRecord.Origin],
+        stragglers: [GroupExplanationRecord.Straggler]
+    ) throws -> GroupExplanationRecord {
+        GroupExplanationRecord(
             group: group,
             leases: GroupExplanationRecord.Leases(
                 fetching: try facts.decode("fetching"), finalizing: try facts.decode("finalizing"),
@@ -18,121 +40,135 @@ extension Store {
                 fetching: try facts.decode("put_off_fetching"), finalizing: try facts.decode("put_off_finalizing"),
                 asking: try facts.decode("put_off_asking"),
                 dueAt: try facts.decode("due_at", as: PostgresTimestamp?.self).map(Timestamp.init)),
-            origins: try await origins(of: id), readyToFinalize: try facts.decode("ready_to_finalize"),
+            origins: origins, readyToFinalize: try facts.decode("ready_to_finalize"),
             workers: ExplanationRecord.Workers(
                 reaching: try facts.decode("reaching"), parked: try facts.decode("sink_parked"),
                 draining: try facts.decode("leaving"), freeSlots: try facts.decode("free_slots")),
             fleet: try policy.fleetRate.map {
                 GroupExplanationRecord.Fleet(bytesPerSecondLimit: $0, bytesPerSecond: try facts.decode("fleet_rate"))
             },
-            stragglers: try await stragglers(of: id), at: Timestamp(try facts.decode("moment")))
+            stragglers: stragglers, at: Timestamp(try facts.decode("moment")))
     }
 
-    /// What is leased and what is put off of the group, and who could work on it, in one row.
-    private static func facts(of group: GroupID, sink: String) -> SQL {
+    /// What is leased and what is put off of each group, and who could work on it, in one row.
+    private static func facts(of groups: [GroupID]) -> SQL {
         """
-        SELECT statement_timestamp() AS moment, l.fetching, l.finalizing, l.asking, l.bytes_left, l.rate,
+        SELECT g.id AS group_id, statement_timestamp() AS moment, l.fetching, l.finalizing, l.asking, l.bytes_left, l.rate,
             c.put_off_fetching, c.put_off_finalizing, c.put_off_asking, c.due_at, f.ready_to_finalize,
             w.reaching, w.sink_parked, w.leaving, w.free_slots,
             (SELECT coalesce(sum(bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at)), 0)::bigint
                 FROM sessions s WHERE s.expires_at > statement_timestamp()) AS fleet_rate
-        FROM (
+        FROM groups g, LATERAL (
             SELECT count(*) FILTER (WHERE kind = 'fetch') AS fetching, count(*) FILTER (WHERE kind = 'finalize') AS finalizing,
                 count(*) FILTER (WHERE kind = 'resolve') AS asking,
                 coalesce(sum(last - durable) FILTER (WHERE kind = 'fetch'), 0)::bigint AS bytes_left,
                 coalesce(sum((durable - resume) * 1000 / greatest(100, busy_ms(granted_at)))
                     FILTER (WHERE kind = 'fetch'), 0)::bigint AS rate
-            FROM (SELECT * FROM leases WHERE group_id = \(group) LIMIT 1000) AS few
-        ) AS l, (
+            FROM (SELECT * FROM leases WHERE group_id = g.id LIMIT 1000) AS few
+        ) AS l, LATERAL (
             SELECT count(*) FILTER (WHERE kind = 'fetch') AS put_off_fetching,
                 count(*) FILTER (WHERE kind = 'finalize') AS put_off_finalizing,
                 count(*) FILTER (WHERE kind = 'resolve') AS put_off_asking, min(not_before) AS due_at
             FROM (
-                SELECT kind, not_before FROM ready_chunks WHERE group_id = \(group) AND status = 'waiting'
+                SELECT kind, not_before FROM ready_chunks WHERE group_id = g.id AND status = 'waiting'
                 ORDER BY not_before LIMIT \(GroupExplanationRecord.most + 1)
             ) AS first
-        ) AS c, (
+        ) AS c, LATERAL (
             SELECT count(*) AS ready_to_finalize FROM (
-                SELECT 1 FROM ready_chunks WHERE group_id = \(group) AND origin_id = 0 AND status = 'ready' AND kind = 'finalize'
+                SELECT 1 FROM ready_chunks WHERE group_id = g.id AND origin_id = 0 AND status = 'ready' AND kind = 'finalize'
                 ORDER BY rank, id LIMIT \(GroupExplanationRecord.most + 1)
             ) AS files
-        ) AS f, (
-            SELECT count(*) AS reaching, count(*) FILTER (WHERE \(sink) = ANY (s.parked)) AS sink_parked,
+        ) AS f, LATERAL (
+            SELECT count(*) AS reaching, count(*) FILTER (WHERE g.sink = ANY (s.parked)) AS sink_parked,
                 count(*) FILTER (WHERE s.draining) AS leaving,
                 coalesce(sum(greatest(0, s.slots - (SELECT count(*) FROM leases l WHERE l.session_id = s.id)))
-                    FILTER (WHERE NOT s.draining AND \(sink) <> ALL (s.parked)), 0)::bigint AS free_slots
-            FROM sessions s WHERE \(sink) = ANY (s.sinks) AND s.expires_at > statement_timestamp()
+                    FILTER (WHERE NOT s.draining AND g.sink <> ALL (s.parked)), 0)::bigint AS free_slots
+            FROM sessions s WHERE g.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()
         ) AS w
+        WHERE g.id = ANY (\(groups))
         """
     }
 
-    /// The origins that something of the group is leased on, or could be.
-    private func origins(of group: GroupID) async throws -> [GroupExplanationRecord.Origin] {
+    /// The origins that something of each group is leased on, or could be.
+    private func origins(of groups: [GroupID]) async throws -> [GroupID: [GroupExplanationRecord.Origin]] {
         try await query(
             """
-            WITH held AS MATERIALIZED (
-                SELECT l.origin_id, count(*) AS leases, coalesce(sum(l.last - l.durable), 0)::bigint AS bytes_left,
-                    -- A task that is not planned yet has one chunk, and the rest of it comes from where that comes from.
-                    coalesce(sum(CASE WHEN t.planned THEN l.last ELSE coalesce(t.size, l.last) END - l.durable), 0)::bigint
-                        AS bytes_of_tasks,
-                    sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))::bigint AS speed
-                FROM (SELECT * FROM leases WHERE group_id = \(group) AND kind = 'fetch' LIMIT 1000) AS l
-                JOIN tasks t ON t.id = l.task_id GROUP BY 1
-            ), concerned AS MATERIALIZED (
-                SELECT origin_id FROM held
-                UNION (SELECT origin_id FROM ready_origins(\(group)) AS r (origin_id) WHERE origin_id > 0
-                    LIMIT \(GroupExplanationRecord.most))
-            )
-            SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)), coalesce(h.leases, 0) AS own_leases,
-                coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed, r.chunks AS own_ready,
-                CASE WHEN r.chunks <= \(GroupExplanationRecord.most) AND (SELECT sum(leases) < 1000 FROM held) IS NOT FALSE
-                    THEN coalesce(h.bytes_of_tasks, 0) + r.bytes END AS own_left_in_all
-            FROM concerned n JOIN origins o ON o.id = n.origin_id LEFT JOIN held h ON h.origin_id = o.id
-            CROSS JOIN LATERAL (
-                SELECT count(*) AS chunks,
-                    coalesce(sum(CASE WHEN t.planned THEN few.last ELSE coalesce(t.size, few.last) END - few.resume), 0)::bigint
-                        AS bytes
-                FROM (
-                    SELECT c.task_id, c.last, c.resume FROM ready_chunks c
-                    WHERE c.group_id = \(group) AND c.origin_id = o.id AND c.status = 'ready'
-                    -- By the index: without an order the planner may walk the table, which is everybody's.
-                    ORDER BY c.rank, c.id
-                    LIMIT \(GroupExplanationRecord.most + 1)) AS few
-                JOIN tasks t ON t.id = few.task_id
-            ) AS r
-            ORDER BY h.speed NULLS FIRST, o.key LIMIT \(GroupExplanationRecord.most)
+            SELECT g.id AS group_id, x.*
+            FROM unnest(\(groups)) AS g (id) CROSS JOIN LATERAL (
+                WITH held AS MATERIALIZED (
+                    SELECT l.origin_id, count(*) AS leases, coalesce(sum(l.last - l.durable), 0)::bigint AS bytes_left,
+                        -- A task that is not planned yet has one chunk, and the rest of it comes from where that comes from.
+                        coalesce(sum(CASE WHEN t.planned THEN l.last ELSE coalesce(t.size, l.last) END - l.durable), 0)::bigint
+                            AS bytes_of_tasks,
+                        sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))::bigint AS speed
+                    FROM (SELECT * FROM leases WHERE group_id = g.id AND kind = 'fetch' LIMIT 1000) AS l
+                    JOIN tasks t ON t.id = l.task_id GROUP BY 1
+                ), concerned AS MATERIALIZED (
+                    SELECT origin_id FROM held
+                    UNION (SELECT origin_id FROM ready_origins(g.id) AS r (origin_id) WHERE origin_id > 0
+                        LIMIT \(GroupExplanationRecord.most))
+                )
+                SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)), coalesce(h.leases, 0) AS own_leases,
+                    coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed, r.chunks AS own_ready,
+                    CASE WHEN r.chunks <= \(GroupExplanationRecord.most) AND (SELECT sum(leases) < 1000 FROM held) IS NOT FALSE
+                        THEN coalesce(h.bytes_of_tasks, 0) + r.bytes END AS own_left_in_all,
+                    row_number() OVER (ORDER BY h.speed NULLS FIRST, o.key) AS place
+                FROM concerned n JOIN origins o ON o.id = n.origin_id LEFT JOIN held h ON h.origin_id = o.id
+                CROSS JOIN LATERAL (
+                    SELECT count(*) AS chunks,
+                        coalesce(sum(CASE WHEN t.planned THEN few.last ELSE coalesce(t.size, few.last) END - few.resume), 0)
+                            ::bigint AS bytes
+                    FROM (
+                        SELECT c.task_id, c.last, c.resume FROM ready_chunks c
+                        WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready'
+                        -- By the index: without an order the planner may walk the table, which is everybody's.
+                        ORDER BY c.rank, c.id
+                        LIMIT \(GroupExplanationRecord.most + 1)) AS few
+                    JOIN tasks t ON t.id = few.task_id
+                ) AS r
+                ORDER BY place LIMIT \(GroupExplanationRecord.most)
+            ) AS x
+            ORDER BY g.id, x.place
             """
-        ).map { row in
-            GroupExplanationRecord.Origin(
-                origin: try OriginRecord(row), leases: try row.decode("own_leases"),
-                bytesPerSecond: try row.decode("own_speed"), bytesLeft: try row.decode("own_left"),
-                readyChunks: try row.decode("own_ready"), bytesLeftInAll: try row.decode("own_left_in_all"))
+        ).reduce(into: [:]) { origins, row in
+            origins[try row.decode("group_id"), default: []].append(
+                GroupExplanationRecord.Origin(
+                    origin: try OriginRecord(row), leases: try row.decode("own_leases"),
+                    bytesPerSecond: try row.decode("own_speed"), bytesLeft: try row.decode("own_left"),
+                    readyChunks: try row.decode("own_ready"), bytesLeftInAll: try row.decode("own_left_in_all")))
         }
     }
 
-    /// The leases that will end last: those that need longest for what they lack, and before them those of which nobody knows how
-    /// much they lack.
-    private func stragglers(of group: GroupID) async throws -> [GroupExplanationRecord.Straggler] {
+    /// The leases of each group that will end last: those that need longest for what they lack, and before them those of which
+    /// nobody knows how much they lack.
+    private func stragglers(of groups: [GroupID]) async throws -> [GroupID: [GroupExplanationRecord.Straggler]] {
         try await query(
             """
-            SELECT t.key, l.kind, o.key AS origin, s.worker,
-                CASE WHEN l.kind = 'fetch' THEN l.last - l.durable END AS bytes_left, l.speed, l.granted_at
-            FROM (
-                SELECT few.*, (durable - resume) * 1000 / greatest(100, busy_ms(granted_at)) AS speed
-                FROM (SELECT * FROM leases WHERE group_id = \(group) AND kind IN ('fetch', 'finalize') LIMIT 1000) AS few
-            ) AS l
-            JOIN tasks t ON t.id = l.task_id
-            LEFT JOIN origins o ON o.id = l.origin_id
-            LEFT JOIN sessions s ON s.id = l.session_id
-            ORDER BY CASE WHEN l.kind = 'fetch' THEN (l.last - l.durable)::double precision / greatest(l.speed, 1) ELSE 0 END
-                DESC NULLS FIRST, l.granted_at LIMIT 3
+            SELECT g.id AS group_id, x.*
+            FROM unnest(\(groups)) AS g (id) CROSS JOIN LATERAL (
+                SELECT t.key, l.kind, o.key AS origin, s.worker,
+                    CASE WHEN l.kind = 'fetch' THEN l.last - l.durable END AS bytes_left, l.speed, l.granted_at,
+                    row_number() OVER (ORDER BY
+                        CASE WHEN l.kind = 'fetch' THEN (l.last - l.durable)::double precision / greatest(l.speed, 1) ELSE 0 END
+                        DESC NULLS FIRST, l.granted_at) AS place
+                FROM (
+                    SELECT few.*, (durable - resume) * 1000 / greatest(100, busy_ms(granted_at)) AS speed
+                    FROM (SELECT * FROM leases WHERE group_id = g.id AND kind IN ('fetch', 'finalize') LIMIT 1000) AS few
+                ) AS l
+                JOIN tasks t ON t.id = l.task_id
+                LEFT JOIN origins o ON o.id = l.origin_id
+                LEFT JOIN sessions s ON s.id = l.session_id
+                ORDER BY place LIMIT 3
+            ) AS x
+            ORDER BY g.id, x.place
             """
-        ).map { row in
-            GroupExplanationRecord.Straggler(
-                key: try row.decode("key"), kind: LeaseKind(rawValue: try row.decode("kind")) ?? .fetch,
-                origin: try row.decode("origin"), worker: try row.decode("worker"),
-                bytesLeft: try row.decode("bytes_left"), bytesPerSecond: try row.decode("speed"),
-                grantedAt: Timestamp(try row.decode("granted_at")))
+        ).reduce(into: [:]) { stragglers, row in
+            stragglers[try row.decode("group_id"), default: []].append(
+                GroupExplanationRecord.Straggler(
+                    key: try row.decode("key"), kind: LeaseKind(rawValue: try row.decode("kind")) ?? .fetch,
+                    origin: try row.decode("origin"), worker: try row.decode("worker"),
+                    bytesLeft: try row.decode("bytes_left"), bytesPerSecond: try row.decode("speed"),
+                    grantedAt: Timestamp(try row.decode("granted_at"))))
         }
     }
 }

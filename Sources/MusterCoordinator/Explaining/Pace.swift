@@ -1,0 +1,11 @@
+/// How long something takes at a speed: the arithmetic that all estimates share.
+enum Pace {
+    /// An estimate of more than a year comes from a speed that is about to be none.
+    static let longest: Int64 = 365 * 86_400
+
+    /// The seconds that bytes take at bytes per second, a part of one counted as one; `nil` while nothing comes.
+    static func seconds(_ bytes: Int64, at speed: Int64) -> Int64? {
+        guard speed > 0 else { return nil }
+        return bytes / speed + (bytes % speed == 0 ? 0 : 1)
+    }
+}
