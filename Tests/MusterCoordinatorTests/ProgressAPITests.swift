@@ -28,7 +28,8 @@ struct ProgressAPITests {
         let progress = Report(lease: lease.name, kind: .progress, durable: DurablePrefix(offset: 4_000_000, crc: 1))
         _ = try await coordinator.client.sync(
             session.id,
-            SyncRequest(sequence: 2, settled: 1, reports: [progress], held: [lease.name]))
+            SyncRequest(
+                sequence: 2, settled: 1, reports: [progress], held: [lease.name], receivedBytes: 4_000_000))
     }
 
     @Test func aGroupThatIsFetchedIsExplainedWithItsNumbers() async throws {
@@ -38,7 +39,13 @@ struct ProgressAPITests {
             #expect(group.bytes == .init(done: 4_000_000, total: 30_000_000, unknownTasks: 0))
             #expect(group.bytesPerSecond > 0 && group.etaSeconds ?? 0 > 0)
             let keys = try await coordinator.client.tasks(of: "g", state: .active).items
-            #expect(keys.count == 1 && keys[0].bytesPerSecond ?? 0 > 0)
+            #expect(keys.count == 1 && keys[0].bytesPerSecond ?? 0 > 0 && keys[0].etaSeconds ?? 0 > 0)
+            let worker = try #require(try await coordinator.client.workers().items.first)
+            let inHand = try #require(worker.bytes)
+            #expect(inHand.done == 4_000_000 && (4_000_001...10_000_000).contains(inHand.total))
+            #expect(inHand.unknownLeases == 0 && worker.bytesPerSecond > 0 && worker.etaSeconds ?? 0 > 0)
+            let source = try #require(try await coordinator.client.origins().items.first)
+            #expect(source.leases == 1 && source.bytes == inHand)
             let explanation = try await coordinator.client.groupExplanation(of: "g")
             #expect(explanation.waits.first?.reason == .fetching && explanation.waits.first?.tasks == 1)
             #expect(explanation.summary.hasPrefix("One task is being fetched over one connection, "))
@@ -114,6 +121,7 @@ struct ProgressAPITests {
             await pool.shutdown()
             let stalled = try await coordinator.client.tasks(of: "g", state: .active).items
             #expect(moving.map { $0.bytesPerSecond ?? 0 > 0 } == [true] && stalled.map(\.bytesPerSecond) == [0])
+            #expect(moving[0].etaSeconds != nil && stalled[0].etaSeconds == nil)
             let now = try await coordinator.client.group("g")
             #expect(now.bytesPerSecond == 0 && now.etaSeconds == nil && now.tasks.active == 1)
             let explanation = try await coordinator.client.groupExplanation(of: "g")
@@ -141,7 +149,14 @@ struct ProgressAPITests {
                     let shown = try await GroupProgress(store: store).document(try await store.group(name))
                     #expect(shown.etaSeconds != nil && shown.tasks.active > 0, "that is what costs something")
                 },
+                try await Self.rows(pool) {
+                    _ = try await store.tasks(of: name, state: nil, after: nil, limit: 10)
+                },
             ]
+        }
+        let fleet = try await Self.rows(pool) {
+            #expect(try await store.workers(after: nil, limit: 100).first?.inHand.fetching == 8)
+            #expect(try await store.origins(after: nil, limit: 100).count == 4)
         }
         await pool.shutdown()
         let small = try #require(costs["small"])
@@ -149,6 +164,8 @@ struct ProgressAPITests {
         #expect(small[0] == large[0] && small[1] == large[1], "\(costs)")
         // Chunks are counted up to a hundred, per kind and for each of the four origins, with the task of each.
         #expect(large[2] <= small[2] + 808 && large[3] <= small[3] + 808, "\(costs)")
+        #expect(large[4] <= small[4] + 200, "\(costs)")
+        #expect(fleet > 0 && fleet < 200, "\(fleet)")
         #expect(small.allSatisfy { $0 > 0 }, "what is read is counted at all")
     }
 

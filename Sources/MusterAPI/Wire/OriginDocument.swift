@@ -18,11 +18,16 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     public var bytesPerSecond: Int64
     /// How many bytes per second the whole fleet may take from it; `nil` when as many as come.
     public var bytesPerSecondLimit: Int64?
+    /// How far the chunks are that come from it now; `nil` from a coordinator that doesn't tell yet.
+    public var bytes: LeaseProgress?
+    /// In how many seconds these are there as things go; `null` when that can't be told, or nothing comes from it.
+    public var etaSeconds: Int64?
 
     /// An origin's document.
     public init(
         key: String, maxConnections: Int32, allowedConnections: Int32, leases: Int64, pausedUntil: Timestamp?,
-        limitedAt: Timestamp?, bytesPerSecond: Int64, bytesPerSecondLimit: Int64? = nil
+        limitedAt: Timestamp?, bytesPerSecond: Int64, bytesPerSecondLimit: Int64? = nil,
+        bytes: LeaseProgress? = nil, etaSeconds: Int64? = nil
     ) {
         self.key = key
         self.maxConnections = maxConnections
@@ -32,6 +37,8 @@ public struct OriginDocument: Hashable, Sendable, Codable {
         self.limitedAt = limitedAt
         self.bytesPerSecond = bytesPerSecond
         self.bytesPerSecondLimit = bytesPerSecondLimit
+        self.bytes = bytes
+        self.etaSeconds = etaSeconds
     }
 
     /// Writes every field, absent ones as `null`.
@@ -45,6 +52,8 @@ public struct OriginDocument: Hashable, Sendable, Codable {
         try container.encode(limitedAt, forKey: .limitedAt)
         try container.encode(bytesPerSecond, forKey: .bytesPerSecond)
         try container.encode(bytesPerSecondLimit, forKey: .bytesPerSecondLimit)
+        try container.encodeIfPresent(bytes, forKey: .bytes)
+        try container.encode(etaSeconds, forKey: .etaSeconds)
     }
 }
 

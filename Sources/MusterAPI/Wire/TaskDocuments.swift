@@ -176,6 +176,8 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     /// The path of the file of the same sink that it was made of, since the origin said that it is still the same; then nothing
     /// was fetched for it.
     public var reusedFrom: String?
+    /// In how many seconds its bytes are there as things go; `null` when that can't be told.
+    public var etaSeconds: Int64?
 
     /// A task's document.
     public init(
@@ -184,7 +186,8 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         bytes: Bytes, contentVersion: Int32, etag: String?, lastModified: String?, effectiveURL: String?,
         digests: [String: String], attempts: Int32, failure: FailureDocument?, createdAt: Timestamp,
         startedAt: Timestamp?, finishedAt: Timestamp?, contentType: String? = nil, deadlineAt: Timestamp? = nil,
-        fetchOptions: [String]? = nil, bytesPerSecond: Int64? = nil, reusedFrom: String? = nil
+        fetchOptions: [String]? = nil, bytesPerSecond: Int64? = nil, reusedFrom: String? = nil,
+        etaSeconds: Int64? = nil
     ) {
         self.key = key
         self.state = state
@@ -209,6 +212,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         self.fetchOptions = fetchOptions
         self.bytesPerSecond = bytesPerSecond
         self.reusedFrom = reusedFrom
+        self.etaSeconds = etaSeconds
     }
 
     /// Writes every field of the contract, absent ones as `null`.
@@ -237,6 +241,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
         try container.encodeIfPresent(bytesPerSecond, forKey: .bytesPerSecond)
         try container.encodeIfPresent(reusedFrom, forKey: .reusedFrom)
+        try container.encode(etaSeconds, forKey: .etaSeconds)
     }
 }
 

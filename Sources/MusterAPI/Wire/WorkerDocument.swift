@@ -46,13 +46,17 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
     public var labels: [String: String]
     /// The rate that the worker keeps to by itself, in bytes per second, if it does.
     public var bytesPerSecondLimit: Int64?
+    /// How far the chunks are that it has in hand; `nil` from a coordinator that doesn't tell yet.
+    public var bytes: LeaseProgress?
+    /// In how many seconds these are there as things go; `null` when that can't be told, or it fetches nothing.
+    public var etaSeconds: Int64?
 
     /// A worker's document.
     public init(
         name: String, session: SessionID, state: String, version: String, sinks: [SinkStatus], slots: Int,
         leases: Int64,
         bytesPerSecond: Int64, startedAt: Timestamp, lastSeenAt: Timestamp, labels: [String: String],
-        bytesPerSecondLimit: Int64? = nil
+        bytesPerSecondLimit: Int64? = nil, bytes: LeaseProgress? = nil, etaSeconds: Int64? = nil
     ) {
         self.name = name
         self.session = session
@@ -66,5 +70,26 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
         self.lastSeenAt = lastSeenAt
         self.labels = labels
         self.bytesPerSecondLimit = bytesPerSecondLimit
+        self.bytes = bytes
+        self.etaSeconds = etaSeconds
+    }
+
+    /// Writes an estimate that can't be told as an explicit `null`.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(name, forKey: .name)
+        try container.encode(session, forKey: .session)
+        try container.encode(state, forKey: .state)
+        try container.encode(version, forKey: .version)
+        try container.encode(sinks, forKey: .sinks)
+        try container.encode(slots, forKey: .slots)
+        try container.encode(leases, forKey: .leases)
+        try container.encode(bytesPerSecond, forKey: .bytesPerSecond)
+        try container.encode(startedAt, forKey: .startedAt)
+        try container.encode(lastSeenAt, forKey: .lastSeenAt)
+        try container.encode(labels, forKey: .labels)
+        try container.encodeIfPresent(bytesPerSecondLimit, forKey: .bytesPerSecondLimit)
+        try container.encodeIfPresent(bytes, forKey: .bytes)
+        try container.encode(etaSeconds, forKey: .etaSeconds)
     }
 }

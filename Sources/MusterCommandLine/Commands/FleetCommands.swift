@@ -9,6 +9,9 @@ struct WorkersCommand: MusterSubcommand {
         abstract: "Lists the workers that are alive.",
         usage: "muster workers",
         discussion: """
+            LEASES is how many leases a worker holds of how many it could, TO COME what is left to fetch under them, a + meaning \
+            that not every length is known, and ETA how long that takes.
+
             Example:
               muster workers --json | jq -r 'select(.state == "ready") | .name'
             """
@@ -35,17 +38,17 @@ struct WorkersCommand: MusterSubcommand {
     /// The table of workers.
     static func table(_ workers: [WorkerDocument]) -> Table {
         var table = Table([
-            .text("WORKER"), .text("STATE"), .number("LEASES"), .number("SLOTS"), .number("SPEED"),
-            .number("AT MOST", isOptional: true), .text("SINKS"),
-            .text("VERSION"), .text("LAST SEEN"),
+            .text("WORKER"), .text("STATE"), .number("LEASES"), .number("SPEED"), .number("AT MOST", isOptional: true),
+            .number("TO COME", isOptional: true), .number("ETA", isOptional: true), .text("SINKS"), .text("VERSION"),
+            .text("LAST SEEN"),
         ])
         for worker in workers {
             let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.rawValue))" } ?? "") }
             table.add([
-                worker.name, worker.state, "\(worker.leases)", "\(worker.slots)",
+                worker.name, worker.state, "\(worker.leases)/\(worker.slots)",
                 ProgressSnapshot.rate(worker.bytesPerSecond),
-                worker.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", sinks.joined(separator: ", "),
-                worker.version,
+                worker.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(worker.bytes),
+                ProgressSnapshot.time(worker.etaSeconds), sinks.joined(separator: ", "), worker.version,
                 worker.lastSeenAt.description,
             ])
         }

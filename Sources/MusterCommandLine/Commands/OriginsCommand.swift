@@ -32,7 +32,8 @@ struct OriginsListCommand: MusterSubcommand {
         usage: "muster origins [--json]",
         discussion: """
             CONNECTIONS is how many leases there are, ALLOWED how many there may be now, MOST how many there may be once the \
-            origin has not refused for a while.
+            origin has not refused for a while. TO COME is what is left to fetch under these leases, a + meaning that not every \
+            length is known, and ETA how long that takes.
 
             Example:
               muster origins --json | jq '.items[] | select(.limitedAt)'
@@ -63,14 +64,16 @@ struct OriginsListCommand: MusterSubcommand {
     static func table(_ origins: [OriginDocument]) -> Table {
         var table = Table([
             .text("ORIGIN"), .number("CONNECTIONS"), .number("ALLOWED"), .number("MOST"), .number("SPEED"),
-            .number("AT MOST", isOptional: true), .text("PAUSED UNTIL", isOptional: true),
-            .text("LAST REFUSED", isOptional: true),
+            .number("AT MOST", isOptional: true), .number("TO COME", isOptional: true),
+            .number("ETA", isOptional: true),
+            .text("PAUSED UNTIL", isOptional: true), .text("LAST REFUSED", isOptional: true),
         ])
         for origin in origins {
             table.add([
                 origin.key, "\(origin.leases)", "\(origin.allowedConnections)", "\(origin.maxConnections)",
                 ProgressSnapshot.rate(origin.bytesPerSecond),
-                origin.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", origin.pausedUntil?.description ?? "-",
+                origin.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(origin.bytes),
+                ProgressSnapshot.time(origin.etaSeconds), origin.pausedUntil?.description ?? "-",
                 origin.limitedAt?.description ?? "-",
             ])
         }

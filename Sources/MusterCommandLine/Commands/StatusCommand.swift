@@ -129,7 +129,7 @@ struct StatusCommand: MusterSubcommand {
                 group.name, group.state.rawValue, "\(group.tasks.succeeded)/\(group.tasks.total)",
                 "\(group.tasks.failed)", snapshot.bytesText,
                 group.state.isTerminal ? "-" : ProgressSnapshot.rate(group.bytesPerSecond),
-                group.etaSeconds.map { DurationNotation.format(.seconds($0)) } ?? "-", group.sink,
+                ProgressSnapshot.time(group.etaSeconds), group.sink,
                 group.notes.joined(separator: "; "),
             ])
         }

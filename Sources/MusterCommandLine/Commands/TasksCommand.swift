@@ -9,6 +9,8 @@ struct TasksCommand: MusterSubcommand {
         abstract: "Lists the tasks of a group.",
         usage: "muster tasks <group> [--state <state>]",
         discussion: """
+            SPEED and ETA are of what is being fetched: the bytes per second lately, and how long the rest takes at that.
+
             Examples:
               muster tasks nightly --state failed
               muster tasks nightly --json | jq -r .path
@@ -36,6 +38,8 @@ struct TasksCommand: MusterSubcommand {
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")
         let state = try context.settings.choice(.state, of: TaskState.self)
+        // On every page or on none.
+        let mayMove = state == nil || state == .active
         try await context.withClient { client in
             var after: String?
             var isFirst = true
@@ -46,7 +50,7 @@ struct TasksCommand: MusterSubcommand {
                 if context.console.json {
                     for task in page.items { try context.console.document(task) }
                 } else {
-                    let lines = Self.table(page.items).lines(width: context.console.tableWidth)
+                    let lines = Self.table(page.items, mayMove: mayMove).lines(width: context.console.tableWidth)
                     for line in lines.dropFirst(isFirst ? 0 : 1) { try context.console.line(line) }
                 }
                 failed = failed ?? page.items.first { $0.failure != nil }?.key
@@ -60,16 +64,20 @@ struct TasksCommand: MusterSubcommand {
     }
 
     /// A table of tasks.
-    static func table(_ tasks: [TaskDocument]) -> Table {
-        var table = Table([
-            .text("STATE"), .number("DONE"), .number("SIZE"), .number("TRIES"), .text("KEY"), .text("FAILURE"),
-        ])
+    ///
+    /// - Parameter mayMove: whether something may come for them, and there is a speed to show.
+    static func table(_ tasks: [TaskDocument], mayMove: Bool) -> Table {
+        let pace: [Table.Column] = mayMove ? [.number("SPEED"), .number("ETA")] : []
+        var table = Table(
+            [.text("STATE"), .number("DONE"), .number("SIZE")] + pace
+                + [.number("TRIES"), .text("KEY"), .text("FAILURE")])
         for task in tasks {
-            table.add([
-                task.state.rawValue, "\(ByteCount(bytes: task.bytes.done))",
-                task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "-", "\(task.attempts)", task.key,
-                task.failure.map(FailureText.text) ?? "",
-            ])
+            let total = task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "-"
+            let speed = task.state == .active ? task.bytesPerSecond.map(ProgressSnapshot.rate) : nil
+            table.add(
+                [task.state.rawValue, "\(ByteCount(bytes: task.bytes.done))", total]
+                    + (mayMove ? [speed ?? "-", ProgressSnapshot.time(task.etaSeconds)] : [])
+                    + ["\(task.attempts)", task.key, task.failure.map(FailureText.text) ?? ""])
         }
         return table
     }

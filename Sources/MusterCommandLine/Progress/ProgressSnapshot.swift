@@ -56,6 +56,16 @@ struct ProgressSnapshot: Sendable {
     /// `35.1 MiB/s`.
     static func rate(_ bytesPerSecond: Int64) -> String { "\(ByteCount(bytes: bytesPerSecond))/s" }
 
+    /// `1m 20s`, or `-` when that can't be told.
+    static func time(_ seconds: Int64?) -> String { seconds.map { DurationNotation.format(.seconds($0)) } ?? "-" }
+
+    /// The bytes that are still to come under leases: `52.0 MiB`; a `+` says that not every length is known, `-` that there are none.
+    static func toCome(_ bytes: LeaseProgress?) -> String {
+        guard let bytes, bytes.total > 0 || bytes.unknownLeases > 0 else { return "-" }
+        let mark = bytes.unknownLeases > 0 ? "+" : ""
+        return "\(ByteCount(bytes: max(0, bytes.total - bytes.done)))\(mark)"
+    }
+
     /// What has to be said besides numbers: `2 failed`, `1 paused`.
     var troubles: [String] {
         let counts = [

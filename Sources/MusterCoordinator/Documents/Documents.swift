@@ -39,7 +39,18 @@ extension TaskDocument {
             createdAt: record.createdAt, startedAt: record.startedAt, finishedAt: record.finishedAt,
             contentType: record.contentType, deadlineAt: record.deadlineAt,
             fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, bytesPerSecond: record.bytesPerSecond,
-            reusedFrom: record.reusedFrom)
+            reusedFrom: record.reusedFrom, etaSeconds: Self.seconds(record))
+    }
+
+    /// In how many seconds its bytes are there as things go. There is no telling while nothing comes, while its size is unknown, or
+    /// when the window of its group closes before that.
+    private static func seconds(_ record: TaskRecord) -> Int64? {
+        guard record.state == .active, let size = record.size,
+            let seconds = Pace.seconds(
+                size - record.bytesDone, at: record.bytesPerSecond, atLeast: record.secondsAtLeast),
+            seconds <= record.secondsInWindow ?? seconds
+        else { return nil }
+        return seconds
     }
 }
 
@@ -67,8 +78,36 @@ extension WorkerDocument {
         let sinks = try? JSONDecoder().decode([SinkStatus].self, from: Data(record.sinkStatus.utf8))
         self.init(
             name: record.worker, session: record.session, state: record.isDraining ? "draining" : "ready",
-            version: record.version, sinks: sinks ?? [], slots: Int(record.slots), leases: record.leases,
+            version: record.version, sinks: sinks ?? [], slots: Int(record.slots), leases: record.inHand.leases,
             bytesPerSecond: record.bytesPerSecond, startedAt: record.openedAt, lastSeenAt: record.seenAt,
-            labels: StoredJSON.texts(record.labels), bytesPerSecondLimit: record.bytesPerSecondLimit)
+            labels: StoredJSON.texts(record.labels), bytesPerSecondLimit: record.bytesPerSecondLimit,
+            bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond))
+    }
+}
+
+extension OriginDocument {
+    /// An origin as it is shown; `cap` is the one of origins that have none of their own.
+    init(_ record: OriginRecord, cap: Int32) {
+        self.init(
+            key: record.key, maxConnections: record.maxConnections ?? cap,
+            allowedConnections: record.allowedConnections,
+            leases: record.leases, pausedUntil: record.pausedUntil, limitedAt: record.limitedAt,
+            bytesPerSecond: record.bytesPerSecond, bytesPerSecondLimit: record.bytesPerSecondLimit,
+            bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond))
+    }
+}
+
+extension LeaseProgress {
+    /// Progress as it is shown.
+    fileprivate init(_ sums: LeasedBytes) {
+        self.init(done: sums.done, total: sums.total, unknownLeases: sums.unknown)
+    }
+}
+
+extension LeasedBytes {
+    /// In how many seconds all of it is there as things go; `nil` when nothing is fetched, and when that can't be told.
+    fileprivate func seconds(at speed: Int64) -> Int64? {
+        guard fetching > 0, unknown == 0 else { return nil }
+        return Pace.seconds(total - done, at: speed, atLeast: slowestSeconds)
     }
 }

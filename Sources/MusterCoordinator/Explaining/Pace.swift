@@ -8,4 +8,11 @@ enum Pace {
         guard speed > 0 else { return nil }
         return bytes / speed + (bytes % speed == 0 ? 0 : 1)
     }
+
+    /// The same where a part of it takes longer than that, at the least; `nil` also beyond `longest`.
+    static func seconds(_ bytes: Int64, at speed: Int64, atLeast least: Int64?) -> Int64? {
+        guard let even = seconds(max(0, bytes), at: speed) else { return nil }
+        let seconds = max(even, least ?? 0)
+        return seconds <= longest ? seconds : nil
+    }
 }

@@ -76,17 +76,6 @@ struct FleetRoutes: Sendable {
     }
 }
 
-extension OriginDocument {
-    /// An origin as it is shown; `cap` is the one of origins that have none of their own.
-    init(_ record: OriginRecord, cap: Int32) {
-        self.init(
-            key: record.key, maxConnections: record.maxConnections ?? cap,
-            allowedConnections: record.allowedConnections,
-            leases: record.leases, pausedUntil: record.pausedUntil, limitedAt: record.limitedAt,
-            bytesPerSecond: record.bytesPerSecond, bytesPerSecondLimit: record.bytesPerSecondLimit)
-    }
-}
-
 extension PatchField {
     /// The same in the words of the store.
     fileprivate var stored: MusterStore.Change<Value> {

@@ -114,6 +114,7 @@ extension Store {
                         THEN coalesce(h.bytes_of_tasks, 0) + r.bytes END AS own_left_in_all,
                     row_number() OVER (ORDER BY h.speed NULLS FIRST, o.key) AS place
                 FROM concerned n JOIN origins o ON o.id = n.origin_id LEFT JOIN held h ON h.origin_id = o.id
+                CROSS JOIN \(OriginRecord.leases)
                 CROSS JOIN LATERAL (
                     SELECT count(*) AS chunks,
                         coalesce(sum(CASE WHEN t.planned THEN few.last ELSE coalesce(t.size, few.last) END - few.resume), 0)

@@ -9,8 +9,8 @@ public struct OriginRecord: Sendable {
     public let maxConnections: Int32?
     /// How many leases it may have now: fewer than the cap after it refused, one more with every minute (`http.md` row 24).
     public let allowedConnections: Int32
-    /// Leases on it now.
-    public let leases: Int64
+    /// Leases on it now, and what is fetched under them.
+    public let inHand: LeasedBytes
     /// Nothing is leased on it before this moment.
     public let pausedUntil: Timestamp?
     /// When it last refused because of too much at once.
@@ -20,13 +20,18 @@ public struct OriginRecord: Sendable {
     /// How many bytes per second the fleet may take from it, if that is limited.
     public let bytesPerSecondLimit: Int64?
 
-    /// Of `origins o`, where `cap` is the one of origins that have none of their own.
+    /// Leases on it now.
+    public var leases: Int64 { inHand.leases }
+
+    /// What of its leases is told, to be joined to `origins o`.
+    static let leases = LeasedBytes.sums(where: "l.origin_id = o.id")
+
+    /// Of `origins o` with `leases`, where `cap` is the one of origins that have none of their own.
     static func columns(cap: Int32) -> SQL {
         """
         o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed,
-        (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) AS leases,
         CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.limited_at,
-        bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate, o.bytes_per_second AS rate_limit
+        bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate, o.bytes_per_second AS rate_limit, u.*
         """
     }
 
@@ -34,7 +39,7 @@ public struct OriginRecord: Sendable {
         key = try row.decode("key")
         maxConnections = try row.decode("max_connections")
         allowedConnections = try row.decode("allowed")
-        leases = try row.decode("leases")
+        inHand = try LeasedBytes(row)
         pausedUntil = try row.decode("paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
         limitedAt = try row.decode("limited_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         bytesPerSecond = try row.decode("rate")
@@ -47,7 +52,7 @@ extension Store {
     public func origins(after: String?, limit: Int32) async throws -> [OriginRecord] {
         try await query(
             """
-            SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o
+            SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o CROSS JOIN \(OriginRecord.leases)
             WHERE \(after)::text IS NULL OR o.key > \(after)
             ORDER BY o.key LIMIT \(limit)
             """
@@ -71,7 +76,10 @@ extension Store {
             """)
         return try OriginRecord(
             try await query(
-                "SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o WHERE o.key = \(key)")[0])
+                """
+                SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o CROSS JOIN \(OriginRecord.leases)
+                WHERE o.key = \(key)
+                """)[0])
     }
 
     /// Adds up what came from origins since the last time, for their speeds. Returns of how many origins something came.

@@ -80,8 +80,8 @@ public struct WorkerRecord: Sendable {
     public let sinkStatus: String
     /// Whether it is leaving.
     public let isDraining: Bool
-    /// Leases that it holds.
-    public let leases: Int64
+    /// The leases that it holds, and what is fetched under them.
+    public let inHand: LeasedBytes
     /// Bytes per second lately.
     public let bytesPerSecond: Int64
     /// The rate that it keeps to by itself, in bytes per second, if it does.
@@ -166,10 +166,9 @@ extension Store {
         try await query(
             """
             SELECT s.id, s.worker, s.version, s.labels::text AS labels, s.slots, s.sink_status::text AS sink_status, s.draining,
-                (SELECT count(*) FROM leases l WHERE l.session_id = s.id) AS leases,
                 bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at) AS rate, s.opened_at, s.seen_at,
-                s.bytes_per_second
-            FROM sessions s
+                s.bytes_per_second, u.*
+            FROM sessions s CROSS JOIN \(LeasedBytes.sums(where: "l.session_id = s.id"))
             WHERE s.expires_at > statement_timestamp()
                 AND (\(after?.worker)::text IS NULL
                     OR (s.worker, s.id) > (\(after?.worker)::text, \(after?.session)::bigint))
@@ -180,7 +179,7 @@ extension Store {
                 session: try row.decode("id"), worker: try row.decode("worker"), version: try row.decode("version"),
                 labels: try row.decode("labels"), slots: try row.decode("slots"),
                 sinkStatus: try row.decode("sink_status"), isDraining: try row.decode("draining"),
-                leases: try row.decode("leases"), bytesPerSecond: try row.decode("rate"),
+                inHand: try LeasedBytes(row), bytesPerSecond: try row.decode("rate"),
                 bytesPerSecondLimit: try row.decode("bytes_per_second"),
                 openedAt: Timestamp(try row.decode("opened_at")), seenAt: Timestamp(try row.decode("seen_at")))
         }

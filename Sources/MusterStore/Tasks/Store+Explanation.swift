@@ -106,6 +106,7 @@ extension Store {
             FROM sources s
             JOIN tasks t ON t.id = s.task_id
             JOIN origins o ON o.id = coalesce(s.fresh_origin_id, s.origin_id)
+            CROSS JOIN \(OriginRecord.leases)
             WHERE s.task_id = \(task) ORDER BY s.ordinal
             """
         ).map { row in

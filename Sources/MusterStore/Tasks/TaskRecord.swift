@@ -68,6 +68,11 @@ public struct TaskRecord: Sendable {
     /// Bytes per second of the leases that are held on it now, since they were granted, but for those under which nothing has
     /// come for 20 seconds.
     public let bytesPerSecond: Int64
+    /// The seconds that it takes still at the least, if it is being fetched: its slowest lease needs them, or one of its chunks may
+    /// not be leased before. `nil` when nothing is known of that.
+    public let secondsAtLeast: Int64?
+    /// The seconds until the window of its group closes, if it is being fetched and that ever closes.
+    public let secondsInWindow: Int64?
     /// The path of the file that it was made of, if nothing was fetched.
     public let reusedFrom: String?
 
@@ -86,7 +91,17 @@ public struct TaskRecord: Sendable {
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(t.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
         coalesce((SELECT sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))
             FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'
-                AND l.progress_at > statement_timestamp() - interval '20 seconds'), 0)::bigint AS rate
+                AND l.progress_at > statement_timestamp() - interval '20 seconds'), 0)::bigint AS rate,
+        CASE WHEN t.state = 'active' THEN greatest(
+            (SELECT max(\(LeasedBytes.seconds)) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'),
+            (SELECT ceil(extract(epoch FROM max(greatest(c.not_before, CASE WHEN c.status = 'ready' THEN o.not_before END))
+                    - statement_timestamp()))::bigint
+                FROM ready_chunks c LEFT JOIN origins o ON o.id = c.origin_id WHERE c.task_id = t.id AND c.kind = 'fetch')
+        ) END AS seconds_at_least,
+        CASE WHEN t.state = 'active' THEN (
+            SELECT extract(epoch FROM next_time(g.window_to, g.window_zone) - statement_timestamp())::bigint FROM groups g
+            WHERE g.id = t.group_id AND g.window_from <> g.window_to AND is_open(g.window_from, g.window_to, g.window_zone)
+        ) END AS seconds_in_window
         """
 
     init(_ row: PostgresRow) throws {
@@ -123,6 +138,8 @@ public struct TaskRecord: Sendable {
         deadlineAt = try row.decode("deadline_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         optionNames = try row.decode("option_names")
         bytesPerSecond = try row.decode("rate")
+        secondsAtLeast = try row.decode("seconds_at_least")
+        secondsInWindow = try row.decode("seconds_in_window")
         reusedFrom = try row.decode("reused_from")
     }
 }

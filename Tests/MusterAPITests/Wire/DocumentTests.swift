@@ -31,7 +31,7 @@ struct DocumentTests {
         )
         let json =
             #"{"attempts":0,"bytes":{"done":0,"total":null},"contentVersion":1,"createdAt":"2026-03-01T12:00:00.000Z","#
-            + #""digests":{},"effectiveURL":null,"etag":null,"failure":null,"finishedAt":null,"key":"a/b","lastModified":null,"#
+            + #""digests":{},"effectiveURL":null,"etaSeconds":null,"etag":null,"failure":null,"finishedAt":null,"key":"a/b","lastModified":null,"#
             + #""path":"a/b","priority":0,"startedAt":null,"state":"queued","urls":["https://example.org/a"]}"#
         #expect(try jsonText(task) == json)
         #expect(try document(TaskDocument.self, json) == task)
@@ -60,7 +60,7 @@ struct DocumentTests {
         )
         let json =
             #"{"attempts":8,"bytes":{"done":3,"total":9},"contentVersion":2,"createdAt":"2026-03-01T12:00:00.000Z","#
-            + #""digests":{"md5":"00"},"effectiveURL":"v","etag":"\"x\"","#
+            + #""digests":{"md5":"00"},"effectiveURL":"v","etaSeconds":null,"etag":"\"x\"","#
             + #""failure":{"at":"2026-03-01T12:00:01.250Z","detail":"busy","kind":"httpStatus(503)"},"#
             + #""finishedAt":"2026-03-01T12:00:01.250Z","key":"k","lastModified":"then","metadata":{"a":1},"path":"p","#
             + #""priority":-1,"size":9,"startedAt":"2026-03-01T12:00:00.000Z","state":"failed","urls":["u"]}"#
@@ -226,20 +226,21 @@ struct DocumentTests {
             bytesPerSecond: 9,
             startedAt: noon,
             lastSeenAt: later,
-            labels: ["zone": "a"]
+            labels: ["zone": "a"],
+            bytes: LeaseProgress(done: 1, total: 5, unknownLeases: 2)
         )
         let json =
-            #"{"bytesPerSecond":9,"labels":{"zone":"a"},"lastSeenAt":"2026-03-01T12:00:01.250Z","leases":2,"name":"w","#
+            #"{"bytes":{"done":1,"total":5,"unknownLeases":2},"bytesPerSecond":9,"etaSeconds":null,"labels":{"zone":"a"},"lastSeenAt":"2026-03-01T12:00:01.250Z","leases":2,"name":"w","#
             + #""session":3,"sinks":[{"name":"s"}],"slots":4,"startedAt":"2026-03-01T12:00:00.000Z","state":"ready","#
             + #""version":"1"}"#
         #expect(try jsonText(worker) == json)
         #expect(try document(WorkerDocument.self, json) == worker)
         let origin = OriginDocument(
             key: "https://h:443", maxConnections: 8, allowedConnections: 4, leases: 1, pausedUntil: later,
-            limitedAt: nil, bytesPerSecond: 7)
+            limitedAt: nil, bytesPerSecond: 7, etaSeconds: 8)
         #expect(
             try jsonText(origin)
-                == #"{"allowedConnections":4,"bytesPerSecond":7,"bytesPerSecondLimit":null,"key":"https://h:443","leases":1,"limitedAt":null,"#
+                == #"{"allowedConnections":4,"bytesPerSecond":7,"bytesPerSecondLimit":null,"etaSeconds":8,"key":"https://h:443","leases":1,"limitedAt":null,"#
                 + #""maxConnections":8,"pausedUntil":"2026-03-01T12:00:01.250Z"}"#
         )
         #expect(try document(OriginDocument.self, jsonText(origin)) == origin)

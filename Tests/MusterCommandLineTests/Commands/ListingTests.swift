@@ -47,20 +47,54 @@ struct ListingTests {
 
     @Test func theTableOfWorkers() {
         let sinks = [SinkStatus(name: "default"), SinkStatus(name: "archive", parked: .storageFull)]
-        func worker(_ name: String, _ state: String, limit: Int64?) -> WorkerDocument {
+        func worker(
+            _ name: String, _ state: String, limit: Int64?, bytes: LeaseProgress? = nil, eta: Int64? = nil
+        )
+            -> WorkerDocument
+        {
             WorkerDocument(
                 name: name, session: SessionID(7), state: state, version: "1.0", sinks: sinks, slots: 16, leases: 3,
                 bytesPerSecond: 36_805_017, startedAt: Samples.moment, lastSeenAt: Samples.moment, labels: [:],
-                bytesPerSecondLimit: limit)
+                bytesPerSecondLimit: limit, bytes: bytes, etaSeconds: eta)
         }
         let table = WorkersCommand.table([
             worker("a", "ready", limit: 41_943_040), worker("b", "draining", limit: nil),
         ])
         #expect(
             table.lines() == [
-                "WORKER  STATE     LEASES  SLOTS       SPEED     AT MOST  SINKS                           VERSION  LAST SEEN",
-                "a       ready          3     16  35.0 MiB/s  40.0 MiB/s  default, archive (storageFull)  1.0      2026-03-01T12:00:00.000Z",
-                "b       draining       3     16  35.0 MiB/s           -  default, archive (storageFull)  1.0      2026-03-01T12:00:00.000Z",
+                "WORKER  STATE     LEASES       SPEED     AT MOST  SINKS                           VERSION  LAST SEEN",
+                "a       ready       3/16  35.0 MiB/s  40.0 MiB/s  default, archive (storageFull)  1.0      2026-03-01T12:00:00.000Z",
+                "b       draining    3/16  35.0 MiB/s           -  default, archive (storageFull)  1.0      2026-03-01T12:00:00.000Z",
             ])
+        let moving = WorkersCommand.table([
+            worker(
+                "a", "ready", limit: nil, bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0), eta: 80),
+            worker("b", "ready", limit: nil, bytes: .init(done: 1 << 20, total: 0, unknownLeases: 3)),
+        ])
+        #expect(
+            moving.lines().map { $0.prefix(48) } == [
+                "WORKER  STATE  LEASES       SPEED   TO COME  ETA",
+                "a       ready    3/16  35.0 MiB/s  52.0 MiB  1m ",
+                "b       ready    3/16  35.0 MiB/s      0 B+     ",
+            ])
+    }
+
+    @Test func theTableOfTasksShowsSpeedsWhereThereMayBeSome() {
+        func task(_ key: String, _ state: TaskState, speed: Int64, eta: Int64?) -> TaskDocument {
+            TaskDocument(
+                key: key, state: state, urls: [], path: key, size: nil, priority: 0, metadata: nil,
+                bytes: .init(done: 1 << 20, total: 5 << 20), contentVersion: 1, etag: nil, lastModified: nil,
+                effectiveURL: nil, digests: [:], attempts: 1, failure: nil, createdAt: Samples.moment, startedAt: nil,
+                finishedAt: nil, bytesPerSecond: speed, etaSeconds: eta)
+        }
+        let tasks = [task("a", .active, speed: 1 << 20, eta: 4), task("b", .queued, speed: 0, eta: nil)]
+        #expect(
+            TasksCommand.table(tasks, mayMove: true).lines() == [
+                "STATE      DONE     SIZE      SPEED  ETA  TRIES  KEY  FAILURE",
+                "active  1.0 MiB  5.0 MiB  1.0 MiB/s   4s      1  a",
+                "queued  1.0 MiB  5.0 MiB          -    -      1  b",
+            ])
+        #expect(
+            TasksCommand.table(tasks, mayMove: false).lines().last == "queued  1.0 MiB  5.0 MiB      1  b")
     }
 }

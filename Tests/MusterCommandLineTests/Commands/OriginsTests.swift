@@ -29,6 +29,18 @@ struct OriginsTests {
         )
     }
 
+    @Test func whatComesFromAnOriginIsShownWithItsEnd() {
+        let origin = OriginDocument(
+            key: "https://a.example:443", maxConnections: 8, allowedConnections: 8, leases: 3, pausedUntil: nil,
+            limitedAt: nil, bytesPerSecond: 1 << 20, bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0),
+            etaSeconds: 52)
+        #expect(
+            OriginsListCommand.table([origin]).lines() == [
+                "ORIGIN                 CONNECTIONS  ALLOWED  MOST      SPEED   TO COME  ETA",
+                "https://a.example:443            3        8     8  1.0 MiB/s  52.0 MiB  52s",
+            ])
+    }
+
     @Test func aDurationIsLeftToTheDatabasesClock() throws {
         #expect(try patch([.pauseUntil: ["30m"]]) == OriginPatch(pauseFor: "30m"))
         #expect(try patch([.pauseUntil: ["now"]]) == OriginPatch(pausedUntil: .clear))

@@ -173,7 +173,7 @@ import Testing
             #expect(try await fixture.store.workers(after: nil, limit: 10).isEmpty)
             try await fixture.store.graceExpiredSessions(timeToLive: .seconds(60))
             #expect(try await fixture.store.sweepSessions().sessions == 0)
-            #expect(try await fixture.store.workers(after: nil, limit: 10).map(\.leases) == [2])
+            #expect(try await fixture.store.workers(after: nil, limit: 10).map(\.inHand.leases) == [2])
             try await fixture.store.expireAllSessions()
             let swept = try await fixture.store.sweepSessions()
             #expect(swept.sessions == 1 && swept.leases == 2)

@@ -1,0 +1,55 @@
+import MusterPostgres
+
+/// What is being fetched under some leases: those of a session, or those on an origin.
+public struct LeasedBytes: Sendable, Hashable {
+    /// Leases, whatever they are for.
+    public let leases: Int64
+    /// Those of them that fetch something.
+    public let fetching: Int64
+    /// Bytes that are durable of the chunks that are fetched.
+    public let done: Int64
+    /// The lengths of these chunks, as far as they are known.
+    public let total: Int64
+    /// Chunks whose length is not known: the origin hasn't answered, or doesn't say.
+    public let unknown: Int64
+    /// The seconds that the slowest of them needs still, each at its own speed since it was granted; `nil` when none moves.
+    public let slowestSeconds: Int64?
+
+    /// The sums over the leases `l` for which a condition holds, as the one row of `u`, to be joined. The condition is to be one that
+    /// leases have an index for.
+    static func sums(where condition: SQL) -> SQL {
+        """
+        LATERAL (
+            SELECT count(*) AS leases, count(*) FILTER (WHERE m.fetches) AS leases_fetching,
+                coalesce(sum(m.durable - m.first) FILTER (WHERE m.fetches), 0)::bigint AS leased_done,
+                coalesce(sum(m.last - m.first) FILTER (WHERE m.fetches AND m.is_known), 0)::bigint AS leased_total,
+                count(*) FILTER (WHERE m.fetches AND NOT m.is_known) AS leased_unknown,
+                max(m.seconds) FILTER (WHERE m.fetches AND m.is_known) AS leased_seconds
+            FROM (
+                SELECT l.first, l.last, l.durable, l.kind IN ('fetch', 'double') AS fetches, \(seconds) AS seconds,
+                    -- Before the first answer a chunk ends where one of a large file would.
+                    l.last IS NOT NULL AND coalesce(t.planned OR t.size IS NOT NULL, false) AS is_known
+                FROM leases l LEFT JOIN tasks t ON t.id = l.task_id
+                WHERE \(condition)
+            ) AS m
+        ) AS u
+        """
+    }
+
+    /// The seconds that a lease `l` needs still at its speed since it was granted; NULL when its end is not known, or when nothing has
+    /// come for 20 seconds.
+    static let seconds: SQL = """
+        CASE WHEN l.durable > l.resume AND l.last IS NOT NULL AND l.progress_at > statement_timestamp() - interval '20 seconds'
+            THEN least(1e15, ceil((l.last - l.durable)::double precision * greatest(100, busy_ms(l.granted_at))
+                / (l.durable - l.resume) / 1000))::bigint END
+        """
+
+    init(_ row: PostgresRow) throws {
+        leases = try row.decode("leases")
+        fetching = try row.decode("leases_fetching")
+        done = try row.decode("leased_done")
+        total = try row.decode("leased_total")
+        unknown = try row.decode("leased_unknown")
+        slowestSeconds = try row.decode("leased_seconds")
+    }
+}

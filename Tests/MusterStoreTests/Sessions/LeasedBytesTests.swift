@@ -1,0 +1,68 @@
+import MusterCore
+import MusterStore
+import Testing
+
+/// What workers and origins have in hand, and what bounds the end of a task.
+@Suite struct LeasedBytesTests {
+    @Test func countsTheChunksThatAreFetchedAndThoseOfUnknownLengthApart() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup(
+                "g",
+                [
+                    Wanted("a", size: 90), Wanted("b", size: 90, origins: ["b"]), Wanted("c", origins: ["b"]),
+                ], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let leases = Dictionary(uniqueKeysWithValues: try await worker.claim(3).map { ($0.path, $0) })
+            let (a, b, c) = (try #require(leases["a"]), try #require(leases["b"]), try #require(leases["c"]))
+            try await worker.progress(a, to: 40)
+            try await worker.progress(c, to: 10)
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '10 s'")
+            var hand = try await Self.hand(fixture)
+            #expect(hand.leases == 3 && hand.fetching == 3 && hand.unknown == 1)
+            #expect(hand.done == 50 && hand.total == 180)
+            // 50 bytes at 4 bytes per second; what is of unknown length says nothing.
+            #expect((13...20).contains(try #require(hand.slowestSeconds)))
+            let origins = Dictionary(
+                uniqueKeysWithValues: try await fixture.store.origins(after: nil, limit: 9).map { ($0.key, $0) })
+            let (first, second) = (origins["http://a.test:80"]?.inHand, origins["http://b.test:80"]?.inHand)
+            #expect(first?.done == 40 && first?.total == 90 && first?.unknown == 0 && first?.fetching == 1)
+            #expect(second?.done == 10 && second?.total == 90 && second?.unknown == 1 && second?.slowestSeconds == nil)
+            // What nothing comes of says nothing either.
+            try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 min'")
+            #expect(try await Self.hand(fixture).slowestSeconds == nil)
+            try await worker.learn(b, size: 90)
+            try await worker.done(b)
+            try await worker.learn(c, size: 60)
+            _ = try await worker.claim(9)
+            hand = try await Self.hand(fixture)
+            #expect(hand.leases == 3 && hand.fetching == 2, "a file that is put in place is a lease, too")
+            #expect(hand.unknown == 0 && hand.done == 50 && hand.total == 150)
+        }
+    }
+
+    private static func hand(_ fixture: StoreFixture) async throws -> LeasedBytes {
+        try #require(try await fixture.store.workers(after: nil, limit: 9).first).inHand
+    }
+
+    @Test func aTaskThatIsFetchedTakesAsLongAsItsSlowestLeaseAndWhatMayNotBeLeasedYet() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("a", size: 250)], isSealed: true)
+            #expect(try await fixture.store.task("a", of: "g").secondsAtLeast == nil, "nobody fetches it")
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim(1).first)
+            try await worker.learn(lease, size: 250)
+            try await worker.progress(lease, to: 40)
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '10 s'")
+            var task = try await fixture.store.task("a", of: "g")
+            #expect((15...20).contains(try #require(task.secondsAtLeast)) && task.secondsInWindow == nil)
+            try await fixture.run("UPDATE origins SET not_before = statement_timestamp() + interval '1 h'")
+            try await fixture.setWindow(of: "g", isOpen: true)
+            task = try await fixture.store.task("a", of: "g")
+            #expect((3_500...3_600).contains(try #require(task.secondsAtLeast)))
+            #expect((7_100...7_200).contains(try #require(task.secondsInWindow)))
+            try await worker.fail(lease, .network)
+            task = try await fixture.store.task("a", of: "g")
+            #expect(task.state == .queued && task.secondsAtLeast == nil && task.secondsInWindow == nil)
+        }
+    }
+}
