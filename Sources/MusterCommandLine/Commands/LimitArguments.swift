@@ -45,7 +45,7 @@ struct LimitArguments: ParsableArguments {
     @Option(
         name: .customLong("tz"),
         help: ArgumentHelp(
-            "The time zone of --between and --rate-between, such as Europe/Berlin. (MUSTER_TZ; default: UTC)",
+            "The time zone of --between and --rate-between, such as Europe/Berlin. (MUSTER_TZ; default: the one that the group has, or UTC)",
             valueName: "zone"
         )
     )

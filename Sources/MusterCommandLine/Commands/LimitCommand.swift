@@ -12,7 +12,7 @@ struct LimitCommand: MusterSubcommand {
             It holds at once, for what is running too; connections beyond a lower cap end with their chunks. What is not named \
             on the command line stays as it is: of the variables below only MUSTER_TZ counts here, the others are those of \
             muster add. The value none takes a cap, the hours, the deadline or what the group waits for away. --rate-between \
-            and --after replace all there were.
+            and --after replace all there were. Without a time zone, parts of the day are in the one that the group has already.
 
             Examples:
               muster limit nightly --rate 10MiB/s --max-connections 8
@@ -41,11 +41,19 @@ struct LimitCommand: MusterSubcommand {
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")
-        let patch = try context.settings.groupPatch()
+        let settings = context.settings
+        let patch = try settings.groupPatch()
         guard patch != GroupPatch() else {
             throw CommandFailure.usage("say what is to change: see muster help limit")
         }
-        let document = try await context.withClient { try await $0.change(group: group, patch) }
+        // Nobody is to be moved to another zone by naming other hours.
+        let needsZone = settings.text(.timeZone) == nil && patch.limits.hasHours
+        let document = try await context.withClient { client in
+            guard needsZone, let zone = try await client.group(group).limits.standingZone else {
+                return try await client.change(group: group, patch)
+            }
+            return try await client.change(group: group, try settings.groupPatch(standingZone: zone))
+        }
         if context.console.json {
             try context.console.document(document)
         } else {
@@ -54,4 +62,9 @@ struct LimitCommand: MusterSubcommand {
             for line in FactLines.lines(document.notes.map { ("note", $0) }) { try context.console.line(line) }
         }
     }
+}
+
+extension GroupLimitsPatch {
+    /// Whether it sets something that depends on the time of day.
+    fileprivate var hasHours: Bool { between.value != nil || timetable.value != nil }
 }

@@ -4,8 +4,10 @@ import MusterCore
 extension Settings {
     /// What is wanted of a group: its place among the others, what it may use and when, its deadline, and what it waits for.
     ///
+    /// - Parameter standingZone: the zone in which clocks are read when none is named.
     /// - Throws: `CommandFailure.usage` with the option and the rule.
-    func groupPatch() throws(CommandFailure) -> GroupPatch {
+    func groupPatch(standingZone: String = defaultTimeZone) throws(CommandFailure) -> GroupPatch {
+        let zone = text(.timeZone) ?? standingZone
         let priorities = Int(Limits.priority.lowerBound)...Int(Limits.priority.upperBound)
         let weights = Int(Limits.weight.lowerBound)...Int(Limits.weight.upperBound)
         return GroupPatch(
@@ -16,8 +18,10 @@ extension Settings {
                     try settings.number(.maxConnections, in: 1...100_000).map(Int32.init)
                 },
                 bytesPerSecond: try change(.rate) { settings throws(CommandFailure) in try settings.rate(.rate) },
-                between: try change(.between) { settings throws(CommandFailure) in try settings.window() },
-                timetable: try change(.rateBetween) { settings throws(CommandFailure) in try settings.timetable() }
+                between: try change(.between) { settings throws(CommandFailure) in try settings.window(zone) },
+                timetable: try change(.rateBetween) { settings throws(CommandFailure) in
+                    try settings.timetable(zone)
+                }
             ),
             deadline: try change(.deadline) { settings throws(CommandFailure) in try settings.groupDeadline() },
             onDeadline: try choice(.onDeadline, of: DeadlineAction.self),
@@ -25,18 +29,16 @@ extension Settings {
         )
     }
 
-    /// The zone in which clocks are read where none is named.
+    /// The zone in which clocks are read where none was ever named.
     static let defaultTimeZone = "UTC"
 
-    private var timeZone: String { text(.timeZone) ?? Self.defaultTimeZone }
-
-    private func window() throws(CommandFailure) -> TimeWindow? {
+    private func window(_ zone: String) throws(CommandFailure) -> TimeWindow? {
         guard let text = text(.between) else { return nil }
         guard let window = TimeWindowArgument(text) else { throw refusal(.between, TimeWindowArgument.rule) }
-        return TimeWindow(from: window.from, to: window.to, timeZone: timeZone)
+        return TimeWindow(from: window.from, to: window.to, timeZone: zone)
     }
 
-    private func timetable() throws(CommandFailure) -> [TimetableEntry]? {
+    private func timetable(_ zone: String) throws(CommandFailure) -> [TimetableEntry]? {
         var entries: [TimetableEntry] = []
         for word in words(.rateBetween) {
             let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -44,7 +46,7 @@ extension Settings {
                 let rate = RateNotation.parse(String(parts[1]))
             else { throw refusal(.rateBetween, "must be a rate in a part of the day, such as 08:00-18:00=2MiB/s") }
             entries.append(
-                TimetableEntry(from: window.from, to: window.to, timeZone: timeZone, bytesPerSecond: rate))
+                TimetableEntry(from: window.from, to: window.to, timeZone: zone, bytesPerSecond: rate))
         }
         return entries.isEmpty ? nil : entries
     }
@@ -90,4 +92,9 @@ extension GroupPatch {
         request.onDeadline = onDeadline
         if let after, !after.isEmpty { request.after = after }
     }
+}
+
+extension GroupLimits {
+    /// The zone in which the clocks of a group are read: that of its window, or of its rates by the time of day.
+    var standingZone: String? { between?.timeZone ?? timetable?.lazy.compactMap(\.timeZone).first }
 }

@@ -69,6 +69,24 @@ struct GroupSettingsTests {
         try patch.check(of: "g")
     }
 
+    @Test func withoutAZoneTheOneThatStandsIsKept() throws {
+        let limits = GroupLimits(between: TimeWindow(from: "22:00", to: "06:00", timeZone: "Europe/Berlin"))
+        #expect(limits.standingZone == "Europe/Berlin" && GroupLimits().standingZone == nil)
+        let entries = [
+            TimetableEntry(from: "08:00", to: "18:00", bytesPerSecond: 1),
+            TimetableEntry(from: "18:00", to: "20:00", timeZone: "Asia/Tokyo", bytesPerSecond: 2),
+        ]
+        #expect(GroupLimits(timetable: entries).standingZone == "Asia/Tokyo")
+        func zones(_ arguments: [SettingName: [String]]) throws -> [String?] {
+            let settings = try Settings(command: "limit", arguments: arguments, configuration: nil, environment: [:])
+            let limits = try settings.groupPatch(standingZone: "Europe/Berlin").limits
+            return [limits.between.value?.timeZone, limits.timetable.value?.first?.timeZone]
+        }
+        let hours: [SettingName: [String]] = [.between: ["23:00-05:00"], .rateBetween: ["8:00-9:00=1"]]
+        #expect(try zones(hours) == ["Europe/Berlin", "Europe/Berlin"])
+        #expect(try zones(hours.merging([.timeZone: ["UTC"]]) { $1 }) == ["UTC", "UTC"])
+    }
+
     @Test func aPriorityMayBeginWithAMinus() throws {
         let parsed = try MusterCommand.parseAsRoot(["limit", "g", "--priority", "-5", "--rate", "1MiB/s"])
         let command = try #require(parsed as? LimitCommand)
