@@ -72,10 +72,10 @@ struct ListingTests {
             worker("b", "ready", limit: nil, bytes: .init(done: 1 << 20, total: 0, unknownLeases: 3)),
         ])
         #expect(
-            moving.lines().map { $0.prefix(48) } == [
-                "WORKER  STATE  LEASES       SPEED   TO COME  ETA",
-                "a       ready    3/16  35.0 MiB/s  52.0 MiB  1m ",
-                "b       ready    3/16  35.0 MiB/s      0 B+     ",
+            moving.lines().map { $0.prefix(51) } == [
+                "WORKER  STATE  LEASES       SPEED   TO COME     ETA",
+                "a       ready    3/16  35.0 MiB/s  52.0 MiB  1m 20s",
+                "b       ready    3/16  35.0 MiB/s      0 B+       -",
             ])
     }
 

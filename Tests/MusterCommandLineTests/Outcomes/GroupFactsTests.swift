@@ -46,7 +46,7 @@ struct GroupFactsTests {
             FactLines.lines(GroupFacts.limits(group)) == [
                 "priority:   0, weight 3",
                 "at most:    1 connection, 10.0 MiB/s",
-                "            2.0 MiB/s from 08:00 to 18:00 UTC",
+                "            2.0 MiB/s from 08:00 to 18:00 Europe/Berlin",
                 "runs:       from 22:00 to 06:00 Europe/Berlin",
                 "deadline:   2026-03-01T12:00:00.000Z (overdue, goes on)",
                 "after:      a (satisfied)",

@@ -1,4 +1,5 @@
 import MusterCore
+import MusterPostgres
 import MusterStore
 import Testing
 
