@@ -23,6 +23,9 @@ extension EndToEnd {
                 #expect(group.limits.bytesPerSecond == 5 << 20 && group.limits.timetable?.count == 1)
                 #expect(group.deadlineAt != nil && group.onDeadline == .continue)
                 #expect(changed.standardOutput.contains("runs:       from 22:00 to 06:00 Europe/Berlin"))
+                // Other hours are in the zone that it has.
+                let later = try await fleet.muster(["limit", "g", "--between", "23:00-05:00"])
+                #expect(later.standardOutput.contains("runs:       from 23:00 to 05:00 Europe/Berlin"))
 
                 _ = try await fleet.muster([
                     "limit", "g", "--max-connections", "none", "--rate", "none", "--between", "none", "--rate-between",
