@@ -44,8 +44,7 @@ extension GroupDocument {
     private static func held(_ record: GroupRecord) -> String? {
         let open = record.prerequisites.filter { !$0.isSatisfied }
         guard record.isHeld, !open.isEmpty else { return nil }
-        let groups = open.map { "\"\($0.group)\"" }.joined(separator: ", ")
-        return "it waits for \(open.count == 1 ? "the group" : "the groups") \(groups)"
+        return "it waits for \(WaitSentence.groups(open.map(\.group)))"
     }
 
     private static func window(_ record: GroupRecord) -> String? {
@@ -68,14 +67,11 @@ extension GroupDocument {
 
     private static func workers(_ record: GroupRecord) -> String? {
         guard unfinished(record) > 0 else { return nil }
-        if record.workersReaching == 0 {
-            return
-                "no live worker reaches the sink \"\(record.sink)\"; start one with: muster work --sink \(record.sink)=DIR"
-        }
+        if record.workersReaching == 0 { return WaitSentence.noWorker(sink: record.sink) }
         guard record.workersParked > 0 else { return nil }
         let place = record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
-        let why = record.parkedDetail.map { ": \($0)" } ?? ""
-        return "the sink \"\(record.sink)\" is in trouble at \(place)\(why); it goes on by itself when that is over"
+        let trouble = WaitSentence.sinkInTrouble(record.sink, at: place, record.parkedDetail)
+        return "\(trouble); it goes on by itself when that is over"
     }
 
     private static func members(_ record: GroupRecord) -> [String] {

@@ -39,16 +39,14 @@ struct Explanation: Sendable {
     private var paused: Wait? {
         guard facts.isGroupPaused || facts.task.state == .paused else { return nil }
         return facts.isGroupPaused
-            ? Wait(reason: .paused, detail: "the group is paused; go on with: muster resume \(facts.group)")
+            ? Wait(reason: .paused, detail: WaitSentence.paused(group: facts.group))
             : Wait(reason: .paused, detail: "it is paused; go on with: muster resume \(facts.group) \(facts.task.key)")
     }
 
     private var held: Wait? {
         guard !facts.prerequisites.isEmpty else { return nil }
-        let names = facts.prerequisites.map { "\"\($0)\"" }.joined(separator: ", ")
         return Wait(
-            reason: .prerequisites,
-            detail: "its group waits for the group\(facts.prerequisites.count == 1 ? "" : "s") \(names)")
+            reason: .prerequisites, detail: "its group waits for \(WaitSentence.groups(facts.prerequisites))")
     }
 
     private var closed: Wait? {
@@ -88,17 +86,13 @@ struct Explanation: Sendable {
 
     private var noWorker: Wait? {
         guard facts.workers.reaching == 0 else { return nil }
-        return Wait(
-            reason: .noWorker,
-            detail:
-                "no live worker reaches the sink \"\(facts.sink)\"; start one with: muster work --sink \(facts.sink)=DIR"
-        )
+        return Wait(reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink))
     }
 
     private var sinkParked: Wait? {
         guard facts.workers.reaching > 0, facts.workers.parked == facts.workers.reaching else { return nil }
-        let why = facts.workers.parkedDetail.map { ": \($0)" } ?? ""
-        return Wait(reason: .sinkParked, detail: "the sink \"\(facts.sink)\" is in trouble at every worker\(why)")
+        return Wait(
+            reason: .sinkParked, detail: WaitSentence.sinkInTrouble(facts.sink, facts.workers.parkedDetail))
     }
 
     private var asking: Wait? {
@@ -137,7 +131,7 @@ struct Explanation: Sendable {
 
     private var groupFull: Wait? {
         guard let cap = facts.groupCap, facts.groupLeases >= Int64(cap) else { return nil }
-        return Wait(reason: .groupFull, detail: "the group has all of the \(cap) connections that it may have")
+        return Wait(reason: .groupFull, detail: WaitSentence.groupFull(cap))
     }
 
     private var originFull: Wait? {
@@ -145,7 +139,7 @@ struct Explanation: Sendable {
         guard let origin = open.first, open.allSatisfy({ $0.leases >= Int64($0.allowed) }) else { return nil }
         let detail =
             open.count == 1
-            ? "the origin \(origin.key) has all of the \(origin.allowed) connections that it may have now"
+            ? WaitSentence.originFull(origin.key, allowed: origin.allowed)
             : "all of its origins have as many connections as they may have now"
         return Wait(reason: .originFull, detail: detail)
     }
@@ -153,7 +147,7 @@ struct Explanation: Sendable {
     private var workersBusy: Wait {
         facts.workers.freeSlots > 0
             ? Wait(reason: .workersBusy, detail: "it is ready, and leased as soon as it is its turn")
-            : Wait(reason: .workersBusy, detail: "every worker that reaches the sink \"\(facts.sink)\" is busy")
+            : Wait(reason: .workersBusy, detail: WaitSentence.workersBusy(sink: facts.sink))
     }
 }
 

@@ -60,19 +60,17 @@ struct GroupExplanation: Sendable {
     private var paused: Wait? {
         guard facts.isPaused else { return nil }
         return Wait(
-            reason: .paused, detail: "the group is paused; go on with: muster resume \(facts.group.name)",
-            tasks: facts.unfinished)
+            reason: .paused, detail: WaitSentence.paused(group: facts.group.name), tasks: facts.unfinished)
     }
 
     private var held: Wait? {
         guard !facts.prerequisites.isEmpty else { return nil }
-        let names = facts.prerequisites.map { "\"\($0.group)\"" }.joined(separator: ", ")
         let lost = facts.prerequisites.first { $0.state.isTerminal }
         let help =
             lost.map { "; \"\($0.group)\" has \(Self.ending($0.state)) already, so that only a change helps" } ?? ""
         return Wait(
             reason: .prerequisites,
-            detail: "it waits for the group\(facts.prerequisites.count == 1 ? "" : "s") \(names)\(help)",
+            detail: "it waits for \(WaitSentence.groups(facts.prerequisites.map(\.group)))\(help)",
             tasks: facts.unfinished)
     }
 
@@ -98,10 +96,8 @@ struct GroupExplanation: Sendable {
 
     private var noWorker: Wait? {
         guard facts.workers.reaching == 0, facts.unfinished > facts.group.tasks.paused else { return nil }
-        let sink = facts.group.sink
         return Wait(
-            reason: .noWorker,
-            detail: "no live worker reaches the sink \"\(sink)\"; start one with: muster work --sink \(sink)=DIR",
+            reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.group.sink),
             tasks: facts.unfinished - facts.group.tasks.paused)
     }
 
@@ -109,9 +105,9 @@ struct GroupExplanation: Sendable {
         guard facts.workers.reaching > 0, facts.workers.parked == facts.workers.reaching,
             facts.unfinished > facts.group.tasks.paused
         else { return nil }
-        let why = facts.workers.parkedDetail.map { ": \($0)" } ?? ""
         return Wait(
-            reason: .sinkParked, detail: "the sink \"\(facts.group.sink)\" is in trouble at every worker\(why)",
+            reason: .sinkParked,
+            detail: WaitSentence.sinkInTrouble(facts.group.sink, facts.workers.parkedDetail),
             tasks: facts.unfinished - facts.group.tasks.paused)
     }
 
@@ -203,7 +199,7 @@ struct GroupExplanation: Sendable {
         // A cap that was lowered takes nothing away from what is running.
         let detail =
             facts.connections == Int64(cap)
-            ? "the group has all of the \(cap) connections that it may have"
+            ? WaitSentence.groupFull(cap)
             : "the group has \(facts.connections) connections, more than the \(cap) that it may have now"
         return wait(.groupFull, detail, ready)
     }
@@ -215,7 +211,7 @@ struct GroupExplanation: Sendable {
         guard !origins.isEmpty else { return nil }
         let detail =
             origins.count == 1
-            ? "the origin \(origins[0].key) has all of the \(origins[0].allowed) connections that it may have now"
+            ? WaitSentence.originFull(origins[0].key, allowed: origins[0].allowed)
             : "\(origins.count) of its origins have as many connections as they may have now"
         return wait(.originFull, detail, total(origins.map(\.ready)))
     }
@@ -224,7 +220,7 @@ struct GroupExplanation: Sendable {
         let detail =
             facts.workers.freeSlots > 0
             ? "\(Self.number(ready)) can be leased as soon as it is the group's turn"
-            : "every worker that reaches the sink \"\(facts.group.sink)\" is busy"
+            : WaitSentence.workersBusy(sink: facts.group.sink)
         return wait(.workersBusy, detail, ready)
     }
 

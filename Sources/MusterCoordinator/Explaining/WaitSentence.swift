@@ -1,0 +1,35 @@
+/// What a status, the explanation of a task and that of its group have in common: one thing is said in the same words by all of them.
+enum WaitSentence {
+    /// The whole group was told to wait.
+    static func paused(group: String) -> String { "the group is paused; go on with: muster resume \(group)" }
+
+    /// `the group "a"`, or `the groups "a", "b"`.
+    static func groups(_ names: [String]) -> String {
+        "the group\(names.count == 1 ? "" : "s") \(names.map { "\"\($0)\"" }.joined(separator: ", "))"
+    }
+
+    /// Nobody could do the work.
+    static func noWorker(sink: String) -> String {
+        "no live worker reaches the sink \"\(sink)\"; start one with: muster work --sink \(sink)=DIR"
+    }
+
+    /// The sink is not well.
+    ///
+    /// - Parameters:
+    ///   - place: where that is so.
+    ///   - detail: what was seen, if that is known.
+    static func sinkInTrouble(_ sink: String, at place: String = "every worker", _ detail: String?) -> String {
+        "the sink \"\(sink)\" is in trouble at \(place)\(detail.map { ": \($0)" } ?? "")"
+    }
+
+    /// The group has as many leases as its cap allows.
+    static func groupFull(_ cap: Int32) -> String { "the group has all of the \(cap) connections that it may have" }
+
+    /// An origin has as many leases as are allowed now.
+    static func originFull(_ key: String, allowed: Int32) -> String {
+        "the origin \(key) has all of the \(allowed) connections that it may have now"
+    }
+
+    /// All slots are taken.
+    static func workersBusy(sink: String) -> String { "every worker that reaches the sink \"\(sink)\" is busy" }
+}
