@@ -26,9 +26,17 @@ struct ByteBudgetAPITests {
             ).id
         }
 
-        /// Syncs with every earlier answer settled. Returns how many leases that brought.
+        /// Syncs with every earlier answer settled, and says what it keeps to. Returns how many leases that brought.
         @discardableResult
-        mutating func sync(room: Int = 0, wait: Int64 = 0, traffic: [Traffic] = []) async throws -> Int {
+        mutating func sync(room: Int = 0, wait: Int64 = 0, used: Int64 = 0) async throws -> Int {
+            try await sync(
+                room: room, wait: wait,
+                traffic: shares.map { Traffic(budget: $0.key, bytes: used, bytesPerSecond: $0.value, isShort: true) })
+        }
+
+        /// Syncs with every earlier answer settled.
+        @discardableResult
+        mutating func sync(room: Int = 0, wait: Int64 = 0, traffic: [Traffic]) async throws -> Int {
             sequence += 1
             let answer = try await client.sync(
                 session,
@@ -77,11 +85,11 @@ struct ByteBudgetAPITests {
             #expect(try await second.sync(room: 1) == 0)
 
             // It is told to have less, and that counts once it has said that it knows.
-            try await first.sync(traffic: [Traffic(budget: Self.group, bytes: 9_000)])
+            try await first.sync(used: 9_000)
             let offered = try #require(first.shares[Self.group])
             #expect((1..<9_000).contains(offered))
             #expect(try await second.sync(room: 1) == 0, "nobody knows yet that the first one has the answer")
-            try await first.sync(traffic: [Traffic(budget: Self.group, bytes: 9_000)])
+            try await first.sync(used: 9_000)
             #expect(try await second.sync(room: 1) == 1)
             #expect(second.shares == [Self.group: 9_000 - offered])
         }
@@ -102,7 +110,7 @@ struct ByteBudgetAPITests {
             }
             _ = try await coordinator.client.change(
                 group: "g", GroupPatch(limits: GroupLimitsPatch(bytesPerSecond: .clear)))
-            try await worker.sync(traffic: [Traffic(budget: Self.group, bytes: 2_000)])
+            try await worker.sync(used: 2_000)
             #expect(worker.shares.isEmpty)
         }
     }

@@ -118,20 +118,22 @@ actor Fleet {
     /// - Parameters:
     ///   - sink: The directory of the sink `default`; nil is the one that all share.
     ///   - prefix: A program with arguments that becomes the worker.
+    ///   - options: Further options of `muster work`.
     @discardableResult
     func startWorker(
         _ name: String,
         slots: Int = 4,
         sink: FilePath? = nil,
         token: String? = nil,
-        prefix: [String] = []
+        prefix: [String] = [],
+        options: [String] = []
     ) async throws -> TestProcess {
         let process = try await TestProcess.start(
             "/usr/bin/env",
             arguments: prefix + [
                 try TestProcess.musterExecutable().string, "work", "--server", servers, "--name", name,
                 "--slots", "\(slots)", "--sink", "default=\(sink ?? self.sink)",
-            ],
+            ] + options,
             environment: ["MUSTER_WORKER_TOKEN": token]
         )
         processes.append((name, process))

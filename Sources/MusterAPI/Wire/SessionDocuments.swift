@@ -95,11 +95,17 @@ public struct Traffic: Hashable, Sendable, Codable {
     public var budget: String
     /// Bytes of bodies that were received under it.
     public var bytes: Int64
+    /// The share of it that the worker keeps to as it sends this, in bytes per second; absent when it knows of none.
+    public var bytesPerSecond: Int64?
+    /// Whether a transfer had to wait for it; nobody knows when absent.
+    public var isShort: Bool?
 
     /// Use of a budget.
-    public init(budget: String, bytes: Int64) {
+    public init(budget: String, bytes: Int64, bytesPerSecond: Int64? = nil, isShort: Bool? = nil) {
         self.budget = budget
         self.bytes = bytes
+        self.bytesPerSecond = bytesPerSecond
+        self.isShort = isShort
     }
 }
 

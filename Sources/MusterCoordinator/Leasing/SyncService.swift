@@ -75,8 +75,9 @@ struct SyncService: Sendable {
             var wait: Duration =
                 request.reports.isEmpty && lost.isEmpty
                 ? min(configuration.longPoll, .milliseconds(max(0, request.waitMilliseconds))) : .zero
-            // Who has shares of byte budgets hears soon how they change.
+            // Who has shares of byte budgets hears soon how they change, and at once that they did.
             if !shares.isEmpty { wait = min(wait, .seconds(1)) }
+            if Self.areNews(shares, to: request.traffic ?? []) { wait = .zero }
             // So does who is asked to shrink something.
             if asked.isUrgent(session) { wait = .zero }
             leases = try await dispatcher.claim(
@@ -106,8 +107,19 @@ struct SyncService: Sendable {
         let traffic = request.traffic ?? []
         guard try await budgets.isNeeded() || !traffic.isEmpty else { return [] }
         return try await store.settleBudgets(
-            session, sequence: request.sequence, settled: request.settled,
-            use: traffic.map { BudgetUse(budget: $0.budget, bytes: max(0, $0.bytes)) })
+            session, sequence: request.sequence,
+            use: traffic.map {
+                BudgetUse(
+                    budget: $0.budget, bytes: max(0, $0.bytes), bytesPerSecond: $0.bytesPerSecond.map { max(0, $0) },
+                    isShort: $0.isShort ?? true)
+            })
+    }
+
+    /// Whether these shares are others than those that a worker said it keeps to.
+    private static func areNews(_ shares: [StoredShare], to traffic: [Traffic]) -> Bool {
+        let known = Dictionary(traffic.map { ($0.budget, $0.bytesPerSecond ?? 0) }) { max($0, $1) }
+        return shares.contains { $0.bytesPerSecond != known[$0.budget] ?? 0 }
+            || known.contains { name, rate in rate > 0 && !shares.contains { $0.budget == name } }
     }
 
     private func check(_ request: SessionRequest) throws(InputRefusal) {

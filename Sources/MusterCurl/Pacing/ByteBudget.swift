@@ -5,9 +5,23 @@ import Synchronization
 ///
 /// Without a rate it costs a transfer one look at a flag for each piece of a body.
 public final class ByteBudget: Sendable {
+    /// What was made of a budget within some time.
+    public struct Use: Sendable, Hashable {
+        /// The bytes that were taken under a rate.
+        public var bytes: Int64
+        /// Whether a transfer had to wait for this budget, being the strictest of its own.
+        public var isShort: Bool
+
+        /// A use.
+        public init(bytes: Int64, isShort: Bool) {
+            self.bytes = bytes
+            self.isShort = isShort
+        }
+    }
+
     private struct Contents {
         var bucket: TokenBucket?
-        var usedBytes: Int64 = 0
+        var use = Use(bytes: 0, isShort: false)
     }
 
     private let isLimited: Atomic<Bool>
@@ -43,11 +57,18 @@ public final class ByteBudget: Sendable {
         isLimited.store(bytesPerSecond != nil, ordering: .releasing)
     }
 
-    /// The bytes that were taken under a rate since the last call.
-    public func takeUsedBytes() -> Int64 {
+    /// What was made of it since the last call.
+    public func takeUse() -> Use {
         contents.withLock { contents in
-            defer { contents.usedBytes = 0 }
-            return contents.usedBytes
+            defer { contents.use = Use(bytes: 0, isShort: false) }
+            return contents.use
+        }
+    }
+
+    /// Notes that a transfer waits for this budget.
+    func noteShortage() {
+        contents.withLock { contents in
+            if contents.bucket != nil { contents.use.isShort = true }
         }
     }
 
@@ -58,7 +79,7 @@ public final class ByteBudget: Sendable {
         contents.withLock { contents in
             guard contents.bucket != nil else { return }
             contents.bucket?.take(bytes, at: now)
-            contents.usedBytes += bytes
+            contents.use.bytes += bytes
         }
     }
 

@@ -33,13 +33,19 @@ extension Transfer {
         case must(wait: UInt64?)
     }
 
-    /// What the strictest of the budgets says.
+    /// What the strictest of the budgets says. It alone is short: what the others have left, nobody could use.
     private func pace() -> Pace {
         var longest: UInt64 = 0
+        var strictest: ByteBudget?
         for budget in request.budgets {
-            guard let wait = budget.wait() else { return .must(wait: nil) }
-            longest = max(longest, wait)
+            guard let wait = budget.wait() else {
+                budget.noteShortage()
+                return .must(wait: nil)
+            }
+            if wait > longest { (longest, strictest) = (wait, budget) }
         }
-        return longest == 0 ? .may : .must(wait: longest)
+        guard let strictest else { return .may }
+        strictest.noteShortage()
+        return .must(wait: longest)
     }
 }

@@ -7,11 +7,17 @@ public struct BudgetUse: Sendable, Hashable {
     public let budget: String
     /// Bytes since the last settled sync.
     public let bytes: Int64
+    /// The share that it kept to when it said so, in bytes per second; `nil` when it knew of none.
+    public let bytesPerSecond: Int64?
+    /// Whether something had to wait for the budget.
+    public let isShort: Bool
 
     /// Use of a budget.
-    public init(budget: String, bytes: Int64) {
+    public init(budget: String, bytes: Int64, bytesPerSecond: Int64?, isShort: Bool) {
         self.budget = budget
         self.bytes = bytes
+        self.bytesPerSecond = bytesPerSecond
+        self.isShort = isShort
     }
 }
 
@@ -33,23 +39,21 @@ public struct StoredShare: Sendable, Hashable {
 /// budget never exceed its rate together.
 extension Store {
     /// Whether there is any byte budget, or was one that some session still has a share of. Cheap; meant to be asked once a
-    /// second, so that syncs ask nothing where there is none.
+    /// second, so that syncs ask nothing where there is none, and so that what sessions had that are over is free again.
     public func hasBudgets() async throws -> Bool {
-        if policy.fleetRate != nil { return true }
-        return try await query("SELECT has_budgets() AS is_so")[0].decode("is_so")
+        let isSo: Bool = try await query("SELECT has_budgets() AS is_so")[0].decode("is_so")
+        return isSo || policy.fleetRate != nil
     }
 
-    /// Counts what a session used by a sync, and finds its shares from now on: all of those that its leases draw from.
-    ///
-    /// - Parameter settled: the sync up to which the worker has every answer. A share that was made smaller by an answer after
-    ///   that still counts in full.
+    /// Counts what a session used by a sync, and finds its shares from now on: all of those that its leases draw from. A share
+    /// that was made smaller counts in full until the session says that it keeps to less.
     public func settleBudgets(
-        _ session: SessionID, sequence: Int64, settled: Int64, use: [BudgetUse]
+        _ session: SessionID, sequence: Int64, use: [BudgetUse]
     ) async throws -> [StoredShare] {
         try await query(
             """
-            SELECT budget, offer FROM settle_budgets(\(session), \(sequence), \(settled), \(policy.fleetRate),
-                \(use.map(\.budget)), \(use.map(\.bytes)))
+            SELECT budget, offer FROM settle_budgets(\(session), \(sequence), \(policy.fleetRate), \(use.map(\.budget)),
+                \(use.map(\.bytes)), \(use.map(\.bytesPerSecond)), \(use.map(\.isShort)))
             """
         ).map(StoredShare.init)
     }

@@ -17,9 +17,9 @@ enum MachineInput: Sendable {
     case sessionClosed
     /// Something about a running lease.
     case job(LeaseName, JobNews)
-    /// Body bytes came in since the last such input.
+    /// Body bytes came in since the last such input. Another input follows.
     case received(Int64)
-    /// What was used of the shares of byte budgets since the last such input.
+    /// What was used of the shares of byte budgets since the last such input. Another input follows.
     case traffic([Traffic])
     /// A parked sink was tried.
     case sinkProbed(String, ProbeResult)

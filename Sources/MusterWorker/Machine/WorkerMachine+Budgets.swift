@@ -11,6 +11,8 @@ extension WorkerMachine {
         let stated = Dictionary(answer.map { ($0.name, $0.bytesPerSecond) }) { min($0, $1) }
         let now = isSuperseded ? shares.merging(stated) { known, _ in known } : stated
         guard now != shares else { return }
+        // What the worker has less of is of use to nobody before it is known that the worker keeps to that.
+        if now.contains(where: { $0.value < shares[$0.key] ?? 0 }) { tellNews() }
         shares = now
         tellShares()
     }
@@ -30,16 +32,28 @@ extension WorkerMachine {
 
     /// What a sync tells of the use of budgets: of every one that there is a share of, also when nothing was used.
     mutating func takeTraffic() -> [Traffic] {
-        let used = untoldTraffic.merging(shares.mapValues { _ in 0 }) { bytes, _ in bytes }
+        let used = untoldTraffic
         untoldTraffic = [:]
-        return used.sorted { $0.key < $1.key }.map { Traffic(budget: $0.key, bytes: $0.value) }
+        return Set(used.keys).union(shares.keys).sorted().map { name in
+            Traffic(
+                budget: name, bytes: used[name]?.bytes ?? 0, bytesPerSecond: shares[name],
+                isShort: used[name]?.isShort ?? false)
+        }
+    }
+
+    /// Counts what is to be told by the next sync.
+    mutating func count(_ used: [Traffic]) {
+        for traffic in used {
+            let before = untoldTraffic[traffic.budget]
+            untoldTraffic[traffic.budget] = Traffic(
+                budget: traffic.budget, bytes: traffic.bytes + (before?.bytes ?? 0),
+                isShort: traffic.isShort == true || before?.isShort == true)
+        }
     }
 
     /// A sync had no answer: what it counted is counted in the next one.
     mutating func takeBack(_ sync: SyncInFlight) {
         untoldBytes += sync.receivedBytes
-        for traffic in sync.traffic where traffic.bytes > 0 {
-            untoldTraffic[traffic.budget, default: 0] += traffic.bytes
-        }
+        count(sync.traffic.filter { $0.bytes > 0 || $0.isShort == true })
     }
 }

@@ -18,8 +18,8 @@ struct WorkerMachine: Sendable {
     var untoldBytes: Int64 = 0
     /// The worker's shares of byte budgets by the last answer, in bytes per second.
     var shares: [String: Int64] = [:]
-    /// What was used of them and no sync has told of, in bytes.
-    var untoldTraffic: [String: Int64] = [:]
+    /// What was used of budgets and no sync has told of, by their names.
+    var untoldTraffic: [String: Traffic] = [:]
     /// The mean of what finished leases fetched, moving; `nil` before the first one ended.
     var meanBytes: Int64?
     /// Whether the present outage was told of.
@@ -47,8 +47,13 @@ struct WorkerMachine: Sendable {
         case .syncFailed(let id, let sequence, let failure): missAnswer(id, sequence, failure, now)
         case .sessionClosed: if case .closing = session { finish() }
         case .job(let name, let news): takeNews(name, news, now)
-        case .received(let bytes): untoldBytes += bytes
-        case .traffic(let used): for traffic in used { untoldTraffic[traffic.budget, default: 0] += traffic.bytes }
+        // What was counted leads to nothing by itself: a sync that is due has to tell all of it.
+        case .received(let bytes):
+            untoldBytes += bytes
+            return []
+        case .traffic(let used):
+            count(used)
+            return []
         case .sinkProbed(let name, let result): takeProbe(name, result, now)
         case .drain: beginDrain(now)
         }

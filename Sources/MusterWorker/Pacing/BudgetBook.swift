@@ -66,13 +66,14 @@ final class BudgetBook: Sendable {
         hasShares.store(!shares.isEmpty, ordering: .releasing)
     }
 
-    /// What was used of the shares since the last call, by name; only what was used at all.
+    /// What was used of the shares since the last call, by name; only what was used or waited for at all.
     func takeTraffic() -> [Traffic] {
         guard hasShares.load(ordering: .acquiring) else { return [] }
         return entries.withLock { entries in
             entries.compactMap { name, entry in
-                let bytes = entry.budget.takeUsedBytes()
-                return bytes > 0 ? Traffic(budget: name, bytes: bytes) : nil
+                let use = entry.budget.takeUse()
+                guard use.bytes > 0 || use.isShort else { return nil }
+                return Traffic(budget: name, bytes: use.bytes, isShort: use.isShort)
             }
         }
     }

@@ -108,11 +108,15 @@ struct SessionDocumentTests {
 
     @Test func byteBudgetsSurvive() throws {
         let sync = SyncRequest(
-            sequence: 2, settled: 1, traffic: [Traffic(budget: BudgetShare.name(group: "nightly"), bytes: 7)])
+            sequence: 2, settled: 1,
+            traffic: [
+                Traffic(budget: BudgetShare.name(group: "nightly"), bytes: 7, bytesPerSecond: 9, isShort: false)
+            ])
         #expect(
             try jsonText(sync)
                 == #"{"held":[],"receivedBytes":0,"reports":[],"room":0,"sequence":2,"settled":1,"sinks":[],"#
-                + #""traffic":[{"budget":"group:nightly","bytes":7}],"waitMilliseconds":0}"#)
+                + #""traffic":[{"budget":"group:nightly","bytes":7,"bytesPerSecond":9,"isShort":false}],"waitMilliseconds":0}"#
+        )
         #expect(try document(SyncRequest.self, jsonText(sync)) == sync)
         let answer = SyncResponse(
             ttlMilliseconds: 1,

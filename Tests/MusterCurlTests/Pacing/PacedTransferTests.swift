@@ -90,8 +90,8 @@ struct PacedTransferTests {
             #expect(isWhole)
         }
         #expect(witness.largestExcess <= PaceWitness.piece)
-        #expect(witness.budget.takeUsedBytes() == total)
-        #expect(witness.budget.takeUsedBytes() == 0)
+        #expect(witness.budget.takeUse() == ByteBudget.Use(bytes: total, isShort: true))
+        #expect(witness.budget.takeUse() == ByteBudget.Use(bytes: 0, isShort: false))
     }
 
     @Test(.enabled(if: Nginx.openssl != nil), arguments: [false, true], [HTTPVersionPreference.http1, .http2OverTLS])
@@ -193,7 +193,7 @@ struct PacedTransferTests {
             request.budgets = [budget]
             let (outcome, _) = try await fetch(loop, request)
             #expect(outcome.end == .framed)
-            #expect(budget.takeUsedBytes() == 0)
+            #expect(budget.takeUse().bytes == 0)
         }
     }
 
@@ -213,9 +213,10 @@ struct PacedTransferTests {
             loop.resume(id)
             _ = try await fetch(loop, other)
             #expect(recorder.record.pieces == 0)
+            #expect(closed.takeUse() == ByteBudget.Use(bytes: 0, isShort: true))
             closed.limit(to: nil)
             #expect(await recorder.outcome().end == .framed)
-            #expect(wide.takeUsedBytes() == 3 * 11)
+            #expect(wide.takeUse().bytes == 3 * 11)
         }
     }
 

@@ -13,6 +13,10 @@ struct WorkerMachineBudgetTests {
         return document
     }
 
+    private func told(_ bytes: Int64, keepingTo rate: Int64 = 1_000, isShort: Bool = false) -> Traffic {
+        Traffic(budget: "group:g", bytes: bytes, bytesPerSecond: rate, isShort: isShort)
+    }
+
     @Test func sharesAreTakenInBeforeTheLeasesOfTheSameAnswerBegin() {
         var harness = MachineHarness()
         let effects = harness.answer(harness.open(), [limited(1)], budgets: [share])
@@ -35,25 +39,49 @@ struct WorkerMachineBudgetTests {
         harness.feed(.traffic([Traffic(budget: "group:g", bytes: 40)]))
         #expect(harness.pass(.milliseconds(999)).syncs.isEmpty)
         let sync = harness.pass(.milliseconds(1)).syncs.last
-        #expect(sync?.traffic == [Traffic(budget: "group:g", bytes: 340)])
+        #expect(sync?.traffic == [told(340)])
         harness.answer(sync, budgets: [share])
-        #expect(harness.pass(.seconds(1)).syncs.last?.traffic == [Traffic(budget: "group:g", bytes: 0)])
+        #expect(harness.pass(.seconds(1)).syncs.last?.traffic == [told(0)])
     }
 
     @Test func pollOfAWorkerWithASharesIsOverBeforeTheNextSyncIsDue() {
         var harness = MachineHarness(slots: 2)
         let poll = harness.answer(harness.open(), [limited(1)], budgets: [share]).syncs.last
         #expect(poll?.waitMilliseconds == 900)
-        #expect(poll?.traffic == [Traffic(budget: "group:g", bytes: 0)])
+        #expect(poll?.traffic == [told(0)])
     }
 
     @Test func useThatNoAnswerAcknowledgedIsToldAgain() {
         var harness = MachineHarness(slots: 1)
         harness.answer(harness.open(), [limited(1)], budgets: [share])
-        harness.feed(.traffic([Traffic(budget: "group:g", bytes: 300)]))
+        harness.feed(.traffic([Traffic(budget: "group:g", bytes: 300, isShort: true)]))
         harness.fail(harness.pass(.seconds(1)).syncs.last)
         harness.feed(.traffic([Traffic(budget: "group:g", bytes: 5)]))
-        #expect(harness.pass(.seconds(4)).syncs.last?.traffic == [Traffic(budget: "group:g", bytes: 305)])
+        #expect(harness.pass(.seconds(4)).syncs.last?.traffic == [told(305, isShort: true)])
+    }
+
+    /// The loop counts what came in whenever anything happens, also when nothing but a sync is due.
+    @Test func whatWasUsedUntilASyncIsSentIsInIt() {
+        var harness = MachineHarness(slots: 1)
+        harness.answer(harness.open(), [limited(1)], budgets: [share])
+        let due = harness.now + 1_000_000_000
+        #expect(harness.machine.step(.received(400), now: due).isEmpty)
+        #expect(harness.machine.step(.traffic([Traffic(budget: "group:g", bytes: 300)]), now: due).isEmpty)
+        let sync = harness.machine.step(.tick, now: due).syncs.last
+        #expect(sync?.receivedBytes == 400)
+        #expect(sync?.traffic == [told(300)])
+    }
+
+    @Test func workerThatIsToldToKeepToLessSaysAtOnceThatItDoes() {
+        var harness = MachineHarness(slots: 1)
+        harness.answer(harness.open(), [limited(1)], budgets: [share])
+        let less = BudgetShare(name: "group:g", bytesPerSecond: 400)
+        let effects = harness.answer(harness.pass(.seconds(1)).syncs.last, budgets: [less])
+        #expect(effects.contains(.share([less])))
+        #expect(effects.syncs.last?.traffic == [told(0, keepingTo: 400)])
+        #expect(effects.syncs.last?.waitMilliseconds == 0)
+        // More of it is no news to anybody.
+        #expect(harness.answer(effects.syncs.last, budgets: [share]).syncs.isEmpty)
     }
 
     @Test func budgetThatAnAnswerDoesNotNameLimitsNoMore() {

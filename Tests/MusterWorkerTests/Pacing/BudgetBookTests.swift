@@ -45,7 +45,8 @@ struct BudgetBookTests {
         book.leave(limited(1))
         #expect(
             book.takeTraffic().sorted { $0.budget < $1.budget } == [
-                Traffic(budget: "fleet", bytes: 6), Traffic(budget: "group:g", bytes: 6),
+                Traffic(budget: "fleet", bytes: 6, isShort: false),
+                Traffic(budget: "group:g", bytes: 6, isShort: false),
             ]
         )
         #expect(book.takeTraffic() == [])
@@ -85,7 +86,12 @@ struct BudgetBookTests {
             ])
             #expect(await running.finished?.size == 300_000)
             let traffic = bench.context.budgets.takeTraffic().sorted { $0.budget < $1.budget }
-            #expect(traffic == ["fleet", "group:g"].map { Traffic(budget: $0, bytes: 300_000) })
+            // The strictest one held the transfer up, and no other.
+            #expect(
+                traffic == [
+                    Traffic(budget: "fleet", bytes: 300_000, isShort: false),
+                    Traffic(budget: "group:g", bytes: 300_000, isShort: true),
+                ])
             try #expect(bench.file("out/file.bin") == file.content.allBytes)
         }
     }

@@ -1,0 +1,81 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+
+/// A worker that draws from byte budgets: it keeps to the shares of the last answer that it heard, and says so.
+struct BudgetPayer: Sendable {
+    /// A sync on its way: what it says is what the worker kept to when it was sent.
+    struct Sync: Sendable {
+        let sequence: Int64
+        let use: [BudgetUse]
+    }
+
+    var worker: TestWorker
+    /// What it keeps to, by budget.
+    private(set) var keeps: [String: Int64] = [:]
+
+    init(_ worker: TestWorker) {
+        self.worker = worker
+    }
+
+    /// Asks for work by its next sync, and hears its shares with the leases, if there are any.
+    mutating func claim(_ room: Int32 = 1) async throws -> [GrantedLease] {
+        try await worker.sync()
+        return try await claimAgain(room)
+    }
+
+    /// Asks for work by its newest sync.
+    mutating func claimAgain(_ room: Int32 = 1) async throws -> [GrantedLease] {
+        let leases = try await worker.claimAgain(room)
+        if !leases.isEmpty { keeps = Self.byName(try await worker.store.budgetShares(of: worker.session)) }
+        return leases
+    }
+
+    /// Sends its next sync, which says that it used so much of each of its shares, and whether it had to wait for them.
+    mutating func send(used: Int64, isShort: Bool = true) async throws -> Sync {
+        try await worker.sync()
+        return Sync(
+            sequence: worker.sequence,
+            use: keeps.map { BudgetUse(budget: $0.key, bytes: used, bytesPerSecond: $0.value, isShort: isShort) })
+    }
+
+    /// The coordinator takes a sync in. Returns what it answers.
+    func arrive(_ sync: Sync) async throws -> [String: Int64] {
+        Self.byName(
+            try await worker.store.settleBudgets(worker.session, sequence: sync.sequence, use: sync.use))
+    }
+
+    /// Hears an answer.
+    mutating func hear(_ answer: [String: Int64]) { keeps = answer }
+
+    /// Sends its next sync and hears the answer. Returns what its shares are then.
+    @discardableResult
+    mutating func settle(used: Int64, isShort: Bool = true) async throws -> [String: Int64] {
+        let sync = try await send(used: used, isShort: isShort)
+        keeps = try await arrive(sync)
+        return keeps
+    }
+
+    /// Has its use of budgets been told a second ago.
+    func passSecond() async throws {
+        try await worker.fixture.run(
+            """
+            UPDATE budget_shares SET used_at = statement_timestamp() - interval '1 s'
+            WHERE session_id = \(worker.session.rawValue)
+            """)
+    }
+
+    private static func byName(_ shares: [StoredShare]) -> [String: Int64] {
+        Dictionary(uniqueKeysWithValues: shares.map { ($0.budget, $0.bytesPerSecond) })
+    }
+}
+
+extension StoreFixture {
+    /// A worker that draws from byte budgets.
+    func makePayer(_ name: String = "worker") async throws -> BudgetPayer { BudgetPayer(try await makeWorker(name)) }
+
+    /// What the shares of a budget are together, as they count.
+    func total(_ budget: String) async throws -> Int64 {
+        try await value("SELECT coalesce(sum(share), 0)::bigint FROM budget_shares WHERE budget = \(budget)")
+    }
+}
