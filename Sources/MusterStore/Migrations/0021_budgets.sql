@@ -166,9 +166,9 @@ $$;
 -- have, and not less than its slots' part of it if these could use more too.
 CREATE FUNCTION fair_share(b budget_shares, p_rate bigint, p_even double precision) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    -- The level up to which everybody is served, by his slots, so that it comes to the rate. Were it found after the first
-    -- few, in the order of what they need for each slot, it would be what these leave for each of the other slots: it is the
-    -- largest of these.
+    -- Everybody is served up to one level for each of his slots, or has what he needs if that is less. In the order of what they
+    -- need for each slot: if the first few have what they need, the level is what these leave for each of the other slots. How
+    -- many these are is found by trying all numbers: the highest level is the one that comes to the rate.
     SELECT greatest(0, trunc(max((p_rate - met) / slots_left) * b.slots))::bigint
     FROM (
         SELECT coalesce(sum(demand) OVER (before ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS met,
@@ -239,9 +239,10 @@ BEGIN
             CONTINUE;
         END IF;
         -- A rate that was set while work was under way finds sessions without a share. Where a share was forgotten, in a crash or
-        -- because it was not used and the answer that said so was lost, the session still keeps to something, which counts.
+        -- because it was not used and the answer that said so was lost, the session still keeps to something, which counts;
+        -- without leases it is not granted any for that, since others may have it by now.
         INSERT INTO budget_shares (budget, session_id, slots, share, offer, used)
-        SELECT v_budget.name, s.id, s.slots, n.rate, n.rate, n.rate
+        SELECT v_budget.name, s.id, s.slots, n.rate, CASE WHEN v_budget.is_drawn THEN n.rate ELSE 0 END, n.rate
         FROM sessions s CROSS JOIN (SELECT greatest(0, coalesce(v_budget.rate, 0)) AS rate) AS n
         WHERE s.id = p_session ON CONFLICT DO NOTHING;
         SELECT * INTO b FROM budget_shares s WHERE s.budget = v_budget.name AND s.session_id = p_session FOR UPDATE;

@@ -234,6 +234,26 @@ import Testing
         }
     }
 
+    @Test func whatAWorkerDoesNotKnowToHaveLostBringsItNoLeases() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(40, size: 90))
+            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            var first = try await fixture.makePayer("first")
+            let lease = try #require(try await first.claim().first)
+            try await first.worker.finish(lease, size: 90)
+            try await first.passSecond()
+            let unheard = try await first.send(used: 0)
+            #expect(try await first.arrive(unheard).isEmpty)
+            var second = try await fixture.makePayer("second")
+            #expect(try await second.claim(1).count == 1)
+            #expect(try await second.settle(used: 0) == ["group:g": 1_000])
+            let sync = try await first.send(used: 0)
+            #expect(try await first.arrive(sync) == ["group:g": 0])
+            #expect(try await first.claimAgain(1).isEmpty)
+            try await fixture.check()
+        }
+    }
+
     /// What sessions keep to, as they do: the sum that must never be more than the rate.
     private final class Meter: Sendable {
         private let kept = Mutex<[SessionID: Int64]>([:])
