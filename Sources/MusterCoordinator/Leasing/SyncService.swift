@@ -52,6 +52,7 @@ struct SyncService: Sendable {
     func sync(_ session: SessionID, _ request: SyncRequest) async throws -> SyncResponse {
         try check(request)
         metrics.add(.syncs)
+        metrics.add(.bytesReceived, Int(max(0, request.receivedBytes)))
         let status = String(decoding: try JSONEncoder().encode(request.sinks), as: UTF8.self)
         let renewal = SessionRenewal(
             session: session, sequence: request.sequence,

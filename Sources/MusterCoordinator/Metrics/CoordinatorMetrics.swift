@@ -10,6 +10,8 @@ final class CoordinatorMetrics: Sendable {
         case failures = "muster_http_failures_total"
         /// Syncs of workers.
         case syncs = "muster_syncs_total"
+        /// Bytes of bodies that workers received, what was in vain included.
+        case bytesReceived = "muster_bytes_received_total"
         /// Leases granted.
         case leasesGranted = "muster_leases_granted_total"
         /// Leases taken back from sessions that had died.
@@ -65,6 +67,7 @@ final class CoordinatorMetrics: Sendable {
             case .requests: "HTTP requests answered."
             case .failures: "HTTP requests answered with 5xx."
             case .syncs: "Syncs of workers."
+            case .bytesReceived: "Bytes of bodies that workers received."
             case .leasesGranted: "Leases granted."
             case .leasesExpired: "Leases taken back from expired sessions."
             case .leasesRepaired: "Leases given back because the answer with them was lost."
