@@ -11,6 +11,8 @@ final class Checkpointer: Sendable {
         var durable: Int64
         var since: ContinuousClock.Instant
         var isRunning = false
+        /// What was learned and not told yet.
+        var learned: Report.Learned?
     }
 
     private static let bytesBetween: Int64 = 64 << 20
@@ -30,6 +32,12 @@ final class Checkpointer: Sendable {
     func watch(_ name: LeaseName, _ writer: ChunkWriter, known: Int64, sync: DurableSync) {
         let entry = Entry(writer: writer, sync: sync, durable: known, since: .now)
         entries.withLock { $0[name] = entry }
+    }
+
+    /// What was learned of the file is told with the first durable state: nobody has to wait for the end of a slow one to know how large
+    /// it is, and what is ended before that tells of it once.
+    func note(_ learned: Report.Learned, of name: LeaseName) {
+        entries.withLock { $0[name]?.learned = learned }
     }
 
     /// Watches it no more.
@@ -75,17 +83,20 @@ final class Checkpointer: Sendable {
             return
         }
         // Progress is only said of a job that still runs: after its end its terminal report tells all.
-        if settle(name, durable: prefix.offset) { tell(name, .progress(prefix, nil)) }
+        if let settled = settle(name, durable: prefix.offset) { tell(name, .progress(prefix, settled.learned)) }
     }
 
-    private func settle(_ name: LeaseName, durable: Int64?) -> Bool {
+    /// A look at a chunk is over. Returns what it was, `nil` if nobody watches it any more.
+    private func settle(_ name: LeaseName, durable: Int64?) -> Entry? {
         entries.withLock { entries in
-            guard var entry = entries[name] else { return false }
+            guard var entry = entries[name] else { return nil }
+            let before = entry
             entry.isRunning = false
             entry.since = .now
             entry.durable = max(entry.durable, durable ?? 0)
+            if durable != nil { entry.learned = nil }
             entries[name] = entry
-            return true
+            return before
         }
     }
 }

@@ -83,7 +83,7 @@ extension FetchJob {
     }
 
     /// A durable prefix is of use to a successor only with the validators that its own response must match.
-    private func resumable(_ plan: FetchPlan) -> Report.Learned? {
+    func resumable(_ plan: FetchPlan) -> Report.Learned? {
         plan.learned?.splittable == true ? plan.learned : nil
     }
 

@@ -134,7 +134,11 @@ struct FetchJob: Sendable {
 
     /// A body was accepted and its first byte is about to come. Called on the loop's thread.
     private func accepted(_ plan: FetchPlan, _ writer: ChunkWriter) {
-        if plan.isWorthTellingAtOnce { context.tell(lease.name, .progress(nil, plan.learned)) }
+        if plan.isWorthTellingAtOnce {
+            context.tell(lease.name, .progress(nil, plan.learned))
+        } else if let learned = resumable(plan) {
+            context.checkpointer.note(learned, of: lease.name)
+        }
         if plan.isSettled, !plan.isWholeFile, let end = plan.end { control.bound.divide(at: end) }
         let algorithms = plan.digestsOnTheWay(from: writer.offset)
         if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }

@@ -93,7 +93,9 @@ import Testing
                 let told = try await bench.news.wait(for: "a durable prefix", details: { "\($0.count)" }) { news in
                     news.contains { if case .progress(.some, _) = $0.news { true } else { false } }
                 }
-                guard case .progress(let durable?, _)? = told.last?.news else { return }
+                guard case .progress(let durable?, let learned)? = told.last?.news else { return }
+                // All of it is within this lease: that it is told soon is for those who look on.
+                #expect(learned?.representation.size == size && learned?.splittable == true)
                 #expect(durable.offset <= 2 * mebibyte)
                 #expect(durable.crc == crc(file.content.bytes(in: 0..<durable.offset)))
                 origin.release("/f")
