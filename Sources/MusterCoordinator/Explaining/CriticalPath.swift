@@ -50,7 +50,7 @@ struct CriticalPath: Sendable {
 
     private var lastChunk: String? {
         guard let straggler = facts.straggler else { return nil }
-        let left = straggler.bytesLeft.map { "\(ByteCount(bytes: $0)) left" } ?? "nobody knows how much left"
+        let left = straggler.bytesLeft.map { "\(ByteCount(bytes: $0)) left" } ?? "of unknown size,"
         let who = straggler.worker.map { " by the worker \($0)" } ?? ""
         return "the slowest chunk of now has to end: \(straggler.key) from \(straggler.origin)\(who), \(left) at "
             + "\(ByteCount(bytes: straggler.bytesPerSecond))/s"

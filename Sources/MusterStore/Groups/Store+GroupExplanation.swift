@@ -97,9 +97,9 @@ extension Store {
             FROM unnest(\(groups)) AS g (id) CROSS JOIN LATERAL (
                 WITH held AS MATERIALIZED (
                     SELECT l.origin_id, count(*) AS leases, coalesce(sum(l.last - l.durable), 0)::bigint AS bytes_left,
-                        -- A task that is not planned yet has one chunk, and the rest of it comes from where that comes from.
-                        coalesce(sum(CASE WHEN t.planned THEN l.last ELSE coalesce(t.size, l.last) END - l.durable), 0)::bigint
-                            AS bytes_of_tasks,
+                        -- A task that is not planned yet has one chunk, and the rest of it comes from where that comes from. The end
+                        -- of the chunk says nothing where the size is unknown.
+                        sum(CASE WHEN t.planned THEN l.last ELSE t.size END - l.durable)::bigint AS bytes_of_tasks,
                         sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))::bigint AS speed
                     FROM (SELECT * FROM leases WHERE group_id = g.id AND kind = 'fetch' LIMIT 1000) AS l
                     JOIN tasks t ON t.id = l.task_id GROUP BY 1
@@ -111,14 +111,13 @@ extension Store {
                 SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)), coalesce(h.leases, 0) AS own_leases,
                     coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed, r.chunks AS own_ready,
                     CASE WHEN r.chunks <= \(GroupExplanationRecord.most) AND (SELECT sum(leases) < 1000 FROM held) IS NOT FALSE
-                        THEN coalesce(h.bytes_of_tasks, 0) + r.bytes END AS own_left_in_all,
+                        THEN coalesce(h.bytes_of_tasks + r.bytes, h.bytes_of_tasks, r.bytes) END AS own_left_in_all,
                     row_number() OVER (ORDER BY h.speed NULLS FIRST, o.key) AS place
                 FROM concerned n JOIN origins o ON o.id = n.origin_id LEFT JOIN held h ON h.origin_id = o.id
                 CROSS JOIN \(OriginRecord.leases)
                 CROSS JOIN LATERAL (
                     SELECT count(*) AS chunks,
-                        coalesce(sum(CASE WHEN t.planned THEN few.last ELSE coalesce(t.size, few.last) END - few.resume), 0)
-                            ::bigint AS bytes
+                        sum(CASE WHEN t.planned THEN few.last ELSE t.size END - few.resume)::bigint AS bytes
                     FROM (
                         SELECT c.task_id, c.last, c.resume FROM ready_chunks c
                         WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready'
@@ -148,7 +147,9 @@ extension Store {
             SELECT g.id AS group_id, x.*
             FROM unnest(\(groups)) AS g (id) CROSS JOIN LATERAL (
                 SELECT t.key, l.kind, o.key AS origin, s.worker,
-                    CASE WHEN l.kind = 'fetch' THEN l.last - l.durable END AS bytes_left, l.speed, l.granted_at,
+                    -- The end of a first lease says nothing of the file.
+                    CASE WHEN l.kind = 'fetch' AND t.size IS NOT NULL THEN l.last - l.durable END AS bytes_left, l.speed,
+                    l.granted_at,
                     row_number() OVER (ORDER BY
                         CASE WHEN l.kind = 'fetch' THEN (l.last - l.durable)::double precision / greatest(l.speed, 1) ELSE 0 END
                         DESC NULLS FIRST, l.granted_at) AS place

@@ -63,6 +63,20 @@ import Testing
         }
     }
 
+    @Test func sizesThatNobodyKnowsAreNotThoseOfChunks() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup(
+                "g", [Wanted("known", size: 90), Wanted("unknown"), Wanted("b", origins: ["b"])])
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(2).count == 2)
+            let record = try await fixture.store.explanation(of: "g")
+            let left = Dictionary(uniqueKeysWithValues: record.origins.map { ($0.origin.key, $0.bytesLeftInAll) })
+            #expect(left == ["http://a.test:80": 90, "http://b.test:80": nil])
+            let chunks = Dictionary(uniqueKeysWithValues: record.stragglers.map { ($0.key, $0.bytesLeft) })
+            #expect(chunks.count == 2 && chunks["unknown"] ?? nil == nil)
+        }
+    }
+
     @Test func tellsFilesThatWaitToBePutInPlaceAndQuestions() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true, resolver: "{}")
