@@ -90,7 +90,7 @@ struct AddCommand: MusterSubcommand {
             throw CommandFailure.usage("--wait with --open would wait for ever: an open group never completes")
         }
         let sink = try sink(settings)
-        let wishes = try settings.groupPatch()
+        let wishes = try limits.patch(settings)
         let manifest = try settings.text(.manifest).map { path throws(CommandFailure) in
             try ManifestFile.open(path, temporaryDirectory: context.temporaryDirectory)
         }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import MusterAPI
 import MusterCore
 
 /// Options about what a group may use and when: of the commands that make groups, and of the one that changes them.
@@ -98,10 +99,13 @@ struct LimitArguments: ParsableArguments {
         ]).merging(Given.lists([.rateBetween: rateBetween, .after: after])) { $1 }
     }
 
-    /// A zone that is typed is meant for something.
-    func validate() throws {
-        if timeZone != nil, between == nil, rateBetween.isEmpty {
-            throw ValidationError("--tz is the time zone of --between or --rate-between: give one of them with it")
+    /// What is wanted of a group, from wherever it is said. A zone that is typed is meant for something.
+    ///
+    /// - Throws: `CommandFailure.usage` with the option and the rule.
+    func patch(_ settings: Settings) throws(CommandFailure) -> GroupPatch {
+        if timeZone != nil, settings.text(.between) == nil, settings.texts(.rateBetween).isEmpty {
+            throw .usage("--tz is the time zone of --between or --rate-between: give one of them with it")
         }
+        return try settings.groupPatch()
     }
 }

@@ -42,7 +42,7 @@ struct LimitCommand: MusterSubcommand {
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")
         let settings = context.settings
-        let patch = try settings.groupPatch()
+        let patch = try limits.patch(settings)
         guard patch != GroupPatch() else {
             throw CommandFailure.usage("say what is to change: see muster help limit")
         }

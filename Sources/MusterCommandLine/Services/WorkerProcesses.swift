@@ -52,6 +52,12 @@ struct WorkerProcesses: Service {
         try? await gracefulShutdown()
     }
 
+    /// What workers find in their environment otherwise than this process. They have no use for the administrators' token, and the rate
+    /// that somebody has in his shell for `muster limit` is that of a group.
+    static func variables(token: String?) -> [Environment.Key: String?] {
+        ["MUSTER_WORKER_TOKEN": token, "MUSTER_TOKEN": nil, "MUSTER_RATE": nil]
+    }
+
     /// Keeps one worker alive.
     private func keep(_ name: String, port: Int) async {
         var failures = 0
@@ -80,8 +86,7 @@ struct WorkerProcesses: Service {
         let result = try await Subprocess.run(
             .path(program),
             arguments: Arguments(executablePathOverride: "muster", remainingValues: arguments(name, port)),
-            // Workers have no use for the administrators' token.
-            environment: .inherit.updating(["MUSTER_WORKER_TOKEN": token, "MUSTER_TOKEN": nil]),
+            environment: .inherit.updating(Self.variables(token: token)),
             platformOptions: options,
             // The pipe that nobody writes to: its end tells the worker that this process is gone.
             input: .inputWriter,

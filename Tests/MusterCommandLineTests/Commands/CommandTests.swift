@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import Subprocess
 import Testing
 
 @testable import MusterCommandLine
@@ -41,6 +42,12 @@ struct CommandTests {
                 "default=/srv", "--slots", "5", "--log-level", "notice",
             ]
         )
+    }
+
+    @Test func aRateInTheShellIsNotThatOfTheWorkersOfUp() {
+        let variables = WorkerProcesses.variables(token: "secret")
+        #expect(variables["MUSTER_RATE"] == .some(nil) && variables["MUSTER_TOKEN"] == .some(nil))
+        #expect(variables["MUSTER_WORKER_TOKEN"] == "secret")
     }
 
     @Test func aWorkersNameIsMadeOfTheHostsName() {

@@ -93,6 +93,19 @@ struct GroupSettingsTests {
         #expect(try patch(command.given).priority == -5)
     }
 
+    @Test func aZoneIsThatOfHoursFromWhereverTheseCome() throws {
+        let parsed = try MusterCommand.parseAsRoot(["limit", "g", "--tz", "Europe/Berlin"])
+        let command = try #require(parsed as? LimitCommand)
+        func patch(_ environment: [String: String]) throws -> GroupPatch {
+            try command.limits.patch(
+                Settings(command: "limit", arguments: command.given, configuration: nil, environment: environment))
+        }
+        let window = TimeWindow(from: "22:00", to: "06:00", timeZone: "Europe/Berlin")
+        #expect(try patch(["MUSTER_BETWEEN": "22:00-06:00"]).limits.between == .set(window))
+        #expect(try patch(["MUSTER_RATE_BETWEEN": "22:00-06:00=1MiB/s"]).limits.timetable.value?.count == 1)
+        #expect(throws: CommandFailure.self) { try patch([:]) }
+    }
+
     @Test func noneTakesAway() throws {
         let patch = try patch([
             .maxConnections: ["none"], .rate: ["none"], .between: ["none"], .rateBetween: ["none"],
