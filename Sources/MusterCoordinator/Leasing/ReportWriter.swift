@@ -66,6 +66,10 @@ struct ReportWriter: Sendable {
         metrics.add(.chunksDone, done.count)
         metrics.add(.doublesWon, doublesWon)
         metrics.add(.tasksFinished, finished.count)
+        for file in finished where file.reusedFrom != nil {
+            metrics.add(.tasksReused)
+            metrics.add(.bytesReused, Int(clamping: file.size))
+        }
 
         let released = Dictionary(grouping: reports.filter { $0.1.kind == .released }, by: \.0)
         for (session, group) in released {

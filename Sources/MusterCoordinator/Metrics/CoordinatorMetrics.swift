@@ -38,6 +38,10 @@ final class CoordinatorMetrics: Sendable {
         case chunksDone = "muster_chunks_done_total"
         /// Files put in place.
         case tasksFinished = "muster_tasks_finished_total"
+        /// Files that were made of one which the sink had, after their origin said that it is still the same.
+        case tasksReused = "muster_tasks_reused_total"
+        /// The bytes of these, which nobody fetched.
+        case bytesReused = "muster_reused_bytes_total"
         /// Tasks whose deadline passed (row 33).
         case tasksOverdue = "muster_tasks_overdue_total"
         /// Fresh URLs that resolvers gave (row 21).
@@ -81,6 +85,8 @@ final class CoordinatorMetrics: Sendable {
             case .staleReports: "Reports refused because the lease was lost."
             case .chunksDone: "Chunks durable to their end."
             case .tasksFinished: "Files put in place."
+            case .tasksReused: "Files made of one that the sink had, so that nothing was fetched."
+            case .bytesReused: "Bytes of files that were made of one that the sink had."
             case .tasksOverdue: "Tasks whose deadline passed."
             case .urlsResolved: "Fresh URLs that resolvers gave."
             case .leasesFailed: "Leases that failed."
@@ -101,7 +107,11 @@ final class CoordinatorMetrics: Sendable {
     /// Counts `amount` more.
     func add(_ counter: Counter, _ amount: Int = 1) {
         guard amount != 0 else { return }
-        values.withLock { $0[counter, default: 0] += amount }
+        values.withLock { values in
+            let (sum, isFull) = values[counter, default: 0].addingReportingOverflow(amount)
+            // One that is full begins anew, which readers of counters expect: what workers say of sizes must stop nobody.
+            values[counter] = isFull ? amount : sum
+        }
     }
 
     /// The text of `GET /metrics`.

@@ -431,8 +431,9 @@ BEGIN
         CASE WHEN l.kind <> 'resolve' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
         t.fetch_options::text, g.policy::text, CASE WHEN l.kind = 'resolve' THEN g.resolver::text END, t.failure_status,
         d.firsts, d.lasts, d.crcs, o.key, l.chunk_id = ANY (p_limited),
-        -- What the sink has of it already is looked for by the first lease of a task: 0027_reuse.sql.
-        CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths = 0
+        -- What the sink has of it already is looked for by the first lease of a task: 0027_reuse.sql. Once more if its worker died, but
+        -- not for ever, since that may have been the file's fault.
+        CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths < 2
             AND NOT t.planned AND t.reuse_key IS NOT NULL
             AND EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded')
             THEN held_file(t, g.fetch_options, s.url, s.headers) END

@@ -36,7 +36,8 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- The newest file of the sink that may be what a task asks for, as the document of the same name; NULL when there is none. It
--- doesn't contradict what the task expects, and was asked for in the same way. Few are looked at: older ones are hardly newer.
+-- doesn't contradict what the task expects, and was asked for in the same way. A hundred are looked at if need be: most of the time
+-- it is the first one.
 CREATE FUNCTION held_file(t tasks, p_group_options jsonb, p_url text, p_headers jsonb) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -46,7 +47,7 @@ BEGIN
             'representation', jsonb_build_object('size', d.size, 'etag', d.etag, 'lastModified', d.last_modified,
                 'isDateStrong', d.date_strong))::text
         FROM (
-            SELECT * FROM tasks WHERE reuse_key = t.reuse_key AND state = 'succeeded' ORDER BY id DESC LIMIT 8
+            SELECT * FROM tasks WHERE reuse_key = t.reuse_key AND state = 'succeeded' ORDER BY id DESC LIMIT 100
         ) AS d
         JOIN groups g ON g.id = d.group_id
         JOIN sources s ON s.task_id = d.id AND s.ordinal = 0

@@ -176,12 +176,35 @@ import Testing
             try await worker.release(first, at: 50)
             let again = try await worker.claim(1)
             #expect(again.map(\.start) == [0] && again[0].have == nil)
-            // A task whose worker died over the file fetches.
-            try await makeGroup("third", on: fixture)
-            var other = try await fixture.makeWorker("other")
-            #expect(try await other.claim(8).filter { $0.group == "third" }.allSatisfy { $0.have != nil })
-            try await fixture.expire(other.session)
-            #expect(try await worker.claim(8).filter { $0.group == "third" }.map(\.have) == [nil])
+        }
+    }
+
+    @Test func whoseWorkerDiedIsNamedTheFileOnceMoreAndThenFetches() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("first", on: fixture)
+            try await fetch(&worker)
+            try await makeGroup("second", on: fixture)
+            for death in 0..<3 {
+                var other = try await fixture.makeWorker("other")
+                let lease = try #require(try await other.claim(1).first)
+                #expect((lease.have != nil) == (death < 2), "after \(death) deaths")
+                try await fixture.expire(other.session)
+            }
+        }
+    }
+
+    @Test func aFileThatFitsIsFoundBehindManyThatDoNot() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await makeGroup("first", on: fixture)
+            try await fetch(&worker)
+            for number in 0..<10 {
+                try await makeGroup("changed-\(number)", on: fixture)
+                try await fetch(&worker, etag: "\"2\"", size: 81)
+            }
+            try await makeGroup("second", on: fixture, size: 80)
+            #expect(try await held(&worker)?.path == "first/t")
         }
     }
 
