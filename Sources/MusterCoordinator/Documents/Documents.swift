@@ -45,12 +45,10 @@ extension TaskDocument {
     /// In how many seconds its bytes are there as things go. There is no telling while nothing comes, while its size is unknown, or
     /// when the window of its group closes before that.
     private static func seconds(_ record: TaskRecord) -> Int64? {
-        guard record.state == .active, let size = record.size,
-            let seconds = Pace.seconds(
-                size - record.bytesDone, at: record.bytesPerSecond, atLeast: record.secondsAtLeast),
-            seconds <= record.secondsInWindow ?? seconds
-        else { return nil }
-        return seconds
+        guard record.state == .active, let size = record.size else { return nil }
+        return Pace.seconds(
+            size - record.bytesDone, at: record.bytesPerSecond, atLeast: record.secondsAtLeast,
+            within: record.secondsInWindow)
     }
 }
 

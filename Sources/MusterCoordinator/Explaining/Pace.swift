@@ -9,10 +9,12 @@ enum Pace {
         return bytes / speed + (bytes % speed == 0 ? 0 : 1)
     }
 
-    /// The same where a part of it takes longer than that, at the least; `nil` also beyond `longest`.
-    static func seconds(_ bytes: Int64, at speed: Int64, atLeast least: Int64?) -> Int64? {
+    /// The same where a part of it takes longer than that, at the least; `nil` also beyond `longest`, or beyond the time that there is.
+    static func seconds(
+        _ bytes: Int64, at speed: Int64, atLeast least: Int64?, within most: Int64? = nil
+    ) -> Int64? {
         guard let even = seconds(max(0, bytes), at: speed) else { return nil }
         let seconds = max(even, least ?? 0)
-        return seconds <= longest ? seconds : nil
+        return seconds <= min(longest, most ?? longest) ? seconds : nil
     }
 }
