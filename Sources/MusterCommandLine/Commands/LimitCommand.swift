@@ -10,9 +10,9 @@ struct LimitCommand: MusterSubcommand {
         usage: "muster limit <group> [--priority <n>] [--weight <n>] [--max-connections <n>] [--rate <rate>] ...",
         discussion: """
             It holds at once, for what is running too; connections beyond a lower cap end with their chunks. What is not named \
-            on the command line stays as it is: of the variables below only MUSTER_TZ counts here, the others are those of \
-            muster add. The value none takes a cap, the hours, the deadline or what the group waits for away. --rate-between \
-            and --after replace all there were. Without a time zone, parts of the day are in the one that the group has already.
+            stays as it is; the value none takes a cap, the hours, the deadline or what the group waits for away. \
+            --rate-between and --after replace all there were. Without --tz, parts of the day are in the time zone that the \
+            group has already.
 
             Examples:
               muster limit nightly --rate 10MiB/s --max-connections 8
@@ -34,10 +34,6 @@ struct LimitCommand: MusterSubcommand {
     var given: [SettingName: [String]] {
         Given.values([.server: client.server, .token: client.token]).merging(limits.given) { $1 }
     }
-
-    static let typed: Set<SettingName> = [
-        .priority, .weight, .maxConnections, .rate, .between, .rateBetween, .deadline, .onDeadline, .after,
-    ]
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")

@@ -12,9 +12,6 @@ protocol MusterSubcommand: AsyncParsableCommand {
     var global: GlobalOptions { get }
     /// The options that stood on the command line, without the global ones.
     var given: [SettingName: [String]] { get }
-    /// The options that count only where they stand on the command line: those of commands that change what is named and leave the
-    /// rest as it is. Other commands know the same variables by other meanings.
-    static var typed: Set<SettingName> { get }
     /// Does the work.
     ///
     /// - Throws: `CommandFailure`, or anything that it can be made from.
@@ -24,25 +21,17 @@ protocol MusterSubcommand: AsyncParsableCommand {
 extension MusterSubcommand {
     static var section: String { configuration.commandName ?? "" }
 
-    static var typed: Set<SettingName> { [] }
-
-    /// What the command was told, from everywhere.
-    func settings(environment: [String: String]) throws(CommandFailure) -> Settings {
-        let own = Given.flags([.json: global.json]).merging(Given.values([.logLevel: global.logLevel])) { $1 }
-        return try Settings(
-            command: Self.section,
-            arguments: own.merging(given) { $1 },
-            typed: Self.typed,
-            configuration: global.config,
-            environment: environment
-        )
-    }
-
     /// Gathers the settings, does the work, and reports why it failed.
     mutating func run() async throws {
         var console = Console(json: global.json)
         do {
-            let settings = try settings(environment: ProcessInfo.processInfo.environment)
+            let own = Given.flags([.json: global.json]).merging(Given.values([.logLevel: global.logLevel])) { $1 }
+            let settings = try Settings(
+                command: Self.section,
+                arguments: own.merging(given) { $1 },
+                configuration: global.config,
+                environment: ProcessInfo.processInfo.environment
+            )
             console = Console(json: try settings.flag(.json))
             try await perform(CommandContext(settings: settings, console: console))
         } catch {

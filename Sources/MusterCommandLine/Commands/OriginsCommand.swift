@@ -104,7 +104,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "The cap, or default for the coordinators' own; either forgets what was learned.",
+            "The cap, or default for the coordinators' own; either forgets what was learned. (MUSTER_MAX_CONNECTIONS)",
             valueName: "n"
         )
     )
@@ -112,7 +112,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "The most bytes per second of the whole fleet, such as 20MiB/s, or none.",
+            "The most bytes per second of the whole fleet, such as 20MiB/s, or none. (MUSTER_RATE)",
             valueName: "rate"
         )
     )
@@ -120,7 +120,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "A time (RFC 3339), a duration such as 30m, or now to end a pause.",
+            "A time (RFC 3339), a duration such as 30m, or now to end a pause. (MUSTER_PAUSE_UNTIL)",
             valueName: "time"
         )
     )
@@ -138,8 +138,6 @@ struct OriginsSetCommand: MusterSubcommand {
             .pauseUntil: pauseUntil,
         ])
     }
-
-    static let typed: Set<SettingName> = [.maxConnections, .rate, .pauseUntil]
 
     func perform(_ context: CommandContext) async throws {
         let patch = try context.settings.originPatch()

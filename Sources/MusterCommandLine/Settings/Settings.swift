@@ -19,20 +19,17 @@ struct Settings: Sendable {
     ///
     /// - Parameters:
     ///   - arguments: what stood on the command line; absent ones were not given.
-    ///   - typed: what counts only where it stands on the command line.
     ///   - configuration: `--config`; `MUSTER_CONFIG` when absent.
     /// - Throws: `CommandFailure.usage` when the configuration file can't be used.
     init(
         command: String,
         arguments: [SettingName: [String]],
-        typed: Set<SettingName> = [],
         configuration: String?,
         environment: [String: String]
     ) throws(CommandFailure) {
         let path = configuration ?? environment["MUSTER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         // An empty variable is how many a shell says "not set".
         var variables = environment.filter { $0.key.hasPrefix("MUSTER_") && !$0.value.isEmpty }
-        for name in typed { variables.removeValue(forKey: name.variable) }
         var lines: [SettingName: [String]] = [:]
         for name in SettingName.allCases where name.isListOfLines {
             lines[name] = variables.removeValue(forKey: name.variable)?.split(separator: "\n").map(String.init)
@@ -47,9 +44,7 @@ struct Settings: Sendable {
         ]
         if let path {
             let file = try ConfigurationFile(path: path, command: command, commands: MusterCommand.names)
-            providers.append(
-                InMemoryProvider(
-                    name: "configuration file", values: Self.values(file.values.filter { !typed.contains($0.key) })))
+            providers.append(InMemoryProvider(name: "configuration file", values: Self.values(file.values)))
         }
         reader = ConfigReader(providers: providers)
         self.environment = environment

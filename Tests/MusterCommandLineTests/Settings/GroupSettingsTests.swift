@@ -14,28 +14,6 @@ struct GroupSettingsTests {
         try Settings(command: "limit", arguments: arguments, configuration: nil, environment: environment).groupPatch()
     }
 
-    /// A worker's cap in the same shell, or a reader's position, is no group's and no origin's.
-    @Test func onlyWhatIsTypedIsChanged() throws {
-        let environment = [
-            "MUSTER_RATE": "1MiB/s", "MUSTER_AFTER": "12", "MUSTER_MAX_CONNECTIONS": "2", "MUSTER_PAUSE_UNTIL": "1h",
-            "MUSTER_PRIORITY": "9", "MUSTER_WEIGHT": "9", "MUSTER_BETWEEN": "1:00-2:00", "MUSTER_TZ": "Asia/Tokyo",
-            "MUSTER_RATE_BETWEEN": "1:00-2:00=1", "MUSTER_DEADLINE": "1h", "MUSTER_ON_DEADLINE": "continue",
-        ]
-        func settings(_ words: String...) throws -> Settings {
-            let command = try #require(try MusterCommand.parseAsRoot(words) as? any MusterSubcommand)
-            return try command.settings(environment: environment)
-        }
-        #expect(try settings("limit", "g", "--priority", "3").groupPatch() == GroupPatch(priority: 3))
-        #expect(try settings("limit", "g").groupPatch() == GroupPatch())
-        let window = try settings("limit", "g", "--between", "22:00-06:00").groupPatch().limits.between
-        #expect(window.value?.timeZone == "Asia/Tokyo")
-        #expect(
-            try settings("origins", "set", "https://a", "--max-connections", "4").originPatch()
-                == OriginPatch(maxConnections: .set(4)))
-        // Who makes a group may have its limits in the environment.
-        #expect(try settings("add", "g", "--max-connections", "3").rate(.rate) == 1 << 20)
-    }
-
     @Test func nothingSaidChangesNothing() throws {
         #expect(try patch([:]) == GroupPatch())
         var request = GroupRequest(name: "g")
