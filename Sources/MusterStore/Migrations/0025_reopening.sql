@@ -52,7 +52,10 @@ $$;
 -- of it has to be finished first.
 CREATE FUNCTION add_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint, p_reopens boolean)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, added bigint, existing bigint)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+-- Planned anew each time: what does for one task does not for millions.
+SET plan_cache_mode = force_custom_plan
+AS $$
 #variable_conflict use_column
 DECLARE
     g groups;
@@ -60,6 +63,10 @@ DECLARE
 BEGIN
     added := 0;
     existing := 0;
+    -- An upload that is younger than the statistics looks like a single line. Joined line by line, thousands would take minutes.
+    IF p_staged > 100 THEN
+        PERFORM set_config('enable_nestloop', 'off', true);
+    END IF;
     -- 1. Origins come before groups in the order of locks.
     INSERT INTO origins (key)
     SELECT DISTINCT unnest(s.origins) AS key FROM staged_tasks s WHERE s.upload = p_upload ORDER BY key

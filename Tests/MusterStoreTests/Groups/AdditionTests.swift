@@ -132,4 +132,25 @@ import Testing
             try await fixture.check()
         }
     }
+
+    /// Statistics know of an earlier upload alone, as after one that was large. Reading each line for each line would be 90,000.
+    @Test func uploadsThatStatisticsDoNotKnowAreNotReadLineByLine() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            _ = try await fixture.stage(Wanted.many(300, "before"))
+            try await fixture.run("ANALYZE staged_tasks")
+            let upload = try await fixture.stage(Wanted.many(300))
+            let read: Int64 = try await fixture.pool.withTransaction { connection in
+                _ = try await connection.query(
+                    "SELECT added FROM groups g, add_tasks(g.id, \(upload.id), 300, 100, false) WHERE g.name = 'g'")
+                return try await connection.query(
+                    """
+                    SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint AS read FROM pg_stat_xact_user_tables
+                    WHERE relname = 'staged_tasks'
+                    """)[0].decode("read")
+            }
+            #expect(read > 0 && read < 10_000)
+            #expect(try await fixture.store.group("g").tasks[.queued] == 300)
+        }
+    }
 }
