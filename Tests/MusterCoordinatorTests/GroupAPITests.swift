@@ -122,6 +122,25 @@ struct GroupAPITests {
         }
     }
 
+    @Test func verbsTellHowManyTasksTheyChangedAndRemovalsAreAllOrNothing() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let client = coordinator.client
+            let tasks = ["a", "b", "c"].map { TaskRequest(urls: ["http://127.0.0.1:1/\($0)"]) }
+            #expect(try await client.createGroup(GroupRequest(name: "g", tasks: tasks)).changedTasks == nil)
+            #expect(try await client.apply(.pause, to: "g").changedTasks == 3)
+            #expect(try await client.apply(.pause, to: "g", keys: ["a", "b"]).changedTasks == 0)
+            #expect(try await client.apply(.cancel, to: "g", keys: ["a"]).changedTasks == 1)
+            await #expect { try await client.removeTasks(["a", "none", "b"], of: "g") } throws: {
+                ($0 as? Problem)?.code == .taskNotFound
+            }
+            #expect(try await client.tasks(of: "g").items.count == 3)
+            let rest = try await client.removeTasks(["a", "b"], of: "g", files: .delete)
+            #expect(rest.changedTasks == 2 && rest.tasks.total == 1)
+            let whole = try await coordinator.raw("POST", "/v1/groups/g/remove")
+            #expect(whole.status == 400)
+        }
+    }
+
     @Test func unknownPlacesAreProblemsWithAStableCode() async throws {
         try await RunningCoordinator.with { coordinator in
             for (method, path, code) in [

@@ -56,9 +56,22 @@ extension MusterClient {
             as: Page<GroupDocument>.self)
     }
 
+    /// How long a verb on a whole group may take: it moves millions of tasks, some thousand at a time.
+    private static let verbTimeout = Duration.seconds(600)
+
     /// `DELETE /v1/groups/{name}`: forgets the group, and deletes its finished files if asked.
     public func removeGroup(_ name: String, files: RemovedFiles = .keep) async throws {
-        try await exchange("DELETE", Self.path(name), query: [("files", files.rawValue)])
+        try await exchange(
+            "DELETE", Self.path(name), query: [("files", files.rawValue)], timeout: Self.verbTimeout)
+    }
+
+    /// `POST /v1/groups/{name}/remove`: forgets some tasks, all or none.
+    public func removeTasks(
+        _ keys: [String], of group: String, files: RemovedFiles = .keep
+    ) async throws -> GroupDocument {
+        try await call(
+            "POST", Self.path(group) + "/remove", query: [("files", files.rawValue)],
+            body: Self.json(VerbRequest(keys: keys)), as: GroupDocument.self)
     }
 
     /// `DELETE /v1/groups/{name}/tasks/{key}`: forgets one task.
@@ -125,7 +138,7 @@ extension MusterClient {
     public func apply(_ verb: GroupVerb, to group: String, keys: [String]? = nil) async throws -> GroupDocument {
         try await call(
             "POST", Self.path(group) + "/" + verb.rawValue, body: Self.json(VerbRequest(keys: keys)),
-            as: GroupDocument.self)
+            timeout: Self.verbTimeout, as: GroupDocument.self)
     }
 
     /// `GET /v1/events`; waits up to `wait` for something to happen.

@@ -101,6 +101,8 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     public var resolver: ResolverDocument?
     /// Which options for asking the sources it has, by name alone: their values may be secrets.
     public var fetchOptions: [String]?
+    /// How many tasks the verb changed that this is the answer to; absent from any other answer.
+    public var changedTasks: Int64?
 
     /// A group's document.
     public init(
@@ -109,7 +111,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         etaSeconds: Int64?, createdAt: Timestamp, finishedAt: Timestamp?, notes: [String],
         policy: TransferPolicy? = nil, resolver: ResolverDocument? = nil, fetchOptions: [String]? = nil,
         deadlineAt: Timestamp? = nil, onDeadline: DeadlineAction? = nil, overdue: Bool? = nil,
-        after: [PrerequisiteDocument]? = nil
+        after: [PrerequisiteDocument]? = nil, changedTasks: Int64? = nil
     ) {
         self.name = name
         self.state = state
@@ -134,6 +136,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         self.policy = policy
         self.resolver = resolver
         self.fetchOptions = fetchOptions
+        self.changedTasks = changedTasks
     }
 
     /// Writes every field of the contract, absent ones as `null`.
@@ -162,5 +165,6 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         try container.encodeIfPresent(policy, forKey: .policy)
         try container.encodeIfPresent(resolver, forKey: .resolver)
         try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
+        try container.encodeIfPresent(changedTasks, forKey: .changedTasks)
     }
 }

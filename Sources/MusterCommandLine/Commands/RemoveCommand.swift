@@ -46,7 +46,7 @@ struct RemoveCommand: MusterSubcommand {
             if keys.isEmpty {
                 try await client.removeGroup(group, files: files)
             } else {
-                for key in keys { try await client.removeTask(key, of: group, files: files) }
+                _ = try await client.removeTasks(keys, of: group, files: files)
             }
         }
         if context.console.json {

@@ -44,7 +44,11 @@ extension VerbCommand {
 
     /// What the verb did to a group, or to so many of its tasks.
     static func sentence(_ group: GroupDocument, keys: Int) -> String {
-        guard keys == 0 else { return "\(done) \(keys) task\(keys == 1 ? "" : "s") of \(group.name)" }
+        guard keys == 0 else {
+            let changed = group.changedTasks ?? Int64(keys)
+            let count = changed == Int64(keys) ? "\(keys)" : "\(changed) of \(keys)"
+            return "\(done) \(count) task\(keys == 1 ? "" : "s") of \(group.name)"
+        }
         // Nobody is to believe that a group waits, or goes on, which has ended.
         let isLate =
             switch verb {

@@ -19,7 +19,8 @@ extension GroupDocument {
             resolver: StoredJSON.document(Resolver.self, record.resolver).map(ResolverDocument.init),
             fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, deadlineAt: record.deadlineAt,
             onDeadline: record.deadlineAt == nil ? nil : record.deadlineAction, overdue: record.isOverdue,
-            after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init))
+            after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init),
+            changedTasks: record.changedTasks)
     }
 
     /// The policy with all that is stored of it.
@@ -36,6 +37,8 @@ extension GroupDocument {
 extension GroupDocument {
     /// What keeps the group from going on, and what else is to be known of it.
     private static func notes(_ record: GroupRecord) -> [String] {
+        if record.isRemoving { return ["it is being removed"] }
+        if record.isCancelling { return ["it is being cancelled"] }
         guard !record.state.isTerminal else { return [] }
         return [held(record), window(record), rate(record), overdue(record), workers(record)].compactMap { $0 }
             + members(record)

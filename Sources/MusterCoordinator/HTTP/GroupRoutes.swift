@@ -49,6 +49,7 @@ struct GroupRoutes: Sendable {
         group.post("groups/:name/resume") { try await apply(.resume, $0, $1) }
         group.post("groups/:name/cancel") { try await apply(.cancel, $0, $1) }
         group.post("groups/:name/retry") { try await apply(.retry, $0, $1) }
+        group.post("groups/:name/remove", use: removeTasks)
     }
 
     private func answer(_ group: GroupRecord, status: HTTPResponse.Status = .ok) async throws -> Response {
@@ -94,6 +95,21 @@ struct GroupRoutes: Sendable {
         await hasWork()
         await hasEvents()
         return Answer.empty
+    }
+
+    /// Forgets the tasks with these keys, all or none. That a whole group is meant is said by `DELETE` alone.
+    private func removeTasks(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let name = try context.path("name")
+        let files = try request.query("files", as: RemovedFiles.self) ?? .keep
+        guard let keys = try await request.document(VerbRequest.self).keys else {
+            throw Problem(.invalidRequest, "say which tasks are meant", pointer: "/keys")
+        }
+        let removed = try await store.remove(name, keys: keys, deletingFiles: files == .delete)
+        await hasWork()
+        await hasEvents()
+        var group = try await store.group(name)
+        group.changedTasks = removed
+        return try await answer(group)
     }
 
     private func apply(

@@ -63,6 +63,10 @@ public struct GroupRecord: Sendable {
     public let isOverdue: Bool
     /// Whether all of it was paused.
     public let isPaused: Bool
+    /// Whether all of it was cancelled, and some tasks are still to follow (`adr/0015`).
+    public let isCancelling: Bool
+    /// Whether all of it was removed, and some tasks are still to follow.
+    public let isRemoving: Bool
     /// Whether it waits for other groups.
     public let isHeld: Bool
     /// Whether its window is open now; always, if it has none.
@@ -74,7 +78,7 @@ public struct GroupRecord: Sendable {
     /// The groups that it waits for, or waited for, by name.
     public let prerequisites: [PrerequisiteRecord]
     /// How many tasks the verb changed that this is the answer to; `nil` in any other answer.
-    public internal(set) var changedTasks: Int64?
+    public var changedTasks: Int64?
     /// The names of the options by which sources are asked. Their values may be secrets: only leases carry them.
     public let optionNames: [String]
     /// When all of this was so, by the database's clock (I11).
@@ -93,7 +97,8 @@ public struct GroupRecord: Sendable {
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(g.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
         g.bytes_per_second, group_rate(g) AS rate_allowed, to_char(g.window_from, 'HH24:MI') AS window_from,
         to_char(g.window_to, 'HH24:MI') AS window_to, g.window_zone, g.timetable::text AS timetable, g.deadline_at,
-        g.deadline_action, g.overdue, g.desired = 'pause' AS is_paused, g.held,
+        g.deadline_action, g.overdue, g.desired = 'pause' AS is_paused, is_cancelling(g) AS cancelling,
+        is_removing(g) AS removing, g.held,
         g.window_from IS NULL OR is_open(g.window_from, g.window_to, g.window_zone) AS is_window_open,
         CASE WHEN NOT is_open(g.window_from, g.window_to, g.window_zone) THEN next_time(g.window_from, g.window_zone) END
             AS window_opens_at,
@@ -151,6 +156,8 @@ public struct GroupRecord: Sendable {
         deadlineAction = DeadlineAction(rawValue: try row.decode("deadline_action")) ?? .fail
         isOverdue = try row.decode("overdue")
         isPaused = try row.decode("is_paused")
+        isCancelling = try row.decode("cancelling")
+        isRemoving = try row.decode("removing")
         isHeld = try row.decode("held")
         isWindowOpen = try row.decode("is_window_open")
         windowOpensAt = try row.decode("window_opens_at", as: PostgresTimestamp?.self).map(Timestamp.init)

@@ -92,6 +92,12 @@ struct CommandTests {
             RetryCommand.sentence(Samples.group(state: .cancelled), keys: 0)
                 == "nothing to retry: nightly has been cancelled")
         #expect(CancelCommand.sentence(done, keys: 1) == "cancelled 1 task of nightly", "it may be what ended it")
+        var some = Samples.group()
+        some.changedTasks = 1
+        #expect(PauseCommand.sentence(some, keys: 3) == "paused 1 of 3 tasks of nightly")
+        #expect(PauseCommand.sentence(some, keys: 1) == "paused 1 task of nightly")
+        some.changedTasks = 0
+        #expect(PauseCommand.sentence(some, keys: 1) == "paused 0 of 1 task of nightly")
     }
 
     @Test func anEventIsALine() {

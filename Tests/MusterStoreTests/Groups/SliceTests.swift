@@ -186,7 +186,8 @@ import Testing
             try await fixture.run("SELECT set_prerequisites(id, '{}', '{}') FROM groups WHERE name = 'next'")
             try await Self.begin("remove", fixture)
             let outcome: String = try await fixture.value(
-                "SELECT p.outcome FROM groups g, set_prerequisites(g.id, '{g}', '{finished}') AS p WHERE g.name = 'next'")
+                "SELECT p.outcome FROM groups g, set_prerequisites(g.id, '{g}', '{finished}') AS p WHERE g.name = 'next'"
+            )
             #expect(outcome == "unknown")
         }
     }
