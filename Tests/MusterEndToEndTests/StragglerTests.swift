@@ -100,7 +100,8 @@ extension Fleet {
             lines.compactMap { line in
                 let words = line.split(separator: " ")
                 guard words.count == 2, let value = Int(words[1]) else { return nil }
-                return ["shrinks", "doubles", "bytes"].contains(where: words[0].contains) ? (String(words[0]), value) : nil
+                return ["shrinks", "doubles", "bytes"].contains(where: words[0].contains)
+                    ? (String(words[0]), value) : nil
             }, uniquingKeysWith: { first, _ in first })
     }
 }
