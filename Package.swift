@@ -144,7 +144,7 @@ let package = Package(
         tests(
             "MusterCommandLine",
             [
-                "MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", argumentParser, system,
+                "MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", argumentParser, subprocess, system,
             ]),
         tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),
     ],

@@ -23,13 +23,11 @@ final class ConnectionThread: SerialExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let wasEmpty = inbox.withLock { inbox in
+        // Once the lock is free the job may run, and be the last one: whoever called holds no reference to its executor, so that nothing of
+        // it may be touched after that. With others waiting already, the flag is up or the thread is about to look.
+        inbox.withLock { inbox in
             inbox.jobs.append(job)
-            return inbox.jobs.count == 1
-        }
-        // With others waiting already, the flag is up or the thread is about to look.
-        if wasEmpty {
-            flag.raise()
+            if inbox.jobs.count == 1 { flag.raise() }
         }
     }
 
