@@ -134,7 +134,11 @@ extension Fleet {
             #expect(try FileDigest.sha256(sink.appending(file.path)) == file.sha256, "\(file.path)")
         }
         try await waitForNoParts()
-        let events = try await log().filter { $0.subject == "groups/\(group)" }
+        // Who waits for a group sees it end a moment before the event has its position.
+        let events = try await eventually("\(endings.count) endings of \(group)") {
+            let events = try await log().filter { $0.subject == "groups/\(group)" }
+            return events.count { Ending($0) != nil } >= endings.count ? events : nil
+        }
         let expected = endings.enumerated().map { Ending(generation: Int32($0) + 1, state: $1) }
         #expect(events.compactMap { Ending($0) } == expected)
         let successes = events.filter { $0.type == "dev.muster.task.succeeded.v1" }.compactMap(\.key)

@@ -58,6 +58,7 @@ extension EndToEnd {
                 #expect(try await fleet.client().group("second").after?.first?.satisfied == false)
                 _ = try await fleet.muster(["add", "first", first.url, "--wait"])
                 _ = try await fleet.muster(["wait", "second"])
+                try await fleet.waitForEnd(of: "second")
                 let ends = try await fleet.log().filter { $0.type == "dev.muster.group.succeeded.v1" }.map(\.subject)
                 #expect(ends == ["groups/first", "groups/second"])
                 try await fleet.check("second", [second])
