@@ -8,6 +8,8 @@ import MusterCore
 struct FileRemoval {
     private let parts: Directory
     private var walk: SinkWalk
+    /// Directories that files were taken out of, each once: many files stand in few directories.
+    private var touched: [ObjectIdentifier: Directory] = [:]
 
     /// Begins; fails if the sink can't be reached.
     init(_ sink: SinkDirectory) throws(StorageError) {
@@ -33,6 +35,15 @@ struct FileRemoval {
         }
     }
 
+    /// Makes durable that the files are gone; to be called once for all that were removed.
+    func synchronize() throws(StorageError) {
+        do {
+            for directory in touched.values { try directory.descriptor.synchronize() }
+        } catch {
+            throw error.inSink("syncing directories that files were deleted from")
+        }
+    }
+
     /// What is looked for at a name.
     private struct Wanted {
         let file: PurgeOrder.File
@@ -53,14 +64,14 @@ struct FileRemoval {
     }
 
     /// Deletes the file at a name if it is the wanted one. Returns whether there was any.
-    private func visit(_ place: SinkPlace, _ wanted: Wanted) throws(SystemError) -> Bool {
+    private mutating func visit(_ place: SinkPlace, _ wanted: Wanted) throws(SystemError) -> Bool {
         // Whoever tried it before us may have died in the middle.
         if !wanted.isNumbered { try settle(wanted, from: place) }
         guard let status = try place.directory.status(of: place.name) else { return false }
         guard status.kind == .file, try isWanted(place.name, in: place.directory, wanted) else { return true }
         try setAside(place, as: wanted.aside)
+        touched[ObjectIdentifier(place.directory)] = place.directory
         try settle(wanted, from: place)
-        try place.directory.descriptor.synchronize()
         return true
     }
 

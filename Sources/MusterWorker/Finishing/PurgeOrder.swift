@@ -38,5 +38,6 @@ extension SinkDirectory {
                 if error.parksSink { throw error }
             }
         }
+        try removal.synchronize()
     }
 }
