@@ -21,7 +21,7 @@ public struct CoordinatorConfiguration: Sendable {
     /// How many bytes per second the whole fleet may fetch; as many as come when absent. Every coordinator of a database must be
     /// given the same.
     public var maxBytesPerSecond: Int64?
-    /// Networks that workers may fetch from although they are not of the public Internet (`http.md` row 39).
+    /// Networks that workers may fetch from although they are not of the public Internet (range contract, row 39).
     public var allowedAddresses: [AddressRange] = []
     /// Whether all others of those are refused although the coordinator listens on loopback alone, as one behind a reverse proxy
     /// does. Where others reach it directly, they always are.

@@ -4,7 +4,7 @@ import MusterTestSupport
 import Testing
 
 extension EndToEnd {
-    /// Which addresses a fleet fetches from (`http.md` row 39), through the whole of Muster.
+    /// Which addresses a fleet fetches from (range contract, row 39), through the whole of Muster.
     @Suite struct Addresses {
         /// Adds one task, and tells what becomes of it.
         private func failure(of url: String, in group: String, _ fleet: Fleet) async throws -> FailureKind? {

@@ -1,6 +1,6 @@
 public import MusterCore
 
-/// How the origins of a task are asked: what row 38 of `http.md` names. A group has defaults, a task its own.
+/// How the origins of a task are asked: what row 38 of the range contract names. A group has defaults, a task its own.
 ///
 /// Paths are those of the worker's machine; secrets may be references that the worker resolves.
 public struct FetchOptions: Hashable, Sendable, Codable {
@@ -54,7 +54,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
     public enum HTTPVersion: String, Hashable, Sendable, Codable, CaseIterable {
         /// HTTP/1.1 alone.
         case http1 = "1.1"
-        /// HTTP/2 where TLS agrees on it, until an origin's streams are reset repeatedly (`http.md` row 23).
+        /// HTTP/2 where TLS agrees on it, until an origin's streams are reset repeatedly (range contract, row 23).
         case http2 = "2"
         /// HTTP/2 without asking, also in clear text (RFC 9113 §3.3).
         case priorKnowledge = "2-prior-knowledge"

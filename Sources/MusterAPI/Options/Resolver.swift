@@ -1,6 +1,6 @@
 public import MusterCore
 
-/// The HTTP endpoint that a group's workers ask for a fresh URL when one has expired (`http.md` row 21).
+/// The HTTP endpoint that a group's workers ask for a fresh URL when one has expired (range contract, row 21).
 ///
 /// It is sent `POST` with `ResolverQuestion` as JSON and answers 200 with `ResolverAnswer`.
 public struct Resolver: Hashable, Sendable, Codable {

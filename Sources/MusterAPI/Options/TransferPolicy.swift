@@ -4,7 +4,7 @@ public import MusterCore
 public struct TransferPolicy: Hashable, Sendable, Codable {
     /// What becomes of a task whose destination holds a file already; `verify` when absent.
     public var ifExists: ExistingFileRule?
-    /// Which differences of validators mean that the content changed; `strict` when absent (`http.md` row 11).
+    /// Which differences of validators mean that the content changed; `strict` when absent (range contract, row 11).
     public var validators: ValidatorRule?
     /// Whether content without any validator or digest may be fetched in chunks all the same (row 12).
     public var chunksWithoutValidator: Bool?

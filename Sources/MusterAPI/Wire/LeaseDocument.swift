@@ -63,7 +63,7 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// The media type that the content must have.
     public var contentType: String?
     /// Whether the source is another one than that which taught the representation: then a difference is the source's fault, and
-    /// nothing but a size with a strong ETag or a digest makes its bytes the same content (`http.md` row 30).
+    /// nothing but a size with a strong ETag or a digest makes its bytes the same content (range contract, row 30).
     public var isOtherMirror: Bool?
     /// For `resolve`: whom to ask what.
     public var resolver: Resolver?

@@ -6,7 +6,7 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     public var key: String
     /// The most leases that the fleet may hold on it: its own cap, or the coordinator's default.
     public var maxConnections: Int32
-    /// How many of these are allowed now: fewer after the origin refused, one more with every clean minute (`http.md` row 24).
+    /// How many of these are allowed now: fewer after the origin refused, one more with every clean minute (range contract, row 24).
     public var allowedConnections: Int32
     /// Leases on it now.
     public var leases: Int64

@@ -12,7 +12,7 @@ public struct Report: Hashable, Sendable, Codable {
         case failed
         /// Given back untouched, or as far as it is durable.
         case released
-        /// Ranges don't work: start over as one stream (`http.md` row 1).
+        /// Ranges don't work: start over as one stream (range contract, row 1).
         case restart
         /// The resolver answered; `resolved` has the fresh URL (row 21).
         case resolved
@@ -20,7 +20,7 @@ public struct Report: Hashable, Sendable, Codable {
         case shrunk
     }
 
-    /// What the first response told of a task (`http.md`).
+    /// What the first response told of a task (`docs/range-contract.md`).
     public struct Learned: Hashable, Sendable, Codable {
         /// Size and validators.
         public var representation: Representation

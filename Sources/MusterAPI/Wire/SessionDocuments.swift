@@ -35,7 +35,7 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     public var id: SessionID
     /// Its time to live, in milliseconds.
     public var ttlMilliseconds: Int64
-    /// Which addresses the worker may fetch from (`http.md` row 39); all of them when absent.
+    /// Which addresses the worker may fetch from (range contract, row 39); all of them when absent.
     public var addresses: AddressGuard?
     /// The database whose tasks the worker serves, by a UUID: files are marked with it (adr/0014). A coordinator of before leaves it out.
     public var installation: String?

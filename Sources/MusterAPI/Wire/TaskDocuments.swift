@@ -145,7 +145,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     public var metadata: JSONValue?
     /// Progress.
     public var bytes: Bytes
-    /// Which content the bytes are of, counted from 1 (row 6 of the origins' table).
+    /// Which content the bytes are of, counted from 1 (range contract, row 6).
     public var contentVersion: Int32
     /// The entity tag that the origin stated.
     public var etag: String?

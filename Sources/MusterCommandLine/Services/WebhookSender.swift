@@ -2,7 +2,7 @@ import MusterCoordinator
 import MusterCore
 import MusterCurl
 
-/// Posts deliveries of events over libcurl, to addresses that the guard allows: `http.md` row 39 holds for receivers too.
+/// Posts deliveries of events over libcurl, to addresses that the guard allows: row 39 of the range contract holds for receivers too.
 ///
 /// The guard is asked for every address at the moment of connecting: what a name resolved to when the subscription was made
 /// says nothing of what it resolves to now. No proxy is used, since it would do the resolving.

@@ -61,7 +61,7 @@ struct LeaseTerms {
         var options = options.map { $0.over(defaults ?? FetchOptions()) } ?? defaults
         var own = headers
         if let url, let freshURL, Self.origin(url) != Self.origin(freshURL) {
-            // What was given for one origin does not go to another that only the resolver named (`http.md` row 20). It says what
+            // What was given for one origin does not go to another that only the resolver named (range contract, row 20). It says what
             // is needed there.
             own = own.filter { !Self.isPersonal($0.key) }
             if let all = options?.headers { options?.headers = all.filter { !Self.isPersonal($0.key) } }

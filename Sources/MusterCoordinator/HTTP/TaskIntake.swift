@@ -74,7 +74,7 @@ struct TaskIntake: Sendable {
     }
 
     /// What the group's policy demands of a task: without digests nobody could tell in the end whether contents whose validators
-    /// are not looked at are the same (`http.md` row 11).
+    /// are not looked at are the same (range contract, row 11).
     private static func check(_ task: TaskSpecification, _ policy: TransferPolicy?) throws(InputRefusal) {
         guard policy?.validators == .sizeAndDigest, task.digests.isEmpty else { return }
         throw InputRefusal(

@@ -28,7 +28,7 @@ enum ReportedText {
         ordinal.flatMap { (0..<Int32(Limits.sourcesPerTask)).contains($0) ? $0 : nil }
     }
 
-    /// How long an origin wants to be left alone, in seconds (`http.md` row 25).
+    /// How long an origin wants to be left alone, in seconds (range contract, row 25).
     static func retryAfter(_ seconds: Int64?) -> Int64? {
         seconds.map { min(max(0, $0), Limits.retryAfter.components.seconds) }
     }
@@ -50,7 +50,7 @@ enum ReportedText {
             isDateStrong: stated.isDateStrong, digests: stated.digests.map(digests))
     }
 
-    /// A name that an origin suggests, made safe by the worker: one segment of a path, or nothing (`http.md` row 34).
+    /// A name that an origin suggests, made safe by the worker: one segment of a path, or nothing (range contract, row 34).
     static func name(_ text: String?) -> String? {
         guard let name = path(text), !name.utf8.contains(UInt8(ascii: "/")) else { return nil }
         return name

@@ -18,7 +18,7 @@ final class CoordinatorMetrics: Sendable {
         case leasesExpired = "muster_leases_expired_total"
         /// Leases given back since the answer with them was lost.
         case leasesRepaired = "muster_leases_repaired_total"
-        /// Leases taken back since they were much slower than their peers (`http.md` row 32).
+        /// Leases taken back since they were much slower than their peers (range contract, row 32).
         case leasesSlow = "muster_leases_slow_total"
         /// Leases taken back since they held up their group and their holder was not heard of.
         case leasesSilent = "muster_leases_silent_total"

@@ -1,4 +1,4 @@
-/// How long a chunk waits after a failure: 1 s × 2ⁿ, at most 5 minutes, with full jitter (`http.md`).
+/// How long a chunk waits after a failure: 1 s × 2ⁿ, at most 5 minutes, with full jitter (`docs/range-contract.md`).
 ///
 /// | failures without progress | waits, at the most |
 /// | --- | --- |

@@ -6,7 +6,7 @@ public enum LeaseKind: String, Sendable, Codable, CaseIterable {
     case finalize
     /// Delete what is left of a cancelled task.
     case purge
-    /// Ask the group's resolver for a fresh URL of one source (`http.md` row 21).
+    /// Ask the group's resolver for a fresh URL of one source (range contract, row 21).
     case resolve
 }
 

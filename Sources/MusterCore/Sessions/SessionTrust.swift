@@ -1,4 +1,4 @@
-/// How long a worker may believe that its session, and with it every lease, is still its own (`architecture.md`).
+/// How long a worker may believe that its session, and with it every lease, is still its own (`docs/protocol.md`).
 ///
 /// The window counts from *before* the request that renewed it, on the worker's monotonic clock, and ends a margin early:
 /// the coordinator started counting later, so it can't have given the leases away yet. The window only makes a worker stop

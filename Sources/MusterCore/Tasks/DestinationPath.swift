@@ -1,4 +1,4 @@
-/// The path of a task's file below its sink: relative, with no way to leave the sink (I8, `http.md` row 34).
+/// The path of a task's file below its sink: relative, with no way to leave the sink (I8; range contract, row 34).
 ///
 /// The worker confines it once more while opening, since only the file system knows about links.
 public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {

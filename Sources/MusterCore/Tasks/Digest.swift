@@ -23,7 +23,7 @@ public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable, Codable {
     }
 
     /// Whether two contents that differ by accident have different values, for all practical purposes: what may prove
-    /// that chunks of unknown origin make up one content (`http.md` rows 11, 12, 30). Among many files 32 bits are too
+    /// that chunks of unknown origin make up one content (range contract, rows 11, 12, 30). Among many files 32 bits are too
     /// few.
     public var tellsContentsApart: Bool {
         switch self {

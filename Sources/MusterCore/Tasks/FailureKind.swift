@@ -1,4 +1,4 @@
-/// Why a transfer or a task failed: the closed list of `http.md`, each with its retry rule.
+/// Why a transfer or a task failed: the closed list of `docs/range-contract.md`, each with its retry rule.
 public enum FailureKind: Hashable, Sendable {
     /// The connection was refused, reset or cut.
     case network
@@ -49,7 +49,7 @@ public enum FailureKind: Hashable, Sendable {
         case returnChunk
     }
 
-    /// The retry rule of the kind (`http.md` rows 2, 6, 21–26, 36).
+    /// The retry rule of the kind (range contract, rows 2, 6, 21–26, 36).
     public var rule: Rule {
         switch self {
         case .network, .dns, .timeout, .tooSlow, .badRange: .retry
@@ -61,7 +61,7 @@ public enum FailureKind: Hashable, Sendable {
         }
     }
 
-    /// Whether an answer may mean that there were too many connections at once (`http.md` row 24).
+    /// Whether an answer may mean that there were too many connections at once (range contract, row 24).
     public enum LimitSignal: String, Sendable, Hashable, CaseIterable {
         /// It has nothing to do with that.
         case none

@@ -2,7 +2,7 @@ import FoundationEssentials
 
 /// One URL of a task, and the origin that its requests count against.
 public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
-    /// The URL as the caller gave it. Every resume resolves it afresh (`http.md` row 20).
+    /// The URL as the caller gave it. Every resume resolves it afresh (range contract, row 20).
     public let string: String
     /// Scheme, host and port in lower case, the port always written: `https://example.org:443`.
     public let origin: String
@@ -52,7 +52,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         path = components.percentEncodedPath
     }
 
-    /// The port of a scheme that Muster fetches (`http.md` row 37); `nil` for all others, `file` among them.
+    /// The port of a scheme that Muster fetches (range contract, row 37); `nil` for all others, `file` among them.
     private static func defaultPort(scheme: String) -> Int? {
         switch scheme {
         case "http": 80

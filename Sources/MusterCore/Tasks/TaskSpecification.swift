@@ -61,7 +61,7 @@ public struct TaskSpecification: Hashable, Sendable {
     public let priority: Int32
     /// The caller's own data, handed back as it came.
     public let metadata: JSONValue?
-    /// The media type that the content must have, without parameters (`http.md` row 27).
+    /// The media type that the content must have, without parameters (range contract, row 27).
     public let contentType: String?
     /// How long the task may take from when it is added; it fails after that (row 33).
     public let deadline: Duration?

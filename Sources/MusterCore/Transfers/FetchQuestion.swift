@@ -2,7 +2,7 @@
 public struct FetchQuestion: Hashable, Sendable {
     /// The bytes that were asked for; `nil` for a plain GET of everything.
     public var range: ByteRange?
-    /// Whether the request carried If-Range, with a strong ETag or a strong date (`http.md` rows 8 and 9).
+    /// Whether the request carried If-Range, with a strong ETag or a strong date (range contract, rows 8 and 9).
     public var conditional: Bool
     /// Whether the coordinator has planned the task: its size, and that ranges work, are known.
     public var planned: Bool
@@ -61,7 +61,7 @@ public struct FetchQuestion: Hashable, Sendable {
 public struct AcceptedBody: Hashable, Sendable {
     /// Where in the file its first byte belongs.
     public let offset: Int64
-    /// How many bytes of it may be written; `nil` when only the end of the stream tells (`http.md` row 14).
+    /// How many bytes of it may be written; `nil` when only the end of the stream tells (range contract, row 14).
     public let count: Int64?
     /// What the response says of the whole representation.
     public let representation: Representation

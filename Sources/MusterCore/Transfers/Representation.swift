@@ -8,7 +8,7 @@ public struct Representation: Hashable, Sendable, Codable {
     /// The Last-Modified field exactly as the origin sent it.
     public var lastModified: String?
     /// Whether Last-Modified was at least 60 s older than the response's Date, so that it may stand in If-Range (RFC
-    /// 9110 §8.8.2.2; `http.md` row 9). `nil` is unknown, and means no.
+    /// 9110 §8.8.2.2; range contract, row 9). `nil` is unknown, and means no.
     public var isDateStrong: Bool?
     /// Digests of the whole representation that the origin stated, by algorithm, in hexadecimal (row 35).
     public var digests: [String: String]?
@@ -31,7 +31,7 @@ public struct Representation: Hashable, Sendable, Codable {
         return etag
     }
 
-    /// Whether two responses can be told to be of the same content at all (`http.md` row 12).
+    /// Whether two responses can be told to be of the same content at all (range contract, row 12).
     public var hasValidator: Bool { etag != nil || lastModified != nil }
 
     /// Whether the origin stated a digest that tells any other content apart; it is checked at the end as if the caller

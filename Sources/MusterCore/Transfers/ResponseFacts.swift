@@ -23,7 +23,7 @@ public struct ResponseFacts: Sendable, Hashable {
     /// Whether a transfer coding delimits the body.
     public var isChunked: Bool { value("transfer-encoding") != nil }
 
-    /// The Content-Encoding that is not `identity` (`http.md` row 13).
+    /// The Content-Encoding that is not `identity` (range contract, row 13).
     public var contentCoding: String? {
         let codings = values("content-encoding").filter { $0.lowercased() != "identity" && !$0.isEmpty }
         return codings.isEmpty ? nil : codings.joined(separator: ", ")
@@ -47,7 +47,7 @@ public struct ResponseFacts: Sendable, Hashable {
         public let stated: String
     }
 
-    /// Retry-After in whole seconds, at most `Limits.retryAfter` (RFC 9110 §10.2.3; `http.md` row 25). A date is
+    /// Retry-After in whole seconds, at most `Limits.retryAfter` (RFC 9110 §10.2.3; range contract, row 25). A date is
     /// counted from the response's own Date, never from a clock of ours (I11); without one it says nothing.
     public var retryAfterSeconds: Int64? {
         guard let field = value("retry-after") else { return nil }
@@ -72,7 +72,7 @@ public struct ResponseFacts: Sendable, Hashable {
         return stated.isEmpty ? nil : Set(stated).sorted().joined(separator: ", ")
     }
 
-    /// The size, the validators and the digests that the response states for the whole representation (`http.md` rows
+    /// The size, the validators and the digests that the response states for the whole representation (range contract, rows
     /// 8, 9 and 35).
     public func representation(size: Int64?) -> Representation {
         let digests = StatedDigests(self).byName

@@ -1,4 +1,4 @@
-/// What is to be done with a response, decided from its head alone before the first body byte (`http.md`).
+/// What is to be done with a response, decided from its head alone before the first body byte (`docs/range-contract.md`).
 ///
 /// `judge` is the one place where this is decided: a pure function of the head, of what was asked, and of what is
 /// known. Which of the table's rows is decided where:

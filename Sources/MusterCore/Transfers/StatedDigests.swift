@@ -1,4 +1,4 @@
-/// The digests of the whole representation that an origin states beside it (`http.md` row 35).
+/// The digests of the whole representation that an origin states beside it (range contract, row 35).
 ///
 /// Three generations of fields say the same, and where they contradict each other the newest one counts:
 /// - `Repr-Digest` (RFC 9530 §3), a dictionary of byte sequences;

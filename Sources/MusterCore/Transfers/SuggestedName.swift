@@ -1,4 +1,4 @@
-/// The name that an origin suggests for a file (`http.md` row 34): the last segment alone, and nothing that a file
+/// The name that an origin suggests for a file (range contract, row 34): the last segment alone, and nothing that a file
 /// system or a terminal would take for more than a name.
 public struct SuggestedName: Hashable, Sendable, CustomStringConvertible {
     /// One component of a path: no NUL, no control character, no separator, not `.`, `..` or `.muster`, 1 to 255 bytes.

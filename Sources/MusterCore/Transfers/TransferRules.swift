@@ -1,4 +1,4 @@
-/// Which differences of validators mean that the content changed (`http.md` rows 6 and 11).
+/// Which differences of validators mean that the content changed (range contract, rows 6 and 11).
 public enum ValidatorRule: String, Sendable, Hashable, Codable, CaseIterable {
     /// Any difference of ETag, Last-Modified or size.
     case strict
@@ -20,7 +20,7 @@ public enum ExistingFileRule: String, Sendable, Hashable, Codable, CaseIterable 
     case rename
 }
 
-/// Where the last segment of a task's path comes from (`http.md` row 34).
+/// Where the last segment of a task's path comes from (range contract, row 34).
 public enum NameSource: String, Sendable, Hashable, Codable, CaseIterable {
     /// From the caller.
     case given

@@ -1,4 +1,4 @@
-/// Which addresses workers may fetch from (`http.md` row 39).
+/// Which addresses workers may fetch from (range contract, row 39).
 public struct AddressGuard: Hashable, Sendable, Codable {
     /// Whether addresses that are not of the public Internet are refused: private, loopback, link-local and their like.
     public var refusesPrivate: Bool

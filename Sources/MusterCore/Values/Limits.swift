@@ -48,7 +48,7 @@ public enum Limits {
     public static let eventSearch = Duration.seconds(5)
     /// The size of a chunk, in bytes.
     public static let chunk: ClosedRange<ByteCount> = .mebibytes(8)...ByteCount.mebibytes(256)
-    /// How often a task may start over because its content changed (`http.md` row 6).
+    /// How often a task may start over because its content changed (range contract, row 6).
     public static let contentVersions: Int32 = 4
     /// How often a chunk is tried without progress before its task fails (I12).
     public static let attempts: Int32 = 8

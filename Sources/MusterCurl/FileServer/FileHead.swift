@@ -20,7 +20,7 @@ struct FileHead: Hashable {
     /// The head for a file of which bytes come, or would come.
     ///
     /// A part of a file whose size is not known cannot be told in HTTP's terms, so that the answer is 200, as of a server
-    /// that ignores Range (`http.md` row 1).
+    /// that ignores Range (range contract, row 1).
     static func file(_ facts: Facts, range: RangeSpec?) -> FileHead {
         guard let range, let size = facts.size else {
             return FileHead(200, facts, length: facts.size, isWithoutBody: (range?.first ?? 0) > 0)

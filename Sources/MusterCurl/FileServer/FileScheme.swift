@@ -1,4 +1,4 @@
-/// The schemes beside http and https: servers of plain files, which know no header fields (`http.md` row 37).
+/// The schemes beside http and https: servers of plain files, which know no header fields (range contract, row 37).
 enum FileScheme: String, Sendable {
     /// FTP in the clear (RFC 959).
     case ftp

@@ -1,6 +1,6 @@
 import CLibcurl
 
-// Transfers by ftp, ftps and sftp (`http.md` row 37). No head comes there: one is made before the first byte of the body,
+// Transfers by ftp, ftps and sftp (range contract, row 37). No head comes there: one is made before the first byte of the body,
 // or at the end if none comes.
 extension Transfer {
     /// Takes a line of an FTP server (CURLOPT_HEADERFUNCTION).

@@ -1,6 +1,6 @@
 import CLibcurl
 
-// Cookies, and what a redirect must not carry to another origin (`http.md` row 20). libcurl itself keeps header fields and
+// Cookies, and what a redirect must not carry to another origin (range contract, row 20). libcurl itself keeps header fields and
 // credentials at the first origin, but neither the text of CURLOPT_COOKIE nor what a netrc file has for the same host.
 extension Transfer {
     func setCookies() {

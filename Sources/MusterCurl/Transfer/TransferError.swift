@@ -35,7 +35,7 @@ public enum TransferError: Error, Sendable, Hashable {
     /// The connection was reset, or closed without an answer.
     case reset(Detail)
     /// HTTP/2 itself failed: the peer reset the stream, said GOAWAY, left in the middle of the stream, or does not speak it
-    /// properly. HTTP/1.1 may do better (`http.md` row 23).
+    /// properly. HTTP/1.1 may do better (range contract, row 23).
     case streamReset(Detail)
     /// More redirects than ``TransferRequest/maxRedirects``.
     case tooManyRedirects(Detail)

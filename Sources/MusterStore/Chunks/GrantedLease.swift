@@ -44,7 +44,7 @@ public struct GrantedLease: Sendable {
     public let contentType: String?
     /// Which source to fetch from, or to ask the resolver about.
     public let source: Int32
-    /// Whether another source than this one taught the content version (`http.md` row 30).
+    /// Whether another source than this one taught the content version (range contract, row 30).
     public let isOtherMirror: Bool
     /// The source's URL as the task was added with it; `nil` for work that has no source.
     public let url: String?

@@ -31,7 +31,7 @@ public enum LeaseReport {
         public let isSplittable: Bool
         /// Where the content came from, after redirects.
         public let effectiveURL: String?
-        /// The name that the origin suggests, made safe, if the group asks for it (`http.md` row 34).
+        /// The name that the origin suggests, made safe, if the group asks for it (range contract, row 34).
         public let suggestedName: String?
         /// How large the other chunks shall be, in bytes.
         public let chunkSize: Int64
@@ -141,7 +141,7 @@ public enum LeaseReport {
         }
     }
 
-    /// The resolver answered (`http.md` row 21).
+    /// The resolver answered (range contract, row 21).
     public struct Resolved: Sendable {
         /// Who reports.
         public let session: SessionID

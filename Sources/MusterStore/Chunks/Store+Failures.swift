@@ -19,7 +19,7 @@ extension Store {
             """)
     }
 
-    /// The resolver gave a fresh URL: it is used for every further request to the source (`http.md` row 21).
+    /// The resolver gave a fresh URL: it is used for every further request to the source (range contract, row 21).
     public func report(resolved report: LeaseReport.Resolved) async throws {
         _ = try await query(
             """

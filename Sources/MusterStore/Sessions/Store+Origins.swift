@@ -7,7 +7,7 @@ public struct OriginRecord: Sendable {
     public let key: String
     /// Its own cap on leases, if it has one.
     public let maxConnections: Int32?
-    /// How many leases it may have now: fewer than the cap after it refused, one more with every minute (`http.md` row 24).
+    /// How many leases it may have now: fewer than the cap after it refused, one more with every minute (range contract, row 24).
     public let allowedConnections: Int32
     /// Leases on it now, and what is fetched under them.
     public let inHand: LeasedBytes

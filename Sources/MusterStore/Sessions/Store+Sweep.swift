@@ -26,7 +26,7 @@ extension Store {
             """)[0].decode("count")
     }
 
-    /// Takes back chunks that are much slower than others on the same task or origin (`http.md` row 32), and hands them to another
+    /// Takes back chunks that are much slower than others on the same task or origin (range contract, row 32), and hands them to another
     /// source where that may serve them. Returns how many.
     ///
     /// - Parameter age: How old a lease must be, and how long it would need still.

@@ -61,7 +61,7 @@ public struct ExplanationRecord: Sendable {
             case usable
             /// Nothing any more: it was given up.
             case failed
-            /// Nothing of this version: its content is another one (`http.md` row 30).
+            /// Nothing of this version: its content is another one (range contract, row 30).
             case differs
         }
 
@@ -107,7 +107,7 @@ public struct ExplanationRecord: Sendable {
         public let isDouble: Bool
     }
 
-    /// A question to the group's resolver (`http.md` row 21).
+    /// A question to the group's resolver (range contract, row 21).
     public enum Question: Sendable, Hashable {
         /// A worker is asking.
         case leased

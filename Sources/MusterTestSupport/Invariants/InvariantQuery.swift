@@ -1,4 +1,4 @@
-/// What the design says of every commit, as one query over a database of Muster's: each row tells in words what is broken.
+/// What holds at every commit (`docs/invariants.md`), as one query over a database of Muster's: each row tells in words what is broken.
 ///
 /// It has no binds, so that `psql` can ask as well as a test that has a connection of its own.
 public enum InvariantQuery {

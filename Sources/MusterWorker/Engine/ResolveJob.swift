@@ -4,7 +4,7 @@ import MusterAPI
 import MusterCore
 import MusterCurl
 
-/// The work on one resolve lease: asks the group's resolver for a fresh URL of one source (`http.md` row 21).
+/// The work on one resolve lease: asks the group's resolver for a fresh URL of one source (range contract, row 21).
 struct ResolveJob: Sendable {
     let lease: LeaseDocument
     let station: SinkStation

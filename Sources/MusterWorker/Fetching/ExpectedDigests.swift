@@ -1,6 +1,6 @@
 import MusterCore
 
-/// The digests that a whole file must have, and who says so (`http.md` row 35).
+/// The digests that a whole file must have, and who says so (range contract, row 35).
 struct ExpectedDigests: Sendable, Hashable {
     /// What the caller expects.
     let given: [ContentDigest]

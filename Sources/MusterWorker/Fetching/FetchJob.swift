@@ -179,7 +179,7 @@ struct FetchJob: Sendable {
         }
     }
 
-    /// Whether a body that was accepted is complete (`http.md` rows 3, 4, 14, 15).
+    /// Whether a body that was accepted is complete (range contract, rows 3, 4, 14, 15).
     static func step(
         after ending: FetchTransfer.Ending,
         from before: Int64,

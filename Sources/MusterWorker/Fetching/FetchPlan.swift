@@ -23,7 +23,7 @@ struct FetchPlan: Sendable {
     var standing: StandingFile?
     /// A file that may be the content, as long as that can still turn out.
     private(set) var held: HeldFile?
-    /// Whether the next request carries no Range although the lease would allow one (`http.md` row 16).
+    /// Whether the next request carries no Range although the lease would allow one (range contract, row 16).
     private var asksForEverything = false
     /// Whether the next request carries no If-Range (row 10).
     private var asksUnconditionally = false

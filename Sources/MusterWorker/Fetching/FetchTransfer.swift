@@ -78,7 +78,7 @@ final class FetchTransfer: TransferHandler {
         }
     }
 
-    /// Judges the response (`http.md`); nothing is written before that.
+    /// Judges the response (`docs/range-contract.md`); nothing is written before that.
     func head(_ head: ResponseHead) -> HeadVerdict {
         let facts = ResponseFacts(
             status: head.status,

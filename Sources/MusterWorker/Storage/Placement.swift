@@ -172,7 +172,7 @@ struct Placement {
     }
 
     /// Deletes the part, its copies and what older versions left, once their content was found to be wrong: nothing of it is of
-    /// use to anyone (`http.md` row 29).
+    /// use to anyone (range contract, row 29).
     ///
     /// - Parameter identity: the file that was looked at; another one by that name by now is left alone.
     private mutating func discard(_ order: FinalizeOrder, identity: FileIdentity?) throws(StorageError) {

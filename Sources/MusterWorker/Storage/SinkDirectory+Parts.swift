@@ -5,7 +5,7 @@ extension SinkDirectory {
     /// The part file of a task's content version: the one that is open already, or else opened, and made if missing.
     ///
     /// One instance is shared by everybody who works on the part in this process; it is closed when the last of them
-    /// drops it. Opening removes the parts and copies of older content versions of the task (`http.md` row 29), also those that
+    /// drops it. Opening removes the parts and copies of older content versions of the task (range contract, row 29), also those that
     /// are still open: what has no name can't be put in place of the newer content by whoever comes late.
     func part(task: TaskID, version: Int32) throws(StorageError) -> PartFile {
         let key = PartName.part(task, version: version)

@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCurl
 import Synchronization
 
-/// Which origins keep resetting HTTP/2 streams, and are asked in HTTP/1.1 for it (`http.md` row 23); without I/O.
+/// Which origins keep resetting HTTP/2 streams, and are asked in HTTP/1.1 for it (range contract, row 23); without I/O.
 struct ProtocolHistory: Sendable {
     /// What a transfer over HTTP/2 told.
     enum Event: Sendable, Hashable {

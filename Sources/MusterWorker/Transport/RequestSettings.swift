@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import MusterCurl
 
-/// What all requests of one lease have in common: its options with every secret in the clear (`http.md` rows 33, 36, 38). Never logged.
+/// What all requests of one lease have in common: its options with every secret in the clear (range contract, rows 33, 36, 38). Never logged.
 struct RequestSettings: Sendable {
     /// What libcurl is told, but for what one request asks for.
     private let template: TransferRequest

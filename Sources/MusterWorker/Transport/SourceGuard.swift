@@ -1,7 +1,7 @@
 import MusterCore
 import Synchronization
 
-/// Which addresses this worker asks (`http.md` row 39), as its session's coordinator said last.
+/// Which addresses this worker asks (range contract, row 39), as its session's coordinator said last.
 final class SourceGuard: Sendable {
     private let rule = Mutex<AddressGuard?>(nil)
     private let predicate: (@Sendable (String) -> Bool)?

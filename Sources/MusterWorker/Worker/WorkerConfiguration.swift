@@ -41,7 +41,7 @@ public struct WorkerConfiguration: Sendable {
     /// path. No link leads out of it.
     public var secretDirectory: String?
     /// Asked besides the coordinator's own guard for each numeric address before a request goes out to it, redirects too;
-    /// `false` refuses the source (`http.md` row 39). `nil` leaves it to the guard. Called on the threads of the loops.
+    /// `false` refuses the source (range contract, row 39). `nil` leaves it to the guard. Called on the threads of the loops.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
 
     /// A configuration with 16 slots and as many loops as there are cores, at most 4.

@@ -12,7 +12,7 @@ private func pointer(_ check: () throws(InputRefusal) -> Void) -> String? {
     }
 }
 
-/// Row 21 of the origins' table.
+/// Row 21 of the range contract.
 struct ResolverTests {
     @Test func resolverSurvives() throws {
         let json = #"{"headers":{"Authorization":"env:TOKEN"},"url":"https://resolver.example.org/fresh"}"#

@@ -37,7 +37,7 @@ struct FailureKindTests {
         }
     }
 
-    /// Rows 24 to 26 of the origins' table.
+    /// Rows 24 to 26 of the range contract.
     @Test(
         arguments: [
             (401, .authentication, .nextSource), (407, .authentication, .nextSource), (404, .notFound, .nextSource),
@@ -57,7 +57,7 @@ struct FailureKindTests {
     }
 }
 
-/// What a failure says beyond its kind (rows 21 and 24 of the origins' table).
+/// What a failure says beyond its kind (range contract, rows 21 and 24).
 struct FailureSignalTests {
     @Test(
         arguments: [

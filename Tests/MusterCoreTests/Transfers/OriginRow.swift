@@ -26,7 +26,7 @@ enum Outcome: Hashable, Sendable {
     }
 }
 
-/// One thing that an origin may do, by the row of the origins' table.
+/// One thing that an origin may do, by its row of the range contract.
 struct OriginRow: Sendable, CustomTestStringConvertible {
     let row: Int
     let what: String

@@ -14,7 +14,7 @@ private func digests(_ status: Int, _ headers: [(String, String)]) -> [String: S
     StatedDigests(ResponseFacts(status: status, headers: headers.map { (name: $0.0, value: $0.1) })).byName
 }
 
-/// Row 35 of the origins' table.
+/// Row 35 of the range contract.
 struct StatedDigestsTests {
     @Test(
         arguments: [

@@ -7,7 +7,7 @@ private func name(_ disposition: String?, url: String = "https://example.org/") 
     return SuggestedName(ResponseFacts(status: 200, headers: headers), effectiveURL: url)?.description
 }
 
-/// Row 34 of the origins' table.
+/// Row 34 of the range contract.
 struct SuggestedNameTests {
     @Test(
         arguments: [

@@ -127,7 +127,7 @@ struct AddressRangeTests {
     }
 }
 
-/// Row 39 of the origins' table.
+/// Row 39 of the range contract.
 struct AddressGuardTests {
     @Test(
         arguments: [

@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import MusterTestSupport
 
-/// A row of the table of what origins do (`http.md`), as it is played over a real socket and judged through the whole of Muster.
+/// A row of the range contract (`docs/range-contract.md`), as it is played over a real socket and judged through the whole of Muster.
 struct Row: Sendable {
     /// Its number in the table.
     let number: Int

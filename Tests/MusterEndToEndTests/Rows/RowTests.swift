@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// Every row of the table of what origins do, over every transport that has it, through coordinator, worker and files.
+    /// Every row of the range contract, over every transport that has it, through coordinator, worker and files.
     @Suite struct Rows {
         static let all = Row.first + Row.second + Row.third
 

@@ -29,7 +29,7 @@ struct StormOracle: Sendable {
         #expect(ledger.surprises.isEmpty)
     }
 
-    /// What the database says against the design, in words.
+    /// What in the database is broken (`docs/invariants.md`), in words.
     static func broken(_ fleet: Fleet) async throws -> [String] {
         let text = try await fleet.postgres.execute(InvariantQuery.text, conninfo: fleet.conninfo)
         return text.split(separator: "\n").map(String.init)

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What first responses teach besides size and validators, and where files end up (`http.md` rows 9, 34 and 35).
+/// What first responses teach besides size and validators, and where files end up (range contract, rows 9, 34 and 35).
 @Suite struct AnswerTests {
     @Test func whatWasStatedGoesWithTheVersion() async throws {
         try await StoreFixture.run { fixture in

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Content whose digest is not what is expected, and what is left of a version that is not wanted any more (`http.md` rows 6 and 29).
+/// Content whose digest is not what is expected, and what is left of a version that is not wanted any more (range contract, rows 6 and 29).
 @Suite struct DigestTests {
     /// Fetches a file of 90 bytes whole, and finds its digest wrong. Sources are mixed only until that has happened.
     private func mismatch(_ worker: inout TestWorker, mixes: Bool = false) async throws -> GrantedLease {

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// URLs that expire, and the resolver that knows fresh ones (`http.md` row 21).
+/// URLs that expire, and the resolver that knows fresh ones (range contract, row 21).
 @Suite struct ExpiryTests {
     /// A planned task, five chunks unless said otherwise, `count` of which are leased, the first one among them.
     private func begin(

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What a lease carries, and what an origin may have after it refused (`http.md` rows 21 and 24).
+/// What a lease carries, and what an origin may have after it refused (range contract, rows 21 and 24).
 @Suite struct GrantTests {
     @Test func leaseCarriesOptionsPolicyAndWhatTheResolverSaid() async throws {
         try await StoreFixture.run { fixture in

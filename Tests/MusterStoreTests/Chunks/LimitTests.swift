@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Origins that refuse because there is too much at once (`http.md` rows 24 and 25).
+/// Origins that refuse because there is too much at once (range contract, rows 24 and 25).
 @Suite struct LimitTests {
     /// How many leases origin `a` may have now; the cap of the small policy is 16.
     private func allowed(_ fixture: StoreFixture) async throws -> Int32 {

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Several sources of one content: when their bytes are mixed, and what becomes of a chunk when one of them fails (`http.md`
+/// Several sources of one content: when their bytes are mixed, and what becomes of a chunk when one of them fails (range contract,
 /// rows 1, 26 and 30).
 @Suite struct MirrorTests {
     /// A task of three chunks, unless said otherwise, at sources `a`, `b` and `c`, and the leases on all of them, held at `a`.

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Parallel use of several sources for one file, where their bytes can be told to be the same (`http.md` row 30).
+/// Parallel use of several sources for one file, where their bytes can be told to be the same (range contract, row 30).
 @Suite struct PullTests {
     /// A task of so many chunks at `a` and its mirrors, whose first chunk is done and taught a strong ETag.
     private func begin(

@@ -55,7 +55,7 @@ import Testing
             replacement: "l.deaths"),
     ]
 
-    /// Breakages of what concerns several sources, budgets and resolvers (`http.md` rows 21, 24 and 30).
+    /// Breakages of what concerns several sources, budgets and resolvers (range contract, rows 21, 24 and 30).
     static let sourceMutants = [
         Mutant(
             name: "every refusal of a burst halves (row 24)", function: "heed_limit",

@@ -108,7 +108,7 @@ extension StoreModel {
     }
 
     /// Whether an origin may take a chunk from another one: nothing of it was tried in vain, and the bytes can be told to be the
-    /// same content (`http.md` row 30).
+    /// same content (range contract, row 30).
     private func mayPull(_ chunk: Chunk, of task: Task, to source: Int) -> Bool {
         chunk.kind == .fetch && chunk.status == .ready && chunk.attempts == 0 && task.mixes
             && !task.sources[source].isDead && task.sources[source].differsIn != task.version

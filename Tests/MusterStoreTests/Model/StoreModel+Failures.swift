@@ -38,7 +38,7 @@ extension StoreModel {
         followRule(place, chunk, source, failure)
     }
 
-    /// A URL that may have expired (`http.md` row 21): whether it was dealt with.
+    /// A URL that may have expired (range contract, row 21): whether it was dealt with.
     private mutating func renew(_ place: Place, _ chunk: Chunk, _ ordinal: Int) -> Bool {
         guard let task = self[place], let lease = chunk.lease else { return false }
         let source = task.sources[ordinal]

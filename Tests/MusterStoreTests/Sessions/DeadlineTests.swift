@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Tasks that may take only so long (`http.md` row 33).
+/// Tasks that may take only so long (range contract, row 33).
 @Suite struct DeadlineTests {
     @Test func whatIsNotDoneInTimeFailsWhateverItWaitsFor() async throws {
         try await StoreFixture.run { fixture in

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What is shown of origins, and what people set of them (`http.md` row 24).
+/// What is shown of origins, and what people set of them (range contract, row 24).
 @Suite struct OriginTests {
     @Test func anOriginCanBeSetBeforeAnythingIsFetchedFromIt() async throws {
         try await StoreFixture.run { fixture in

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Chunks that are much slower than their peers (`http.md` row 32).
+/// Chunks that are much slower than their peers (range contract, row 32).
 @Suite struct SlowLeaseTests {
     /// Leases on chunks of 1000 bytes each, with how far they got in a minute.
     private func begin(

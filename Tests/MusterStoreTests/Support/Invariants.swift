@@ -2,7 +2,7 @@ import MusterPostgres
 import MusterStore
 import MusterTestSupport
 
-/// What the design says of every commit, and what the policy of a test allows, as one query: each row is something that is broken.
+/// What holds at every commit (`docs/invariants.md`), and what the policy of a test allows, as one query: each row is something that is broken.
 enum Invariants {
     /// Returns what is broken, in words; nothing when all is well.
     static func check(_ fixture: StoreFixture) async throws -> [String] {

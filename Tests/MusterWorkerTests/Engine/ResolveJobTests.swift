@@ -6,7 +6,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// What a resolver is asked, and which of its answers count (`http.md` row 21).
+/// What a resolver is asked, and which of its answers count (range contract, row 21).
 @Suite struct ResolveJobTests {
     private func lease(_ origin: ScriptedOrigin, headers: [String: Secret]? = nil) -> LeaseDocument {
         var lease = LeaseDocument.first("")

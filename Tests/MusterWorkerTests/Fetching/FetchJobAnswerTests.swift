@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// What of an answer reaches the coordinator: digests and names that it states, and what a failure tells (`http.md` rows 11, 27, 30, 34, 35).
+/// What of an answer reaches the coordinator: digests and names that it states, and what a failure tells (range contract, rows 11, 27, 30, 34, 35).
 @Suite struct FetchJobAnswerTests {
     private let content = ScriptedOrigin.Content.seeded(seed: 31, size: 2 * mebibyte)
     private let wrong = ScriptedOrigin.Content.seeded(seed: 32, size: 2 * mebibyte)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// What the options of a lease do to its requests, over real sockets (`http.md` rows 33, 36, 38, 39).
+/// What the options of a lease do to its requests, over real sockets (range contract, rows 33, 36, 38, 39).
 @Suite struct FetchJobOptionsTests {
     private let content = ScriptedOrigin.File(.seeded(seed: 3, size: 1_000))
 

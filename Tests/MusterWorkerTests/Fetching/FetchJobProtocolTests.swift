@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// Which HTTP version is spoken (`http.md` row 23), over real sockets.
+/// Which HTTP version is spoken (range contract, row 23), over real sockets.
 @Suite struct FetchJobProtocolTests {
     private let content = ScriptedOrigin.File(.seeded(seed: 3, size: 2 * mebibyte))
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// No task's path leads out of its sink, whatever stands in the way (`http.md` row 34).
+/// No task's path leads out of its sink, whatever stands in the way (range contract, row 34).
 @Suite struct ConfinementTests {
     @Test(arguments: ["out", "in/side", "in"])
     func aLinkOnTheWayIsNotFollowed(link: String) async throws {

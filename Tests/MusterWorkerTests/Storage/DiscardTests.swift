@@ -6,7 +6,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// Nothing is kept of content that was found to be wrong (`http.md` row 29), nor of what newer content took the place of.
+/// Nothing is kept of content that was found to be wrong (range contract, row 29), nor of what newer content took the place of.
 @Suite struct DiscardTests {
     let bytes = ScratchSink.content(10_000)
     var wrongDigest: ContentDigest { ContentDigest(algorithm: .sha256, bytes: SHA256.hash(data: [1])) }
