@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The house rules that a machine can check (docs/architecture.md): who may import whom, how long a file may be, what may not
-# stand in the sources.
+# The house rules that a machine can check (docs/CONTRIBUTING.md): allowed imports, the length of files, what may not stand in the
+# sources, and references that lead nowhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bad=0
@@ -26,4 +26,6 @@ left=$(git ls-files -z 'Sources/*.swift' | xargs -0 grep -nE 'try!|fatalError\(|
 
 top=$(git ls-files | cut -d/ -f1 | sort -u | grep -vE '^(Package\.swift|README\.md|LICENSE|Sources|Tests|deploy|docs|\..*)$' || true)
 [ -z "$top" ] || complain "the top level is fixed; these are not of it: $top"
+
+deploy/references.sh || bad=1
 exit $bad
