@@ -97,7 +97,7 @@ while IFS=$'\t' read -r place kind name; do
         'function') [ -n "${defined["sql $name"]:-}${defined["swift $name"]:-}" ] ;;
         path) [ -e "$name" ] || [ -e "Sources/$name" ] || [ -e "Tests/$name" ] || [ -e "docs/$name" ] ;;
         *) [ -n "${defined["$kind $name"]:-}" ] ;;
-    esac || complain "$place refers to a $kind that does not exist: $name"
+    esac || complain "$place refers to a ${kind/sql/function of the database} that does not exist: $name"
 done < <(sort -u "$work/referred")
 
 # Syncs: the files whose code makes one, and the first column of the table.
