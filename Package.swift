@@ -1,7 +1,7 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// One switch for everybody who checks the package: `MUSTER_STRICT=1 swift build` makes warnings of our own targets errors.
+// One switch for checking the package: `MUSTER_STRICT=1 swift build` makes warnings of our own targets errors.
 let strict: [SwiftSetting] =
     Context.environment["MUSTER_STRICT"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])]
 let settings: [SwiftSetting] =
@@ -18,6 +18,11 @@ func library(
     .target(
         name: name, dependencies: dependencies, exclude: exclude, resources: resources.isEmpty ? nil : resources,
         swiftSettings: settings)
+}
+
+/// SQL that is compiled into the program: `MusterStore/Schema/Schema.swift` names it again.
+func scripts(_ folder: String, _ names: [String]) -> [Resource] {
+    names.map { .embedInCode("\(folder)/\($0).sql") }
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -49,18 +54,18 @@ let package = Package(
         .library(name: "MusterAPI", targets: ["MusterAPI"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
-        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
-        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
-        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
+        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-http2", exact: "1.46.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2"),
     ],
     targets: [
         // The C libraries: module maps and typed wrappers of variadic calls, nothing else.
@@ -79,24 +84,17 @@ let package = Package(
 
         // The coordinator never imports curl, the worker never imports the store.
         library(
-            "MusterStore", ["MusterCore", "MusterPostgres", logging],
-            resources: [
-                .embedInCode("Migrations/0001_tables.sql"), .embedInCode("Migrations/0002_completion.sql"),
-                .embedInCode("Migrations/0003_claim.sql"), .embedInCode("Migrations/0004_returns.sql"),
-                .embedInCode("Migrations/0005_reports.sql"), .embedInCode("Migrations/0006_verbs.sql"),
-                .embedInCode("Migrations/0007_sources.sql"), .embedInCode("Migrations/0008_grants.sql"),
-                .embedInCode("Migrations/0009_failures.sql"), .embedInCode("Migrations/0010_mirrors.sql"),
-                .embedInCode("Migrations/0011_answers.sql"), .embedInCode("Migrations/0012_returns.sql"),
-                .embedInCode("Migrations/0013_additions.sql"), .embedInCode("Migrations/0014_questions.sql"),
-                .embedInCode("Migrations/0015_origins.sql"), .embedInCode("Migrations/0016_sweeps.sql"),
-                .embedInCode("Migrations/0017_limits.sql"), .embedInCode("Migrations/0018_verbs.sql"),
-                .embedInCode("Migrations/0019_chains.sql"), .embedInCode("Migrations/0020_subscriptions.sql"),
-                .embedInCode("Migrations/0021_budgets.sql"), .embedInCode("Migrations/0022_charges.sql"),
-                .embedInCode("Migrations/0023_endings.sql"), .embedInCode("Migrations/0024_sharing.sql"),
-                .embedInCode("Migrations/0025_reopening.sql"), .embedInCode("Migrations/0026_stragglers.sql"),
-                .embedInCode("Migrations/0027_reuse.sql"),
-                .embedInCode("Migrations/0028_slices.sql"),
-            ]),
+            "MusterStore", ["MusterCore", "MusterPostgres", crypto, logging],
+            resources: scripts(
+                "Schema/Tables", ["0001_groups", "0002_leasing", "0003_events"])
+                + scripts(
+                    "Schema/Verbs",
+                    [
+                        "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "deadlines",
+                        "deliveries", "doubles", "events", "failures", "grants", "mirrors", "origins", "purges",
+                        "questions", "reports", "returns", "reuse", "sessions", "shares", "sharing", "slices",
+                        "stragglers", "verbs", "windows",
+                    ])),
         library(
             "MusterCoordinator",
             [

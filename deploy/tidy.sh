@@ -21,6 +21,14 @@ while read -r lines file; do
     [ "$file" = total ] || [ "$lines" -le 350 ] || complain "$file has $lines lines, more than 350"
 done < <(git ls-files -z '*.swift' | xargs -0 wc -l)
 
+while read -r lines file; do
+    [ "$file" = total ] || [ "$lines" -le 300 ] || complain "$file has $lines lines, more than 300"
+done < <(git ls-files -z 'Sources/MusterStore/Schema/Verbs/*.sql' | xargs -0 wc -l)
+long=$(git ls-files -z 'Sources/*.sql' | xargs -0 awk '
+    /^CREATE FUNCTION/ { name = $3; start = FNR }
+    /^\$\$;$/ { if (name != "" && FNR - start >= 80) print FILENAME ": " name " has " FNR - start + 1 " lines"; name = "" }')
+[ -z "$long" ] || complain "a function of the database has at most 80 lines:"$'\n'"$long"
+
 left=$(git ls-files -z 'Sources/*.swift' | xargs -0 grep -nE 'try!|fatalError\(|as! |Task\.detached|(TODO|FIXME|XXX)' || true)
 [ -z "$left" ] || complain "these don't belong into the sources:"$'\n'"$left"
 

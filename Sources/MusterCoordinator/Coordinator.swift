@@ -31,7 +31,10 @@ public struct Coordinator: Service {
         self.onListening = onListening
     }
 
-    /// Serves until graceful shutdown. Throws when the database can't be reached or is not migrated, or the port is taken.
+    /// Serves until graceful shutdown.
+    ///
+    /// - Throws: `SchemaRefusal` when the database is of another build, now or later; `PostgresError` when it can't be
+    ///   reached; or what kept it from listening.
     public func run() async throws {
         try await checkSchema()
         var database = PostgresConfiguration(configuration.database)
@@ -43,9 +46,10 @@ public struct Coordinator: Service {
         database.idleInTransactionTimeout = .seconds(10)
         var limits = PostgresPool.Limits(maximumConnections: configuration.databaseConnections)
         limits.acquireTimeout = .seconds(5)
-        let pool = PostgresPool(database, limits: limits, logger: logger)
+        let watch = SchemaWatch()
+        let pool = PostgresPool(database, limits: limits, logger: logger) { try await watch.enter($0) }
         do {
-            try await serve(pool, database)
+            try await serve(pool, database, watch)
         } catch {
             await pool.shutdown()
             throw error
@@ -53,7 +57,7 @@ public struct Coordinator: Service {
         await pool.shutdown()
     }
 
-    private func serve(_ pool: PostgresPool, _ database: PostgresConfiguration) async throws {
+    private func serve(_ pool: PostgresPool, _ database: PostgresConfiguration, _ watch: SchemaWatch) async throws {
         var policy = Store.Policy()
         policy.firstChunk = configuration.minimumChunk.bytes
         policy.leasesPerOrigin = configuration.maxConnectionsPerOrigin
@@ -112,11 +116,13 @@ public struct Coordinator: Service {
         // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
         // batcher and the sequencer, and these two at the end.
         let services: [any Service] = [
-            sequencer, reports, hinter, server, dispatcher, listener, sweeper, retention, deliverer,
+            sequencer, reports, hinter, server, dispatcher, listener, sweeper, retention, deliverer, watch,
         ]
         var group = ServiceGroupConfiguration(
             services: services.map {
-                .init(service: NamedService($0), successTerminationBehavior: .gracefullyShutdownGroup)
+                .init(
+                    service: NamedService($0), successTerminationBehavior: .gracefullyShutdownGroup,
+                    failureTerminationBehavior: .gracefullyShutdownGroup)
             },
             logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(8)
@@ -124,22 +130,17 @@ public struct Coordinator: Service {
     }
 
     private func checkSchema() async throws {
-        switch try await Migrator(PostgresConfiguration(configuration.database)).state() {
-        case .current: break
-        case .behind(let missing):
-            throw ConfigurationRefusal(
-                "the database lacks \(missing.count) migrations, from \(missing[0]) on; run: muster migrate")
-        case .ahead(let unknown):
-            // A newer Muster has been here. Its migrations keep what older programs use, so this one goes on.
-            logger.warning(
-                "database is newer than this program", metadata: [CoordinatorMetadata.migrations: "\(unknown)"])
-        }
+        let migrator = Migrator(PostgresConfiguration(configuration.database))
+        if let refusal = try await migrator.difference() { throw refusal }
     }
 }
 
-/// Brings a database's schema up to date.
+/// Brings a database's schema up to this build.
 public enum SchemaMigration {
-    /// Applies what is missing and returns the names of what was applied.
+    /// Applies what is missing, and returns the names of the tables that were applied, and `verbs` if functions were
+    /// installed; nothing when the database is of this build already.
+    ///
+    /// - Throws: `SchemaRefusal` when nothing leads from the database to this build, or coordinators use it.
     public static func migrate(database: String) async throws -> [String] {
         try await Migrator(PostgresConfiguration(database)).migrate()
     }

@@ -11,7 +11,8 @@ struct ServeCommand: MusterSubcommand {
         usage: "muster serve [--database <url>] [--listen <host:port>]",
         discussion: """
             Listening beyond this machine needs two tokens: MUSTER_TOKEN for administrators, MUSTER_WORKER_TOKEN for \
-            workers. The database's schema must be up to date: see muster migrate.
+            workers. All coordinators of a database run one build: to upgrade, stop all of them, run muster migrate \
+            (or one with --migrate) and start them again. Workers go on meanwhile.
 
             Example:
               export MUSTER_DATABASE=postgresql://muster@db/muster MUSTER_TOKEN=… MUSTER_WORKER_TOKEN=…
@@ -35,6 +36,16 @@ struct ServeCommand: MusterSubcommand {
     )
     var listen: String?
 
+    @Flag(
+        help: ArgumentHelp(
+            """
+            Bring the database's schema up to date first, as muster migrate does. Waits 10s for the coordinators of \
+            another build to end. (MUSTER_MIGRATE)
+            """
+        )
+    )
+    var migrate = false
+
     @OptionGroup var tokens: TokenOptions
     @OptionGroup var tuning: CoordinatorOptions
     @OptionGroup var retention: RetentionOptions
@@ -43,7 +54,7 @@ struct ServeCommand: MusterSubcommand {
 
     var given: [SettingName: [String]] {
         Given.values([.database: database, .listen: listen]).merging(tokens.given) { $1 }.merging(tuning.given) { $1 }
-            .merging(retention.given) { $1 }
+            .merging(retention.given) { $1 }.merging(Given.flags([.migrate: migrate])) { $1 }
     }
 
     func perform(_ context: CommandContext) async throws {
@@ -61,6 +72,11 @@ struct ServeCommand: MusterSubcommand {
             }
         } catch {
             throw CommandFailure.usage("\(error)")
+        }
+        if try settings.flag(.migrate) {
+            for name in try await SchemaMigration.migrate(database: configuration.database) {
+                logger.info("schema.applied", metadata: ["name": "\(name)"])
+            }
         }
         _ = try await SignalledRun(services: [coordinator], grace: .seconds(8), logger: logger).run()
     }
@@ -92,7 +108,8 @@ struct MigrateCommand: MusterSubcommand {
         abstract: "Brings a database's schema up to date.",
         usage: "muster migrate [--database <url>]",
         discussion: """
-            Running it again, or on several machines at once, does no harm.
+            Running it again, or on several machines at once, does no harm. While coordinators of another build use the \
+            database it waits for them to end, for 10s, and then says which are left. Workers go on meanwhile.
 
             Example:
               MUSTER_DATABASE=postgresql://muster@db/muster muster migrate

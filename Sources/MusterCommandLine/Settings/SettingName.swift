@@ -29,6 +29,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case sink
     /// The connection string of PostgreSQL.
     case database
+    /// Whether a coordinator brings its database's schema up to date first.
+    case migrate
     /// The name of a worker.
     case name
     /// The transfers that a worker runs at once.

@@ -139,7 +139,6 @@ enum CoordinatorMetadata {
     static let port = "port"
     static let host = "host"
     static let request = "request"
-    static let migrations = "migrations"
     static let subscription = "subscription"
     static let event = "event"
 }

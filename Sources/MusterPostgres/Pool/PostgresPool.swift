@@ -60,15 +60,21 @@ public final class PostgresPool: Sendable {
     let timing: PostgresTiming
     let logger: Logger
     private let configuration: PostgresConfiguration
+    private let prepare: @Sendable (PostgresConnection) async throws -> Void
 
     /// Makes an empty pool.
+    ///
+    /// - Parameter prepare: is run on every connection before it is lent for the first time. When it throws, the connection
+    ///   is closed, and the caller that asked for it gets the error.
     public init(
         _ configuration: PostgresConfiguration,
         limits: Limits = Limits(),
         timing: PostgresTiming = .system,
-        logger: Logger = Logger(label: "muster.postgres")
+        logger: Logger = Logger(label: "muster.postgres"),
+        prepare: @escaping @Sendable (PostgresConnection) async throws -> Void = { _ in }
     ) {
         self.configuration = configuration
+        self.prepare = prepare
         self.limits = limits
         self.timing = timing
         self.logger = logger
@@ -177,7 +183,7 @@ public final class PostgresPool: Sendable {
     private func open(_ id: PoolStateMachine.ConnectionID, deadline: ContinuousClock.Instant) async throws -> Loan? {
         let connection: PostgresConnection
         do {
-            connection = try await PostgresConnection.open(configuration, logger: logger, deadline: deadline)
+            connection = try await openPrepared(deadline: deadline)
         } catch let error as PostgresError {
             let failure: PoolStateMachine.OpenFailure = error.isPermanentForConnecting ? .permanent : .temporary
             logger.warning("PostgreSQL cannot be reached", metadata: [LogKey.error: "\(error)"])
@@ -203,6 +209,17 @@ public final class PostgresPool: Sendable {
         case .close:
             await connection.close()
             throw PostgresError.shutDown
+        }
+    }
+
+    private func openPrepared(deadline: ContinuousClock.Instant) async throws -> PostgresConnection {
+        let connection = try await PostgresConnection.open(configuration, logger: logger, deadline: deadline)
+        do {
+            try await prepare(connection)
+            return connection
+        } catch {
+            await connection.close()
+            throw error
         }
     }
 

@@ -1,110 +1,134 @@
-import Logging
 public import MusterPostgres
 
-/// Brings a database's schema up to date. Migrations are embedded, applied in the order of their names under an advisory
-/// lock, each in a transaction of its own, and never edited once shipped.
+/// Brings a database's schema up to this build: drops the functions of the last build, applies the tables that are missing,
+/// and installs all functions, in one transaction (`adr/0016`).
 public struct Migrator: Sendable {
-    /// One step of the schema.
-    struct Migration: Sendable {
-        let name: String
-        let script: String
-
-        init(_ name: String, _ bytes: [UInt8]) {
-            self.name = name
-            script = String(decoding: bytes, as: UTF8.self)
-        }
-    }
-
-    static let all: [Migration] = [
-        Migration("0001_tables", PackageResources._001_tables_sql),
-        Migration("0002_completion", PackageResources._002_completion_sql),
-        Migration("0003_claim", PackageResources._003_claim_sql),
-        Migration("0004_returns", PackageResources._004_returns_sql),
-        Migration("0005_reports", PackageResources._005_reports_sql),
-        Migration("0006_verbs", PackageResources._006_verbs_sql),
-        Migration("0007_sources", PackageResources._007_sources_sql),
-        Migration("0008_grants", PackageResources._008_grants_sql),
-        Migration("0009_failures", PackageResources._009_failures_sql),
-        Migration("0010_mirrors", PackageResources._010_mirrors_sql),
-        Migration("0011_answers", PackageResources._011_answers_sql),
-        Migration("0012_returns", PackageResources._012_returns_sql),
-        Migration("0013_additions", PackageResources._013_additions_sql),
-        Migration("0014_questions", PackageResources._014_questions_sql),
-        Migration("0015_origins", PackageResources._015_origins_sql),
-        Migration("0016_sweeps", PackageResources._016_sweeps_sql),
-        Migration("0017_limits", PackageResources._017_limits_sql),
-        Migration("0018_verbs", PackageResources._018_verbs_sql),
-        Migration("0019_chains", PackageResources._019_chains_sql),
-        Migration("0020_subscriptions", PackageResources._020_subscriptions_sql),
-        Migration("0021_budgets", PackageResources._021_budgets_sql),
-        Migration("0022_charges", PackageResources._022_charges_sql),
-        Migration("0023_endings", PackageResources._023_endings_sql),
-        Migration("0024_sharing", PackageResources._024_sharing_sql),
-        Migration("0025_reopening", PackageResources._025_reopening_sql),
-        Migration("0026_stragglers", PackageResources._026_stragglers_sql),
-        Migration("0027_reuse", PackageResources._027_reuse_sql),
-        Migration("0028_slices", PackageResources._028_slices_sql),
-    ]
-
-    /// What of the schema is missing, or too new.
-    public enum State: Sendable, Hashable {
-        /// Every migration that this program knows is there, and no other.
-        case current
-        /// These are missing.
-        case behind([String])
-        /// The database has migrations that this program doesn't know: a newer Muster is about (fault F18).
-        case ahead([String])
-    }
-
     private let configuration: PostgresConfiguration
+    private let patience: Duration
 
     /// A migrator for a database.
-    public init(_ configuration: PostgresConfiguration) {
+    ///
+    /// - Parameter patience: how long it waits for coordinators to leave the database.
+    public init(_ configuration: PostgresConfiguration, patience: Duration = .seconds(10)) {
         var configuration = configuration
-        // Another migrator may hold the lock for as long as its migrations take.
-        configuration.defaultTimeout = .seconds(600)
+        configuration.applicationName = "muster-migrate"
+        // A change of a large table takes its time.
+        configuration.defaultTimeout = .seconds(3_600)
         self.configuration = configuration
+        self.patience = patience
     }
 
-    /// Compares the schema with this program.
-    public func state() async throws -> State {
-        try await withConnection { connection in
-            let exists: Bool = try await connection.query(
-                "SELECT to_regclass('muster_migrations') IS NOT NULL AS found")[0]
-                .decode("found")
-            let applied = exists ? try await Self.applied(connection) : []
-            let missing = Self.all.map(\.name).filter { !applied.contains($0) }
-            let unknown = applied.subtracting(Self.all.map(\.name))
-            if !missing.isEmpty { return .behind(missing) }
-            return unknown.isEmpty ? .current : .ahead(unknown.sorted())
-        }
+    /// What keeps this build from using the database; `nil` when nothing does.
+    public func difference() async throws -> SchemaRefusal? {
+        try await withConnection { try await Self.difference($0) }
     }
 
-    /// Applies what is missing and returns its names. Safe to run from many processes at once.
+    /// Makes the database one of this build. Returns the names of the tables that were applied, and `verbs` where functions
+    /// were installed; nothing when the database is of this build already. Safe to run from many processes at once.
+    ///
+    /// - Throws: `SchemaRefusal` when nothing leads from the database to this build, or coordinators use it.
     public func migrate() async throws -> [String] {
         try await withConnection { connection in
-            // Held by the session until it ends, whatever happens in between.
-            _ = try await connection.query("SELECT pg_advisory_lock(7300, 1)::text")
-            try await connection.simple(
-                """
-                CREATE TABLE IF NOT EXISTS muster_migrations (
-                    name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT statement_timestamp())
-                """)
-            let applied = try await Self.applied(connection)
-            var done: [String] = []
-            for migration in Self.all where !applied.contains(migration.name) {
-                try await connection.withTransaction { transaction in
-                    try await transaction.simple(migration.script)
-                    _ = try await transaction.query("INSERT INTO muster_migrations (name) VALUES (\(migration.name))")
-                }
-                done.append(migration.name)
+            guard try await Self.difference(connection) != nil else { return [] }
+            try await lock(connection)
+            // Another migrator may have been first.
+            switch try await Self.difference(connection) {
+            case nil: return []
+            case .behind, .otherBuild: break
+            case .some(let refusal): throw refusal
             }
-            return done
+            return try await connection.withTransaction { transaction in
+                try await transaction.simple(
+                    """
+                    CREATE TABLE IF NOT EXISTS muster_tables (
+                        name       text PRIMARY KEY,                -- of the script
+                        digest     text NOT NULL,                   -- of its text
+                        applied_at timestamptz NOT NULL DEFAULT statement_timestamp());
+                    CREATE TABLE IF NOT EXISTS muster_build (
+                        is_only      boolean PRIMARY KEY DEFAULT true CONSTRAINT muster_build_single CHECK (is_only),
+                        build        text NOT NULL,                 -- Schema.build
+                        verbs        text[] NOT NULL,               -- the functions, with their arguments' types
+                        installed_at timestamptz NOT NULL DEFAULT statement_timestamp())
+                    """)
+                return try await Self.apply(to: transaction)
+            }
         }
     }
 
-    private static func applied(_ connection: PostgresConnection) async throws -> Set<String> {
-        Set(try await connection.query("SELECT name FROM muster_migrations").map { try $0.decode("name") })
+    private static func apply(to transaction: PostgresConnection) async throws -> [String] {
+        for row in try await transaction.query("SELECT unnest(verbs) AS verb FROM muster_build") {
+            try await transaction.simple("DROP FUNCTION \(try row.decode("verb", as: String.self))")
+        }
+        let applied = try await appliedTables(transaction)
+        var done: [String] = []
+        for table in Schema.tables where applied[table.name] == nil {
+            try await transaction.simple(table.text)
+            _ = try await transaction.query(
+                "INSERT INTO muster_tables (name, digest) VALUES (\(table.name), \(table.digest))")
+            done.append(table.name)
+        }
+        // Functions call each other: none is looked into before all are there. A test looks into every one.
+        try await transaction.simple("SET LOCAL check_function_bodies = off")
+        for verb in Schema.verbs { try await transaction.simple(verb.text) }
+        // Its verbs are the functions that this transaction has made.
+        _ = try await transaction.query(
+            """
+            INSERT INTO muster_build (build, verbs)
+            SELECT \(Schema.build), array_agg(p.oid::regprocedure::text) FROM pg_proc p
+            WHERE p.xmin = pg_current_xact_id()::xid AND p.pronamespace = current_schema()::regnamespace
+            ON CONFLICT (is_only) DO UPDATE
+            SET build = excluded.build, verbs = excluded.verbs, installed_at = statement_timestamp()
+            """)
+        return done + ["verbs"]
+    }
+
+    /// Compares the database with this build.
+    static func difference(_ connection: PostgresConnection) async throws -> SchemaRefusal? {
+        let exists: Bool = try await connection.query("SELECT to_regclass('muster_build') IS NOT NULL AS found")[0]
+            .decode("found")
+        guard exists else { return .behind(tables: Schema.tables.map(\.name)) }
+        let builds = try await connection.query("SELECT build FROM muster_build")
+        if try builds.first?.decode("build", as: String.self) == Schema.build { return nil }
+        let applied = try await appliedTables(connection)
+        let unknown = Set(applied.keys).subtracting(Schema.tables.map(\.name))
+        let altered = Schema.tables.filter { table in applied[table.name].map { $0 != table.digest } ?? false }
+        let missing = Schema.tables.filter { applied[$0.name] == nil }
+        if !unknown.isEmpty { return .ahead(tables: unknown.sorted()) }
+        if !altered.isEmpty { return .altered(tables: altered.map(\.name)) }
+        return missing.isEmpty ? .otherBuild : .behind(tables: missing.map(\.name))
+    }
+
+    private static func appliedTables(_ connection: PostgresConnection) async throws -> [String: String] {
+        let rows = try await connection.query("SELECT name, digest FROM muster_tables")
+        return Dictionary(
+            uniqueKeysWithValues: try rows.map { row in
+                (try row.decode("name", as: String.self), try row.decode("digest", as: String.self))
+            })
+    }
+
+    /// Takes the schema's lock for itself, until the connection ends. It asks again and again instead of waiting in the
+    /// lock's queue: there, coordinators that run would have to wait behind it.
+    private func lock(_ connection: PostgresConnection) async throws {
+        let end = ContinuousClock.now + patience
+        while try await !connection.query("SELECT pg_try_advisory_lock(\(SchemaFence.key)) AS held")[0].decode("held") {
+            guard ContinuousClock.now < end else {
+                throw SchemaRefusal.inUse(by: try await Self.holders(connection))
+            }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    private static func holders(_ connection: PostgresConnection) async throws -> [String] {
+        try await connection.query(
+            """
+            SELECT format('%s at %s', a.application_name, coalesce(host(a.client_addr), 'this machine'))
+                || CASE WHEN count(*) > 1 THEN format(' (%s connections)', count(*)) ELSE '' END AS holder
+            FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+            WHERE l.locktype = 'advisory' AND (l.classid, l.objid) = (\(SchemaFence.key)) AND l.granted
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            GROUP BY a.application_name, a.client_addr ORDER BY 1
+            """
+        ).map { try $0.decode("holder") }
     }
 
     private func withConnection<Answer: Sendable>(

@@ -149,7 +149,7 @@ extension Store {
 
     /// Lets every session expire at once, for a coordinator that knows that no worker has outlived its start.
     public func expireAllSessions() async throws {
-        _ = try await query("UPDATE sessions SET expires_at = '-infinity'")
+        _ = try await query("UPDATE sessions SET expires_at = 'epoch'")
     }
 
     /// Asks every session of a worker to leave.

@@ -86,38 +86,4 @@ import Testing
             #expect(try await fixture.value("SELECT stated_digests->>'md5' FROM tasks", as: String.self) == "0123")
         }
     }
-
-    @Test func olderCoordinatorsFunctionsStillDoTheirPart() async throws {
-        try await StoreFixture.run { fixture in
-            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"]), Wanted("small")], isSealed: true)
-            var worker = try await fixture.makeWorker()
-            let leases = try await worker.claim(2)
-            let session = worker.session
-            let (chunk, epoch) = (leases[0].name.chunk, leases[0].name.epoch)
-            let held: Bool = try await fixture.value(
-                """
-                SELECT report_learned(\(session), \(chunk), \(epoch), 250::bigint, '"1"', NULL::text, NULL::text, true,
-                    100::bigint)
-                """)
-            #expect(held)
-            try await fixture.check()
-            try await fixture.run(
-                """
-                SELECT report_failed(\(session), \(chunk), \(epoch), 30::bigint, 7::bigint, 'retry', 'network', 'reset',
-                    0, NULL::bigint, 0.5, 100::bigint, 3, 3, 5)::text
-                """)
-            try await fixture.check()
-            #expect(try await fixture.outcomes() == ["nextSource"])
-            try await fixture.run(
-                """
-                SELECT report_finished(\([session]), \([leases[1].name.chunk]), \([leases[1].name.epoch]), ARRAY[90]::bigint[],
-                    ARRAY['{}']::jsonb[], ARRAY[NULL]::text[], ARRAY[NULL]::text[], ARRAY[NULL]::text[])::text
-                """)
-            try await fixture.check()
-            #expect(try await fixture.store.task("small", of: "g").state == .succeeded)
-            try await worker.finishEverything(size: 250)
-            try await fixture.check()
-            #expect(try await fixture.store.group("g").state == .succeeded)
-        }
-    }
 }

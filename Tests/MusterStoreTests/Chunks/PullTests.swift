@@ -125,25 +125,4 @@ import Testing
             #expect(try await fixture.store.group("g").state == .succeeded)
         }
     }
-
-    @Test func anOlderCoordinatorPullsNothingAndAsksNobody() async throws {
-        try await StoreFixture.run { fixture in
-            var worker = try await begin(fixture)
-            try await fixture.run("UPDATE groups SET resolver = '{}'")
-            try await fixture.run(
-                """
-                INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, source, sink, version, last)
-                SELECT 'resolve', id, group_id, 0, 1, sink, version, 0 FROM tasks
-                """)
-            try await worker.sync()
-            let sources = try await fixture.values(
-                """
-                SELECT DISTINCT source FROM claim_chunks(ARRAY[\(worker.session)], ARRAY[\(worker.sequence)], ARRAY[30], 16, 64)
-                WHERE kind = 'fetch'
-                """, as: Int32.self)
-            #expect(sources == [0])
-            #expect(try await fixture.value("SELECT count(*) FROM leases WHERE kind = 'resolve'") == Int64(0))
-            try await fixture.check()
-        }
-    }
 }

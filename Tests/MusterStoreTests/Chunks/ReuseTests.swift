@@ -223,21 +223,4 @@ import Testing
             try await fixture.check()
         }
     }
-
-    @Test func olderCoordinatorsFinishFilesThatAreNamedToNobody() async throws {
-        try await StoreFixture.run { fixture in
-            var worker = try await fixture.makeWorker()
-            try await makeGroup("first", on: fixture)
-            let lease = try #require(try await worker.claim(1).first)
-            try await fixture.run(
-                """
-                SELECT report_files(ARRAY[\(worker.session.rawValue)], ARRAY[\(lease.name.chunk.rawValue)],
-                    ARRAY[\(lease.name.epoch.rawValue)], ARRAY[80::bigint], ARRAY['{}'::jsonb], ARRAY['"1"'], ARRAY[NULL::text],
-                    ARRAY[NULL::text], ARRAY[NULL::text], ARRAY[NULL::jsonb])::text
-                """)
-            #expect(try await fixture.store.group("first").state == .succeeded)
-            try await makeGroup("second", on: fixture)
-            #expect(try await held(&worker) == nil)
-        }
-    }
 }

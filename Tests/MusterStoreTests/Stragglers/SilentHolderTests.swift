@@ -114,4 +114,17 @@ import Testing
             try await fixture.check()
         }
     }
+
+    /// A coordinator that owns its fleet ends all sessions when it starts: a session that is idle before they are swept takes over at once.
+    @Test func holdersWhoseSessionsWereEndedAreSilent() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Straggling.begin(fixture, durable: [970])
+            try await scene.pass(seconds: 20)
+            try await fixture.store.expireAllSessions()
+            try await scene.idle.sync()
+            try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '20 s' WHERE worker = 'slow'")
+            #expect(try await scene.idle.help().taken == 1)
+            try await fixture.check("taken")
+        }
+    }
 }

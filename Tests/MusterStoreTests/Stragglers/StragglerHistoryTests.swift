@@ -63,10 +63,10 @@ import Testing
             "a double takes over that is behind (I4)", in: "return_doubles", at: .fellBehind,
             "AND d.durable >= o.durable", ""),
         Breakage(
-            "a worker races with itself", in: "help_stragglers", at: .offeredByHolder,
-            "AND (v_row.remedy = 'shrink' OR s.worker IS DISTINCT FROM v_row.holder)", ""),
+            "a worker races with itself", in: "helper_slots", at: .offeredByHolder,
+            "AND (p_may_be_own OR s.worker IS DISTINCT FROM v_worker)", ""),
         Breakage(
-            "nobody is fenced when a chunk is taken over (I8)", in: "help_stragglers", at: .taken,
+            "nobody is fenced when a chunk is taken over (I8)", in: "take_from_silent", at: .taken,
             "SET fenced = true", "SET fenced = t.fenced"),
         Breakage(
             "a double outlives its chunk that is done (I2)", in: "settle_doubles", at: .lost,

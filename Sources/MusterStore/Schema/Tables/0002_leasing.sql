@@ -1,0 +1,181 @@
+-- What is leased: narrow rows that come and go with every chunk.
+
+-- Chunks keep their id as they move between ready_chunks and leases.
+CREATE SEQUENCE chunk_ids AS bigint;
+-- The fencing tokens (I1): a later lease of a chunk has a greater epoch, whatever becomes of transactions.
+CREATE SEQUENCE lease_epochs AS bigint;
+
+-- One row for each incarnation of a worker.
+CREATE TABLE sessions (
+    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,   -- leases name it
+    worker           text NOT NULL,                          -- the worker's name; a restarted worker is a new session
+    version          text NOT NULL,                          -- the worker's program; shown only
+    labels           jsonb NOT NULL DEFAULT '{}',            -- the worker's own words about itself; shown only
+    slots            integer NOT NULL,                       -- transfers that it runs at once
+    sinks            text[] NOT NULL,                        -- the sinks that it reaches
+    parked           text[] NOT NULL DEFAULT '{}',           -- those of them that are in trouble now
+    sink_status      jsonb NOT NULL DEFAULT '[]',            -- what it says of its sinks; shown only
+    bytes_per_second bigint CONSTRAINT sessions_rate_positive CHECK (bytes_per_second > 0),   -- its own cap, kept by itself; shown only
+    sequence         bigint NOT NULL DEFAULT 0,              -- its newest sync; only that one is granted leases
+    draining         boolean NOT NULL DEFAULT false,         -- it gets nothing more, and is to end
+    rate_bytes       double precision NOT NULL DEFAULT 0,    -- a decaying counter of bytes received, as of rate_at
+    rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
+    opened_at        timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it began
+    seen_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- its last sync, of any number
+    expires_at       timestamptz NOT NULL                    -- by the database's clock alone (I11)
+) WITH (fillfactor = 50);
+
+-- What can be leased: now (ready), when it is due or when another task's file is there (waiting), or when it is wanted again (parked).
+CREATE TABLE ready_chunks (
+    id          bigint PRIMARY KEY DEFAULT nextval('chunk_ids'),   -- the chunk
+    -- fetch: bytes; finalize: verify the file and put it in place; purge: delete leftovers; resolve: ask for a fresh URL.
+    kind        text NOT NULL DEFAULT 'fetch',
+    task_id     bigint NOT NULL,                             -- no foreign key: a purge outlives its task
+    group_id    bigint NOT NULL,                             -- 0 for a purge
+    origin_id   bigint NOT NULL,                             -- 0 for work that fetches nothing
+    source      integer NOT NULL DEFAULT 0,                  -- the ordinal of the source to fetch from, or to resolve
+    sink        text NOT NULL,                               -- only workers that reach it get the lease
+    version     integer NOT NULL,                            -- the content version
+    first       bigint NOT NULL DEFAULT 0,                   -- its first byte
+    last        bigint,                                      -- the byte after its last; NULL for a stream of unknown length
+    resume      bigint NOT NULL DEFAULT 0,                   -- the durable offset (I4)
+    crc         bigint NOT NULL DEFAULT 0,                   -- CRC32C of [first, resume)
+    rank        integer NOT NULL DEFAULT 0,                  -- lower goes first within its group: `chunk_rank`
+    status      text NOT NULL DEFAULT 'ready',               -- ready, waiting or parked
+    not_before  timestamptz,                                 -- when a waiting one is due
+    awaits      bigint,                                      -- the task whose file a waiting one waits for instead (adr/0013)
+    attempts    integer NOT NULL DEFAULT 0,                  -- failures without progress (I12)
+    deaths      integer NOT NULL DEFAULT 0,                  -- sessions that died on it without progress (I12)
+    moves       smallint NOT NULL DEFAULT 0,                 -- how often it was taken from a slow or silent holder (row 32)
+    remove_path text,                                        -- for a purge: the file at a path that shall go too
+    remove_size bigint,                                      -- for a purge: the size that this file must have; NULL: any
+    CONSTRAINT ready_chunks_kind_known CHECK (kind IN ('fetch', 'finalize', 'purge', 'resolve')),
+    CONSTRAINT ready_chunks_status_known CHECK (status IN ('ready', 'waiting', 'parked')),
+    CONSTRAINT ready_chunks_range CHECK (first >= 0 AND (last IS NULL OR last >= first)),
+    CONSTRAINT ready_chunks_resume_within CHECK (resume >= first AND (last IS NULL OR resume <= last))
+) WITH (fillfactor = 80);
+
+CREATE INDEX ready_chunks_by_rank ON ready_chunks (group_id, origin_id, rank, id) WHERE status = 'ready';
+CREATE INDEX ready_chunks_purges ON ready_chunks (sink, id) WHERE kind = 'purge' AND status = 'ready';
+CREATE INDEX ready_chunks_held_purges ON ready_chunks (id) WHERE kind = 'purge' AND status = 'parked';
+CREATE INDEX ready_chunks_due ON ready_chunks (not_before) WHERE status = 'waiting';
+CREATE INDEX ready_chunks_awaiting ON ready_chunks (id) WHERE status = 'waiting' AND awaits IS NOT NULL;
+-- The explanation of a group looks for these.
+CREATE INDEX ready_chunks_put_off ON ready_chunks (group_id, not_before) WHERE status = 'waiting';
+CREATE INDEX ready_chunks_by_task ON ready_chunks (task_id);
+-- One question at a time per task, whatever the number of workers (row 21).
+CREATE UNIQUE INDEX ready_chunks_one_question ON ready_chunks (task_id) WHERE kind = 'resolve';
+
+-- What is leased now. The columns that both tables have mean the same in both.
+CREATE TABLE leases (
+    chunk_id        bigint PRIMARY KEY,                      -- I2: a chunk has at most one lease
+    epoch           bigint NOT NULL DEFAULT nextval('lease_epochs'),   -- the fencing token (I1)
+    session_id      bigint NOT NULL,                         -- the holder
+    sync            bigint NOT NULL,                         -- the session's sync in whose answer it was granted
+    kind            text NOT NULL,                           -- as in ready_chunks, or double: a second lease on a chunk (adr/0012)
+    task_id         bigint NOT NULL,                         -- as in ready_chunks
+    group_id        bigint NOT NULL,                         -- as in ready_chunks
+    origin_id       bigint NOT NULL,                         -- as in ready_chunks
+    source          integer NOT NULL,                        -- as in ready_chunks
+    sink            text NOT NULL,                           -- as in ready_chunks
+    version         integer NOT NULL,                        -- as in ready_chunks
+    first           bigint NOT NULL,                         -- as in ready_chunks
+    last            bigint,                                  -- as in ready_chunks
+    resume          bigint NOT NULL,                         -- where this lease began
+    durable         bigint NOT NULL,                         -- how far it is (I4); never indexed, which keeps updates HOT
+    crc             bigint NOT NULL,                         -- CRC32C of [first, durable)
+    rank            integer NOT NULL,                        -- as in ready_chunks
+    attempts        integer NOT NULL,                        -- as in ready_chunks
+    deaths          integer NOT NULL,                        -- as in ready_chunks
+    moves           smallint NOT NULL DEFAULT 0,             -- as in ready_chunks
+    remove_path     text,                                    -- as in ready_chunks
+    remove_size     bigint,                                  -- as in ready_chunks
+    charged         bigint NOT NULL DEFAULT 0,               -- what its group was charged for it, in bytes; set right when it ends
+    granted_at      timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was granted
+    progress_at     timestamptz NOT NULL DEFAULT statement_timestamp(),   -- its last report of progress
+    -- Where its holder is asked to end it; NULL when it is not asked, or has answered.
+    shrink_to       bigint,
+    shrink_asked_at timestamptz,                             -- when the holder was last asked
+    shrink_asks     smallint NOT NULL DEFAULT 0,             -- how often
+    doubled_at      timestamptz,                             -- when a double of it was granted: once at the most
+    doubles         bigint,                                  -- of a double: the chunk
+    CONSTRAINT leases_durable_within CHECK (durable >= resume AND (last IS NULL OR durable <= last)),
+    CONSTRAINT leases_doubles_are_kind CHECK ((kind = 'double') = (doubles IS NOT NULL)),
+    CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to > first AND shrink_to < last)
+) WITH (fillfactor = 50);
+
+CREATE INDEX leases_by_session ON leases (session_id);
+CREATE INDEX leases_by_task ON leases (task_id);
+CREATE INDEX leases_by_group ON leases (group_id);
+CREATE INDEX leases_by_origin ON leases (origin_id);
+CREATE UNIQUE INDEX leases_one_question ON leases (task_id) WHERE kind = 'resolve';
+-- Both are empty most of the time, and leave updates of offsets HOT.
+CREATE INDEX leases_shrinking ON leases (session_id) WHERE shrink_to IS NOT NULL;
+CREATE UNIQUE INDEX leases_doubling ON leases (doubles) WHERE doubles IS NOT NULL;
+
+-- What the finalizer checks (I3); gone when the task is.
+CREATE TABLE done_chunks (
+    task_id bigint NOT NULL,                                 -- its task
+    version integer NOT NULL,                                -- the content version
+    first   bigint NOT NULL,                                 -- its first byte
+    last    bigint NOT NULL,                                 -- the byte after its last
+    crc     bigint NOT NULL,                                 -- CRC32C of [first, last)
+    PRIMARY KEY (task_id, version, first, last)              -- a chunk without bytes begins where the next one does
+);
+
+-- Leases that were taken from sessions which may still be writing under them (I13). A row goes when a sync of the session says that all
+-- writes for the lease have stopped, or with the session. Nothing of a task is deleted while it has one.
+CREATE TABLE holdouts (
+    epoch      bigint PRIMARY KEY,                           -- of the lease
+    session_id bigint NOT NULL,                              -- the session that held it
+    sync       bigint NOT NULL,                              -- the session's sync in whose answer it was granted
+    task_id    bigint NOT NULL                               -- no foreign key: a purge outlives its task
+);
+CREATE INDEX holdouts_by_session ON holdouts (session_id);
+CREATE INDEX holdouts_by_task ON holdouts (task_id);
+
+-- Each session's share of each byte budget (adr/0009, Verbs/budgets.sql). Not logged: after a crash of the database every session says
+-- what it keeps to, and has that again as far as the rate goes.
+CREATE UNLOGGED TABLE budget_shares (
+    budget      text NOT NULL,                               -- group:<name>, origin:<key> or fleet
+    session_id  bigint NOT NULL,                             -- the session
+    slots       integer NOT NULL,                            -- of the session: sessions that use all they get share by these
+    share       bigint NOT NULL,                             -- what counts, in bytes per second; 0: it waits for something to come back
+    offer       bigint NOT NULL,                             -- what the session is told; below its share until it keeps to that
+    sync        bigint NOT NULL DEFAULT 0,                   -- its newest sync that was heard
+    used        double precision NOT NULL,                   -- bytes per second that it used lately
+    is_short    boolean NOT NULL DEFAULT true,               -- whether it would have used more
+    used_at     timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when that was found out
+    counted     bigint NOT NULL DEFAULT 0,                   -- bytes that it told of since then
+    had_to_wait boolean NOT NULL DEFAULT false,              -- whether one of its transfers has waited for the budget since then
+    PRIMARY KEY (budget, session_id),
+    CONSTRAINT budget_shares_offer_within CHECK (offer >= 0 AND offer <= share)
+) WITH (fillfactor = 50);
+CREATE INDEX budget_shares_by_session ON budget_shares (session_id);
+
+-- Bytes that came from origins, a row per report: a report waits for no lock to write it. A sweep adds them up in the origins' rows. Not
+-- logged: after a crash a speed is not known for some seconds.
+CREATE UNLOGGED TABLE origin_flow (
+    origin_id bigint NOT NULL,                               -- the origin
+    bytes     bigint NOT NULL                                -- that came from it
+);
+
+-- A claim under way, as the functions of Verbs/claim.sql hand it to each other. Never stored.
+CREATE TYPE claim AS (
+    sink        text,                                        -- the sink that is granted for now
+    origin_cap  integer,                                     -- connections to an origin that has no cap of its own
+    fleet_rate  bigint,                                      -- the fleet's byte budget, in bytes per second; NULL: none
+    origins     bigint[],                                    -- the origins whose locks are held: no other one is granted on
+    slots       bigint[],                                    -- a session for every lease that may still be granted; sessions take turns
+    granted     bigint[],                                    -- the chunks that are leased by this claim
+    limited     bigint[],                                    -- those of them that a byte budget bounds
+    -- The group whose turn it is.
+    group_id    bigint,                                      -- the group
+    group_name  text,                                        -- its name
+    group_rate  bigint,                                      -- its byte budget, in bytes per second; NULL: none
+    mean        bigint,                                      -- the mean size of its files, where sizes are unknown: `mean_size`
+    mixes       boolean,                                     -- whether some of its tasks may be fetched from any of their sources
+    room        integer,                                     -- leases that it may still be granted in this turn
+    allowance   double precision,                            -- bytes that it may still be granted in this turn; NULL: any
+    repeats     boolean                                      -- whether it has chunks that wait for another task's file since this turn
+);

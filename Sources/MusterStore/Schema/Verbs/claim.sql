@@ -1,0 +1,251 @@
+-- The grant of leases: the one place where a lease comes into being (I1, I2, I5).
+--
+-- One call serves many sessions at once, each with its newest sync and its room. It takes every lock first and reads counts in later
+-- statements, whose snapshots are newer than the locks: a statement that locks and counts at once grants beyond a cap (I5).
+-- p_fleet_rate is the fleet's byte budget in bytes per second, or NULL. Returns the chunks that are leased; `is_limited` marks those
+-- that a byte budget bounds. Which group goes first is decided in sharing.sql, which mirror in mirrors.sql.
+CREATE FUNCTION share_leases(
+    p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_origin_cap integer, p_session_cap integer, p_fleet_rate bigint
+) RETURNS TABLE (chunk_id bigint, is_limited boolean)
+LANGUAGE plpgsql VOLATILE
+-- Statements of a claim are planned once per connection: planning them for the values of every call takes longer than running them.
+-- The plans must do for a queue of ten chunks or ten million: few rows by their index. The settings hold for all that is called here.
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    c claim;
+    v_ids bigint[];                     -- the sessions that may be granted anything, and how many leases each
+    v_rooms integer[];
+    v_sink text;
+BEGIN
+    -- The sessions that may be granted anything: alive, not draining, and asking with their newest sync.
+    PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
+    SELECT array_agg(s.id ORDER BY s.id),
+        array_agg(least(r.room, p_session_cap - (SELECT count(*) FROM leases l WHERE l.session_id = s.id))::integer
+            ORDER BY s.id)
+    INTO v_ids, v_rooms
+    FROM unnest(p_sessions, p_sequences, p_rooms) AS r (session_id, sequence, room)
+    JOIN sessions s ON s.id = r.session_id
+    WHERE s.sequence = r.sequence AND NOT s.draining AND s.expires_at > statement_timestamp();
+
+    c.origin_cap := p_origin_cap;
+    c.fleet_rate := p_fleet_rate;
+    c.granted := '{}';
+    c.limited := '{}';
+    -- One sink after the other. A sink that is in trouble at one worker may be well at another.
+    FOR v_sink IN
+        SELECT DISTINCT sink FROM sessions s, unnest(s.sinks) AS sink
+        WHERE s.id = ANY (v_ids) AND sink <> ALL (s.parked) ORDER BY sink
+    LOOP
+        c.sink := v_sink;
+        -- What a session got for an earlier sink is not free for this one.
+        SELECT coalesce(array_agg(r.id ORDER BY turn, r.id), '{}') INTO c.slots
+        FROM unnest(v_ids, v_rooms) AS r (id, room)
+        JOIN sessions s ON s.id = r.id AND v_sink = ANY (s.sinks) AND v_sink <> ALL (s.parked)
+        CROSS JOIN generate_series(1, r.room - (
+            SELECT count(*)::integer FROM leases l WHERE l.session_id = r.id AND l.chunk_id = ANY (c.granted))) AS turn;
+        c := grant_purges(c);
+        c := grant_to_groups(c);
+    END LOOP;
+    RETURN QUERY SELECT g.id, g.id = ANY (c.limited) FROM unnest(c.granted) AS g (id);
+END
+$$;
+
+-- Leases what deletes leftovers of cancelled tasks and of old content versions, before all else: it is quick and frees storage.
+CREATE FUNCTION grant_purges(c claim) RETURNS claim
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_picked bigint[];
+BEGIN
+    SELECT array_agg(p.id) INTO v_picked FROM (
+        SELECT id FROM ready_chunks
+        WHERE sink = c.sink AND kind = 'purge' AND status = 'ready' ORDER BY id LIMIT cardinality(c.slots) FOR UPDATE SKIP LOCKED
+    ) AS p;
+    RETURN grant_chunks(c, v_picked, c.slots, 0, NULL);
+END
+$$;
+
+-- Leases work of the sink's groups, the most urgent group and then the least served one first (I15).
+CREATE FUNCTION grant_to_groups(c claim) RETURNS claim
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_groups bigint[];
+    v_priority integer;
+BEGIN
+    IF c.slots = '{}' THEN RETURN c; END IF;
+    v_groups := claimable_groups(c.sink, c.origin_cap);
+    IF v_groups IS NULL THEN RETURN c; END IF;
+    -- The lock of an origin is for its cap; the lock of a group serialises every verb on its tasks and chunks from here on.
+    SELECT array_agg(locked.id) INTO c.origins FROM (
+        SELECT o.id FROM origins o
+        WHERE o.id IN (
+            SELECT r.origin_id FROM unnest(v_groups) AS g (id), ready_origins(g.id) AS r (origin_id)
+            UNION ALL SELECT r.origin_id FROM unnest(v_groups) AS g (id), pull_sources(g.id) AS r)
+        ORDER BY o.id FOR NO KEY UPDATE
+    ) AS locked;
+    v_groups := lock_free_groups(v_groups);
+    IF v_groups = '{}' THEN RETURN c; END IF;
+    PERFORM level_groups(v_groups);
+    PERFORM unlevel_groups(v_groups);
+    -- What the more urgent groups can't use is for the others.
+    FOR v_priority IN SELECT DISTINCT g.priority FROM groups g WHERE g.id = ANY (v_groups) ORDER BY 1 DESC LOOP
+        EXIT WHEN c.slots = '{}';
+        c := grant_unshared(c, v_groups, v_priority);
+        c := grant_shared(c, v_groups, v_priority);
+    END LOOP;
+    RETURN c;
+END
+$$;
+
+-- The groups of a sink that something could be granted to now, 32 at the most; NULL when there is none. A group whose origins are all
+-- parked or busy does not stand in the way of others. A group that may not run, since it is paused or waits, is only finalized.
+CREATE FUNCTION claimable_groups(p_sink text, p_origin_cap integer) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT array_agg(candidate.id) FROM (
+        SELECT g.id FROM groups g
+        WHERE g.sink = p_sink AND g.state IN ('open', 'sealed') AND (g.finalizing > 0 OR group_may_run(g))
+            AND EXISTS (
+                SELECT 1 FROM ready_origins(g.id) AS r (origin_id) LEFT JOIN origins o ON o.id = r.origin_id
+                WHERE r.origin_id = 0 OR group_may_run(g)
+                    AND (g.max_connections IS NULL OR g.max_connections > (
+                        SELECT count(*) FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
+                    AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+                    AND (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) < allowed_connections(o, p_origin_cap)
+                UNION ALL
+                SELECT 1 FROM pull_sources(g.id) AS r JOIN origins o ON o.id = r.origin_id
+                WHERE group_may_run(g)
+                    AND (g.max_connections IS NULL OR g.max_connections > (
+                        SELECT count(*) FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
+                    AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+                    AND (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) < allowed_connections(o, p_origin_cap))
+        ORDER BY g.priority DESC, g.served, g.id LIMIT 32
+    ) AS candidate);
+END
+$$;
+
+-- Leases work that brings no bytes, so that groups need not share it: files that are there are put in place, and resolvers are asked.
+CREATE FUNCTION grant_unshared(c claim, p_groups bigint[], p_priority integer) RETURNS claim
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_group record;
+    v_picked bigint[];
+BEGIN
+    FOR v_group IN
+        SELECT g.id, group_may_run(g) AS runs FROM groups g
+        WHERE g.id = ANY (p_groups) AND g.priority = p_priority AND g.state IN ('open', 'sealed') AND EXISTS (
+            SELECT 1 FROM ready_chunks r WHERE r.group_id = g.id AND r.origin_id = 0 AND r.status = 'ready')
+        ORDER BY g.served, g.id
+    LOOP
+        EXIT WHEN c.slots = '{}';
+        SELECT array_agg(p.id) INTO v_picked FROM (
+            SELECT id FROM ready_chunks
+            WHERE group_id = v_group.id AND origin_id = 0 AND status = 'ready' AND (kind <> 'resolve' OR v_group.runs)
+            ORDER BY rank, id LIMIT cardinality(c.slots) FOR UPDATE SKIP LOCKED
+        ) AS p;
+        c := grant_chunks(c, v_picked, c.slots, v_group.id, NULL);
+    END LOOP;
+    RETURN c;
+END
+$$;
+
+-- Leases what is fetched, shared by bytes. A round hands out all that is free as if chunks were as large as each group's next one: the
+-- groups are filled up to a common level of service (`group_turns`). A group whose chunks turn out larger stops at that level, and what
+-- is free then is for the next round.
+CREATE FUNCTION grant_shared(c claim, p_groups bigint[], p_priority integer) RETURNS claim
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_hungry bigint[];                  -- the groups that may have more to take
+    v_turn record;
+    v_before integer;
+BEGIN
+    SELECT array_agg(g.id) INTO v_hungry FROM groups g
+    WHERE g.id = ANY (p_groups) AND g.priority = p_priority AND g.state IN ('open', 'sealed') AND group_may_run(g);
+    WHILE c.slots <> '{}' AND v_hungry <> '{}' LOOP
+        FOR v_turn IN SELECT * FROM group_turns(v_hungry, cardinality(c.slots)) LOOP
+            EXIT WHEN c.slots = '{}';
+            c.group_id := v_turn.id;
+            c.group_name := v_turn.name;
+            c.group_rate := v_turn.rate;
+            c.mean := v_turn.mean;
+            c.mixes := v_turn.mixes;
+            c.allowance := v_turn.allowance;
+            c.repeats := false;
+            c.room := least(v_turn.want, cardinality(c.slots));
+            IF v_turn.max_connections IS NOT NULL THEN
+                c.room := least(c.room, v_turn.max_connections
+                    - (SELECT count(*) FROM leases l WHERE l.group_id = v_turn.id AND l.origin_id > 0)::integer);
+            END IF;
+            v_before := cardinality(c.granted);
+            c := grant_turn(c);
+            -- A group that took less than it was offered is exhausted.
+            IF cardinality(c.granted) - v_before < v_turn.want AND (c.allowance IS NULL OR c.allowance > 0) AND NOT c.repeats THEN
+                v_hungry := array_remove(v_hungry, v_turn.id);
+            END IF;
+        END LOOP;
+    END LOOP;
+    RETURN c;
+END
+$$;
+
+-- Leases what one group gets in its turn, one origin after the other. Once, except where mirrors share the room: what one of them has no
+-- use for is shared again by the others.
+CREATE FUNCTION grant_turn(c claim) RETURNS claim
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_origin record;
+    v_idle bigint[] := '{}';            -- the mirrors that have nothing more to take for the group
+    v_again boolean;
+    v_is_limited boolean;
+    v_usable bigint[];                  -- the slots whose sessions may draw from the byte budgets
+    v_want integer;
+    v_picked bigint[];
+    v_found integer;
+    v_charge bigint;
+BEGIN
+    LOOP
+        v_again := false;
+        FOR v_origin IN SELECT * FROM origin_turns(c, v_idle) LOOP
+            v_want := least(cardinality(c.slots), c.room, coalesce(v_origin.share,
+                v_origin.cap - (SELECT count(*) FROM leases l WHERE l.origin_id = v_origin.id)));
+            -- A session without a share of a byte budget gets nothing that would have to draw from it.
+            v_usable := c.slots;
+            v_is_limited := c.fleet_rate IS NOT NULL OR c.group_rate IS NOT NULL OR v_origin.rate IS NOT NULL;
+            IF v_is_limited THEN
+                v_usable := usable_slots(c.slots, c.sink, c.fleet_rate, c.group_name, c.group_rate, v_origin.key, v_origin.rate);
+                v_want := least(v_want, cardinality(v_usable));
+            END IF;
+            CONTINUE WHEN v_want <= 0;
+            IF v_origin.share IS NOT NULL THEN
+                PERFORM pull_chunks(c.group_id, v_origin.id, v_want);
+            END IF;
+            SELECT p.chunks, p.charge INTO v_picked, v_charge FROM pick_chunks(c, v_origin.id, v_want) AS p;
+            -- What another task is fetching is not fetched twice (reuse.sql); what comes after it is looked at in another round.
+            v_found := coalesce(cardinality(v_picked), 0);
+            v_picked := without_repeats(v_picked, c.group_id);
+            c.repeats := c.repeats OR coalesce(cardinality(v_picked), 0) < v_found;
+            IF v_origin.share IS NOT NULL AND coalesce(cardinality(v_picked), 0) < v_want
+                AND (c.allowance IS NULL OR coalesce(v_charge, 0) < c.allowance)
+            THEN
+                v_idle := v_idle || v_origin.id;
+                v_again := true;
+            END IF;
+            CONTINUE WHEN v_picked IS NULL;
+            c := grant_chunks(c, v_picked, v_usable, c.group_id, c.mean);
+            IF v_is_limited THEN
+                c.limited := c.limited || v_picked;
+            END IF;
+            c.room := c.room - cardinality(v_picked);
+            c.allowance := c.allowance - v_charge;
+            EXIT WHEN c.slots = '{}' OR c.room = 0 OR c.allowance <= 0;
+        END LOOP;
+        EXIT WHEN NOT v_again OR c.slots = '{}' OR c.room <= 0 OR c.allowance <= 0;
+    END LOOP;
+    RETURN c;
+END
+$$;

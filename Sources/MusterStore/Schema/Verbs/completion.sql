@@ -1,0 +1,197 @@
+-- Completion: what ends tasks, and what makes a group terminal.
+
+-- Files stand at their paths (I8): deletes the leases, finishes the tasks, counts them, writes their events and closes the groups, in one
+-- transaction (I6, I7). A path is given where it is not the task's. p_crcs are of whole files, where the worker knows them. p_reused are
+-- the paths of the files that they were made of, where nothing was fetched.
+CREATE FUNCTION report_contents(
+    p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_sizes bigint[], p_digests jsonb[],
+    p_etags text[], p_last_modified text[], p_dates_strong boolean[], p_urls text[], p_paths text[], p_stated jsonb[],
+    p_crcs bigint[], p_reused text[]
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_groups bigint[];
+BEGIN
+    PERFORM lock_groups_of(p_chunks);
+    WITH finished AS MATERIALIZED (
+        SELECT (d.task).*, d.was, d.size_before, d.more, d.came, d.brought, d.done_by, d.origin_id, d.served_by, d.charged, d.granted_at
+        FROM finish_tasks(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_dates_strong, p_urls, p_paths,
+            p_stated, p_crcs, p_reused) AS d
+    ), swept AS (
+        DELETE FROM done_chunks d USING finished f WHERE d.task_id = f.id AND f.was = 'finalizing'
+    ), served AS (
+        UPDATE sources s SET bytes = s.bytes + f.brought, busy_ms = s.busy_ms + busy_ms(f.granted_at)
+        FROM finished f WHERE f.mirrors > 1 AND f.done_by = 'fetch' AND s.task_id = f.id AND s.ordinal = f.served_by
+    ), flowed AS (
+        INSERT INTO origin_flow (origin_id, bytes)
+        SELECT origin_id, sum(came) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
+    ), unasked AS (
+        DELETE FROM ready_chunks c USING finished t WHERE c.kind = 'resolve' AND c.task_id = t.id
+    ), unheard AS (
+        DELETE FROM leases l USING finished t WHERE l.kind = 'resolve' AND l.task_id = t.id
+    ), counted AS MATERIALIZED (
+        UPDATE groups g
+        SET active = g.active - n.active, finalizing = g.finalizing - n.finalizing, succeeded = g.succeeded + n.count,
+            bytes_done = g.bytes_done + n.more, bytes_total = g.bytes_total + n.grown,
+            unknown_tasks = g.unknown_tasks - n.unknown,
+            rate_bytes = decayed(g.rate_bytes, g.rate_at, n.came), rate_at = statement_timestamp(),
+            served = g.served + n.charge / g.weight
+        FROM (
+            SELECT group_id, count(*) AS count, sum((was = 'active')::integer) AS active,
+                sum((was = 'finalizing')::integer) AS finalizing, sum(more)::bigint AS more, sum(came)::bigint AS came,
+                sum(size - coalesce(size_before, 0))::bigint AS grown, sum((size_before IS NULL)::integer) AS unknown,
+                sum(CASE WHEN done_by = 'fetch' THEN byte_charge(brought) - charged ELSE 0 END)::bigint AS charge
+            FROM finished GROUP BY 1
+        ) AS n
+        WHERE g.id = n.group_id
+        RETURNING g.id, g.name, g.remaining
+    ), said AS (
+        INSERT INTO events (id, type, subject, data)
+        SELECT 'tsk-' || f.id || '-' || f.run || '-succeeded', 'dev.muster.task.succeeded.v1', 'groups/' || c.name,
+            jsonb_build_object('group', c.name, 'key', f.key, 'path', f.path, 'size', f.size, 'digests', f.digests,
+                'contentVersion', f.version, 'metadata', f.metadata)
+                || CASE WHEN f.reused_from IS NULL THEN '{}' ELSE jsonb_build_object('reusedFrom', f.reused_from) END
+        FROM finished f JOIN counted c ON c.id = f.group_id
+        ON CONFLICT (id) DO NOTHING
+    )
+    SELECT array_agg(id) INTO v_groups FROM counted WHERE remaining = 0;
+    IF v_groups IS NOT NULL THEN
+        PERFORM close_groups(v_groups);
+    END IF;
+END
+$$;
+
+-- Ends the leases of files that stand at their paths, and their tasks. Returns what the counts of groups, origins and sources need of
+-- each: how many bytes are new (`more`), how many of them came from an origin just now (`came`), and what its lease brought (`brought`).
+CREATE FUNCTION finish_tasks(
+    p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_sizes bigint[], p_digests jsonb[],
+    p_etags text[], p_last_modified text[], p_dates_strong boolean[], p_urls text[], p_paths text[], p_stated jsonb[],
+    p_crcs bigint[], p_reused text[]
+) RETURNS TABLE (
+    task tasks, was text, size_before bigint, more bigint, came bigint, brought bigint, done_by text, origin_id bigint,
+    served_by integer, charged bigint, granted_at timestamptz
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH taken AS MATERIALIZED (
+        DELETE FROM leases l
+        USING unnest(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_dates_strong, p_urls, p_paths,
+            p_stated, p_crcs, p_reused)
+            AS u (session_id, chunk_id, epoch, size, digests, etag, last_modified, date_strong, url, path, stated, crc, reused)
+        WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
+            -- A fetch lease ends with a file only if it covers all of it.
+            AND (l.kind = 'finalize' OR l.kind = 'fetch' AND EXISTS (
+                SELECT 1 FROM tasks t WHERE t.id = l.task_id
+                    AND (NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size)))
+        RETURNING l.task_id, l.kind, l.origin_id, l.source, l.first, l.resume, l.durable, l.charged, l.granted_at, u.size,
+            u.digests, u.etag, u.last_modified, u.date_strong, u.url, u.path, u.stated, u.crc, u.reused
+    )
+    UPDATE tasks t
+    SET state = 'succeeded', planned = true, size = f.size, chunks_left = 0, leases = 0, bytes_done = f.size,
+        digests = f.digests, etag = coalesce(f.etag, t.etag), last_modified = coalesce(f.last_modified, t.last_modified),
+        stated_digests = coalesce(f.stated, t.stated_digests), effective_url = coalesce(f.url, t.effective_url),
+        source = coalesce(t.source, CASE WHEN f.kind = 'fetch' THEN f.source END), path = coalesce(f.path, t.path),
+        named = t.named OR f.path <> t.path IS TRUE, date_strong = coalesce(f.date_strong, t.date_strong),
+        content_crc = f.crc, reused_from = f.reused,
+        -- A file can be given to others if it can be asked about at the first source, and be checked.
+        reuse_key = CASE
+            WHEN f.crc IS NOT NULL AND f.size > 0
+                AND coalesce(t.source, CASE WHEN f.kind = 'fetch' THEN f.source END) = 0
+                AND (coalesce(f.etag, t.etag) IS NOT NULL OR coalesce(f.date_strong, t.date_strong)
+                    AND coalesce(f.last_modified, t.last_modified) IS NOT NULL)
+            THEN t.reuse_key
+        END,
+        finished_at = statement_timestamp(), failure_kind = NULL, failure_detail = NULL, failure_at = NULL,
+        failure_status = NULL, failure_source = NULL, failure_request = NULL
+    FROM taken f JOIN tasks before ON before.id = f.task_id
+    WHERE t.id = f.task_id AND t.state IN ('active', 'finalizing')
+    RETURNING t, before.state, before.size,
+        CASE WHEN f.kind = 'finalize' THEN 0 ELSE f.size - (f.durable - f.first) END,
+        -- What the sink had already came from no origin, and takes nothing from other groups.
+        CASE WHEN f.kind = 'finalize' OR f.reused IS NOT NULL THEN 0 ELSE f.size - (f.durable - f.first) END,
+        CASE WHEN f.reused IS NOT NULL THEN 0 ELSE f.size - f.resume END,
+        f.kind, f.origin_id, f.source, f.charged, f.granted_at;
+END
+$$;
+
+-- Gives up a task that is not terminal. What it has is kept, out of reach of any claim, until it is retried or cancelled. The event
+-- names the answer that caused it, if that is the failure which the task recorded last.
+CREATE FUNCTION fail_task(p_task bigint, p_kind text, p_detail text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    t tasks;
+    v_group_name text;
+BEGIN
+    SELECT * INTO t FROM tasks WHERE id = p_task FOR NO KEY UPDATE;
+    IF t.state IN ('succeeded', 'failed', 'cancelled') THEN RETURN; END IF;
+    IF t.failure_kind IS DISTINCT FROM p_kind OR t.failure_detail IS DISTINCT FROM p_detail THEN
+        t.failure_status := NULL;
+        t.failure_source := NULL;
+        t.failure_request := NULL;
+    END IF;
+    PERFORM park_chunks(ARRAY[p_task]);
+    UPDATE tasks
+    SET state = 'failed', leases = 0, failure_kind = p_kind, failure_detail = p_detail, failure_at = statement_timestamp(),
+        failure_status = t.failure_status, failure_source = t.failure_source, failure_request = t.failure_request,
+        finished_at = statement_timestamp()
+    WHERE id = p_task;
+    UPDATE groups
+    SET queued = queued - (t.state = 'queued')::integer, active = active - (t.state = 'active')::integer,
+        paused = paused - (t.state = 'paused')::integer, finalizing = finalizing - (t.state = 'finalizing')::integer,
+        failed = failed + 1
+    WHERE id = t.group_id
+    RETURNING name INTO v_group_name;
+    PERFORM write_event('tsk-' || p_task || '-' || t.run || '-failed', 'dev.muster.task.failed.v1', v_group_name,
+        jsonb_build_object('group', v_group_name, 'key', t.key, 'path', t.path,
+            'failure', jsonb_build_object('kind', p_kind, 'detail', p_detail) || jsonb_strip_nulls(jsonb_build_object(
+                'status', t.failure_status, 'requestID', t.failure_request,
+                'source', (SELECT s.url FROM sources s WHERE s.task_id = p_task AND s.ordinal = t.failure_source)))));
+    PERFORM close_groups(ARRAY[t.group_id]);
+END
+$$;
+
+-- The zero test (I7). Every verb that may have made a group complete calls it with the locks of the groups held: finishing, failing,
+-- cancelling, removing, sealing and letting it begin alike. A group that waits for others completes only by being cancelled, or when its
+-- time is over. A group whose time was over before it was complete has failed, whatever there is of it: more might have come. The groups
+-- that wait for a group which has completed are told in the same transaction; `release_groups` lets them begin, since their locks would
+-- be out of order here.
+CREATE FUNCTION close_groups(p_groups bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    WITH closed AS (
+        UPDATE groups g
+        SET state = CASE WHEN g.desired = 'cancel' THEN 'cancelled'
+                WHEN g.failed > 0 OR g.held OR g.overdue AND g.deadline_action = 'fail' THEN 'failed'
+                ELSE 'succeeded' END,
+            finished_at = statement_timestamp()
+        WHERE g.id = ANY (p_groups) AND g.state = 'sealed' AND g.remaining = 0 AND NOT is_removing(g)
+            AND (NOT g.held OR g.desired = 'cancel' OR g.overdue AND g.deadline_action = 'fail')
+        RETURNING g.*
+    )
+    INSERT INTO events (id, type, subject, data)
+    SELECT 'grp-' || id || '-' || generation || '-' || state,
+        'dev.muster.group.' || state || '.v1',
+        'groups/' || name,
+        jsonb_build_object(
+            'group', name, 'generation', generation, 'state', state, 'sink', sink, 'metadata', metadata,
+            'tasks', jsonb_build_object(
+                'total', succeeded + failed, 'succeeded', succeeded, 'failed', failed, 'cancelled', cancelled),
+            'bytes', jsonb_build_object('done', bytes_done, 'total', bytes_total))
+    FROM closed
+    ON CONFLICT (id) DO NOTHING;
+
+    UPDATE group_prerequisites r SET satisfied_at = statement_timestamp()
+    FROM groups g
+    WHERE r.prerequisite_id = ANY (p_groups) AND r.satisfied_at IS NULL AND g.id = r.prerequisite_id
+        AND satisfies(g.state, r.condition)
+$$;
+
+-- Writes an event, unless it was written before.
+CREATE FUNCTION write_event(p_id text, p_type text, p_group_name text, p_data jsonb) RETURNS void
+LANGUAGE sql AS $$
+    -- The same fact always has the same id, so a repetition changes nothing (I9).
+    INSERT INTO events (id, type, subject, data)
+    VALUES (p_id, p_type, 'groups/' || p_group_name, p_data)
+    ON CONFLICT (id) DO NOTHING
+$$;

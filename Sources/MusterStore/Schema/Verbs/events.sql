@@ -1,0 +1,87 @@
+-- Gives positions to the events that have been committed since. Waiting for the lock and reading are two statements: the
+-- second one's snapshot sees everything that the previous holder saw, and more.
+CREATE FUNCTION sequence_events(p_limit integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_last bigint;
+    v_count bigint;
+BEGIN
+    SELECT last_position INTO v_last FROM event_log FOR UPDATE;
+    WITH fresh AS MATERIALIZED (
+        SELECT serial, row_number() OVER (ORDER BY serial) AS n
+        FROM (SELECT serial FROM events WHERE position IS NULL ORDER BY serial LIMIT p_limit) AS u
+    ), placed AS (
+        UPDATE events e SET position = v_last + f.n FROM fresh f WHERE e.serial = f.serial RETURNING 1
+    )
+    SELECT count(*) INTO v_count FROM placed;
+    IF v_count > 0 THEN
+        UPDATE event_log SET last_position = v_last + v_count;
+    END IF;
+    RETURN v_count;
+END
+$$;
+
+-- Moves a consumer's place, forward only; a name that is new begins no earlier than the log does. No row: beyond the log's end. A row
+-- without a place: there are p_limit consumers already.
+CREATE FUNCTION acknowledge_events(p_name text, p_position bigint, p_limit bigint)
+RETURNS TABLE (stands bigint, last bigint, at timestamptz) LANGUAGE plpgsql AS $$
+DECLARE
+    v_first bigint;
+    v_last bigint;
+BEGIN
+    SELECT first_position, last_position INTO v_first, v_last FROM event_log;
+    IF p_position > v_last THEN
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM consumers c WHERE c.name = p_name) THEN
+        -- Locked first, counted second: of several new names at once no more come in than there is room for.
+        PERFORM pg_advisory_xact_lock(hashtext('muster.consumers'));
+        IF (SELECT count(*) FROM consumers c WHERE c.name <> p_name) >= p_limit THEN
+            RETURN QUERY SELECT NULL::bigint, v_last, NULL::timestamptz;
+            RETURN;
+        END IF;
+    END IF;
+    INSERT INTO consumers (name, position) VALUES (p_name, greatest(p_position, v_first - 1))
+    ON CONFLICT (name) DO UPDATE
+        SET position = excluded.position, acknowledged_at = statement_timestamp()
+        WHERE consumers.position < excluded.position AND excluded.position = p_position;
+    RETURN QUERY SELECT c.position, v_last, c.acknowledged_at FROM consumers c WHERE c.name = p_name;
+END
+$$;
+
+-- Drops events older than p_age, in the order of the log, at most p_limit at once and never the newest one. Returns by how much
+-- the log has become shorter.
+CREATE FUNCTION drop_old_events(p_age interval, p_limit integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_first bigint;
+    v_last bigint;
+    v_end bigint;
+    v_cut bigint;
+BEGIN
+    SELECT first_position, last_position INTO v_first, v_last FROM event_log FOR UPDATE;
+    -- 1. How far: not what a subscription has yet to be told of, and not beyond the first event that is young enough.
+    SELECT least(v_last - 1, v_first + p_limit - 1, min(s.position)) INTO v_end FROM subscriptions s WHERE s.enabled;
+    SELECT coalesce(min(e.position), v_end + 1) INTO v_cut
+    FROM events e
+    WHERE e.position BETWEEN v_first AND v_end AND e.at >= statement_timestamp() - p_age;
+    v_cut := greatest(v_cut, v_first);
+    IF v_cut > v_first THEN
+        UPDATE event_log SET first_position = v_cut;
+    END IF;
+    -- 2. A delivery that waits for its subscription to be enabled does not wait for longer than the log does.
+    UPDATE deliveries d
+    SET state = 'dead', settled_at = statement_timestamp(), claimed = false,
+        failure = 'the subscription was disabled for longer than events are kept'
+    FROM subscriptions s
+    WHERE s.id = d.subscription_id AND NOT s.enabled AND d.state = 'pending' AND d.position < v_cut;
+    -- 3. Deliveries go with their events; a delivery that was given up can be replayed for as long as events are kept. What is still
+    -- to be delivered stays, and its event with it.
+    DELETE FROM deliveries d
+    WHERE d.position < v_cut
+        AND (d.state = 'delivered' OR d.state = 'dead' AND d.settled_at < statement_timestamp() - p_age);
+    DELETE FROM events e
+    WHERE e.position < v_cut AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.position = e.position);
+    RETURN v_cut - v_first;
+END
+$$;

@@ -1,0 +1,287 @@
+-- What a failure means, and where the chunk goes from there. In this order: the URL has expired (row 21, questions.sql); there is too much
+-- at once (row 24, origins.sql); the content is not what it was (rows 6, 29, 30); and the rule of the failure's kind for everything else.
+--
+-- clock_timestamp() is used where a moment is compared with those at which leases were granted: it is taken after the locks were.
+
+-- A lease could not be fulfilled. A double that failed is gone, and its failure says something of the origin alone; a chunk that has a
+-- double loses it.
+CREATE FUNCTION report_failure(
+    p_session bigint, p_chunk bigint, p_epoch bigint, p_offset bigint, p_crc bigint, p_rule text, p_kind text, p_detail text,
+    p_source integer, p_retry_after bigint, p_status integer, p_request text, p_address text, p_limit text, p_expiry boolean,
+    p_random double precision, p_first_chunk bigint, p_max_attempts integer, p_max_restarts integer, p_deaths integer,
+    p_origin_cap integer, p_base_ms bigint, p_maximum_ms bigint
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    d leases;
+    t tasks;
+BEGIN
+    IF EXISTS (SELECT 1 FROM leases WHERE doubles IS NOT NULL) THEN
+        -- Origins come before groups in the order of locks.
+        PERFORM o.id FROM origins o
+        WHERE o.id IN (SELECT l.origin_id FROM leases l WHERE l.chunk_id = p_chunk) FOR NO KEY UPDATE;
+        PERFORM lock_groups_of(ARRAY[p_chunk]);
+        PERFORM drop_doubles(ARRAY(
+            SELECT l.chunk_id FROM leases l WHERE l.chunk_id = p_chunk AND l.epoch = p_epoch AND l.session_id = p_session));
+        DELETE FROM leases l
+        WHERE l.chunk_id = p_chunk AND l.epoch = p_epoch AND l.session_id = p_session AND l.doubles IS NOT NULL
+        RETURNING * INTO d;
+        IF FOUND THEN
+            SELECT * INTO t FROM tasks WHERE id = d.task_id;
+            UPDATE origins SET not_before = greatest(not_before, statement_timestamp()
+                + least(3600, p_retry_after) * interval '1 s' * (1 + p_random / 10))
+            WHERE id = d.origin_id AND p_retry_after IS NOT NULL;
+            PERFORM heed_limit(d, t, p_kind, p_limit, p_origin_cap);
+            PERFORM note_attempt(t.id, p_session, d.source, p_kind, p_status, p_detail, p_request, p_address, d.durable, 'returned');
+            RETURN;
+        END IF;
+    END IF;
+    PERFORM fail_lease(p_session, p_chunk, p_epoch, p_offset, p_crc, p_rule, p_kind, p_detail, p_source, p_retry_after, p_status,
+        p_request, p_address, p_limit, p_expiry, p_random, p_first_chunk, p_max_attempts, p_max_restarts, p_deaths, p_origin_cap,
+        p_base_ms, p_maximum_ms);
+END
+$$;
+
+-- Deals with an ordinary lease that could not be fulfilled. p_rule is the retry rule of the failure's kind, p_limit whether it is a sign
+-- of too much at once (none, possible, certain), p_expiry whether it is what an expired URL is answered with; p_random within [0, 1)
+-- sets the jitter. What followed is noted.
+CREATE FUNCTION fail_lease(
+    p_session bigint, p_chunk bigint, p_epoch bigint, p_offset bigint, p_crc bigint, p_rule text, p_kind text, p_detail text,
+    p_source integer, p_retry_after bigint, p_status integer, p_request text, p_address text, p_limit text, p_expiry boolean,
+    p_random double precision, p_first_chunk bigint, p_max_attempts integer, p_max_restarts integer, p_deaths integer,
+    p_origin_cap integer, p_base_ms bigint, p_maximum_ms bigint
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    l leases;
+    t tasks;
+    v_source integer;
+    v_outcome text;
+BEGIN
+    -- Origins come before groups in the order of locks.
+    IF p_retry_after IS NOT NULL OR p_limit <> 'none' THEN
+        PERFORM o.id FROM origins o
+        WHERE o.id IN (SELECT held.origin_id FROM leases held WHERE held.chunk_id = p_chunk) FOR NO KEY UPDATE;
+    END IF;
+    PERFORM report_progress(ARRAY[p_session], ARRAY[p_chunk], ARRAY[p_epoch], ARRAY[p_offset], ARRAY[p_crc]);
+    PERFORM set_config('synchronous_commit', 'on', true);
+    SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session;
+    IF NOT FOUND THEN RETURN; END IF;
+    IF l.kind = 'purge' THEN
+        PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_first_chunk, p_deaths);
+        UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + interval '10 s' WHERE id = p_chunk;
+        RETURN;
+    END IF;
+
+    SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
+    -- What is wrong with a file as a whole is the doing of the source that taught its version.
+    v_source := coalesce(CASE WHEN l.kind = 'finalize' THEN t.source END,
+        (SELECT s.ordinal FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source), l.source);
+    IF p_rule = 'returnChunk' THEN
+        PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_first_chunk, p_deaths);
+        v_outcome := 'returned';
+    ELSE
+        UPDATE tasks
+        SET failure_kind = p_kind, failure_detail = p_detail, failure_at = statement_timestamp(), failure_status = p_status,
+            failure_source = v_source, failure_request = p_request
+        WHERE id = t.id RETURNING * INTO t;
+        UPDATE sources SET failures = failures + 1
+        WHERE task_id = t.id AND ordinal = v_source AND (l.kind = 'fetch' OR p_kind = 'digestMismatch');
+        -- An origin that says when to come back is left alone by the whole fleet, for an hour at the most (row 25).
+        IF p_retry_after IS NOT NULL AND l.origin_id > 0 THEN
+            UPDATE origins SET not_before = greatest(not_before, statement_timestamp()
+                + least(3600, p_retry_after) * interval '1 s' * (1 + p_random / 10))
+            WHERE id = l.origin_id;
+        END IF;
+
+        IF l.kind = 'resolve' THEN
+            v_outcome := fail_question(l, t, p_retry_after, p_detail, p_first_chunk, p_max_attempts, p_deaths, p_base_ms,
+                p_maximum_ms, p_random);
+        ELSIF l.kind = 'fetch' AND p_expiry THEN
+            v_outcome := renew_source(l, t, v_source, p_first_chunk, p_max_attempts, p_deaths, p_base_ms, p_maximum_ms, p_random);
+        ELSIF l.kind = 'fetch' AND p_rule = 'startOver' AND p_kind <> 'digestMismatch' AND t.source <> v_source THEN
+            v_outcome := leave_mirror(l, t, v_source, p_first_chunk, p_deaths);
+        END IF;
+        -- So far nothing has counted as a try.
+        IF v_outcome IS NULL THEN
+            v_outcome := follow_rule(l, t, v_source, p_rule, p_kind, p_detail, p_limit, p_random, p_first_chunk, p_max_attempts,
+                p_max_restarts, p_deaths, p_origin_cap, p_base_ms, p_maximum_ms);
+        END IF;
+    END IF;
+    PERFORM note_attempt(t.id, p_session, CASE WHEN l.kind <> 'finalize' THEN v_source END, p_kind, p_status, p_detail, p_request,
+        p_address, l.durable, v_outcome);
+END
+$$;
+
+-- A failure that counts, unless it is a sign of too much at once: moves the chunk on by the rule of its kind, or fails the task.
+-- Returns what followed.
+CREATE FUNCTION follow_rule(
+    l leases, t tasks, p_source integer, p_rule text, p_kind text, p_detail text, p_limit text, p_random double precision,
+    p_first_chunk bigint, p_max_attempts integer, p_max_restarts integer, p_deaths integer, p_origin_cap integer,
+    p_base_ms bigint, p_maximum_ms bigint
+) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_counts boolean := heed_limit(l, t, p_kind, p_limit, p_origin_cap);
+    v_rule text := CASE WHEN v_counts IS NULL THEN p_rule ELSE 'retry' END;
+    -- Progress clears the record (I12), but not that of a stream, whose progress is lost.
+    v_before integer := CASE WHEN l.durable > l.resume AND NOT t.stream THEN 0 ELSE l.attempts END;
+    v_attempts integer := v_before + coalesce(v_counts, true)::integer;
+    v_next integer;
+    v_wait interval;
+BEGIN
+    UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id AND v_attempts > v_before;
+    IF v_rule = 'startOver' AND p_kind = 'digestMismatch' THEN
+        RETURN fetch_again(l, t, p_source, p_first_chunk, p_kind, p_detail);
+    ELSIF v_rule = 'startOver' THEN
+        RETURN accept_change(l, t, p_source, p_first_chunk, p_max_restarts, p_kind, p_detail);
+    END IF;
+    -- Another source is no help to what fetches nothing: its tries are bounded whatever the rule (I12).
+    IF v_rule = 'giveUp'
+        OR (v_rule = 'retry' OR l.kind <> 'fetch') AND v_attempts >= p_max_attempts AND v_attempts > v_before
+    THEN
+        PERFORM fail_task(t.id, p_kind, p_detail);
+        RETURN 'failed';
+    ELSIF l.kind <> 'fetch' THEN
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+        UPDATE ready_chunks SET attempts = v_attempts, status = 'waiting', not_before = statement_timestamp() + interval '1 s'
+        WHERE id = l.chunk_id;
+        RETURN 'retry';
+    END IF;
+
+    IF v_rule = 'nextSource' THEN
+        UPDATE sources SET dead = true WHERE task_id = t.id AND ordinal = p_source;
+        IF NOT EXISTS (SELECT 1 FROM sources WHERE task_id = t.id AND NOT dead) THEN
+            PERFORM fail_task(t.id, p_kind, p_detail);
+            RETURN 'failed';
+        END IF;
+    END IF;
+    -- Where sources are not mixed, the chunks of a version stay with the source that taught it for some tries. Then the version
+    -- starts over at another, since nothing would tell the bytes of the two apart (I8); but not for ever (I12).
+    v_next := next_source(t, l.source,
+        t.planned AND NOT t.mixes AND (v_attempts < 3 OR t.restarts + 1 >= p_max_restarts));
+    IF v_next IS NULL OR v_next <> l.source AND t.planned AND NOT t.mixes THEN
+        UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry';
+        PERFORM start_over(t.id, false, p_first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
+        RETURN 'nextSource';
+    END IF;
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+    IF v_rule = 'nextSource' THEN
+        PERFORM move_chunks(t.id, p_source, v_next);
+    END IF;
+    v_wait := CASE WHEN v_rule = 'retry' AND v_next <= l.source
+        THEN backoff(v_attempts, p_base_ms, p_maximum_ms, p_random) ELSE interval '0' END;
+    UPDATE ready_chunks c
+    SET attempts = v_attempts, source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id),
+        status = CASE WHEN v_wait > interval '0' THEN 'waiting' ELSE 'ready' END,
+        not_before = CASE WHEN v_wait > interval '0' THEN statement_timestamp() + v_wait END
+    FROM sources s
+    WHERE c.task_id = t.id AND c.kind = 'fetch' AND (c.id = l.chunk_id OR t.stream) AND s.task_id = t.id AND s.ordinal = v_next;
+    RETURN CASE WHEN v_next = l.source THEN 'retry' ELSE 'nextSource' END;
+END
+$$;
+
+-- The task starts over with the next content version, and an event says why.
+CREATE FUNCTION start_over_because(
+    t tasks, p_stream boolean, p_first_chunk bigint, p_source integer, p_deaths integer, p_kind text, p_detail text
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_group_name text;
+BEGIN
+    SELECT name INTO v_group_name FROM groups WHERE id = t.group_id;
+    PERFORM start_over(t.id, p_stream, p_first_chunk, p_source, 0, p_deaths);
+    PERFORM write_event('tsk-' || t.id || '-' || t.version || '-changed', 'dev.muster.task.changed.v1', v_group_name,
+        jsonb_build_object('group', v_group_name, 'key', t.key, 'path', t.path, 'contentVersion', t.version + 1,
+            'reason', jsonb_build_object('kind', p_kind, 'detail', p_detail)));
+END
+$$;
+
+-- The representation is another one. It may have become that so often; then the task fails, without the bytes of any version.
+CREATE FUNCTION accept_change(
+    l leases, t tasks, p_source integer, p_first_chunk bigint, p_max_restarts integer, p_kind text, p_detail text
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id;
+    PERFORM start_over_because(t, t.stream, p_first_chunk, p_source, l.deaths, p_kind, p_detail);
+    IF t.restarts + 1 < p_max_restarts THEN RETURN 'startOver'; END IF;
+    PERFORM fail_task(t.id, p_kind, p_detail);
+    RETURN 'failed';
+END
+$$;
+
+-- The content is whole, and has another digest than is expected (row 29): it is fetched once more from where it came from, past
+-- caches and without mixing sources; after that every other source is tried once. The wrong bytes are dropped each time.
+CREATE FUNCTION fetch_again(l leases, t tasks, p_source integer, p_first_chunk bigint, p_kind text, p_detail text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_next integer;
+BEGIN
+    UPDATE sources SET mismatches = mismatches + 1, dead = dead OR t.clean WHERE task_id = t.id AND ordinal = p_source;
+    UPDATE tasks SET clean = true WHERE id = t.id;
+    SELECT s.ordinal INTO v_next FROM sources s
+    WHERE s.task_id = t.id AND NOT s.dead ORDER BY s.ordinal <> p_source, s.ordinal < p_source, s.ordinal LIMIT 1;
+    PERFORM start_over_because(t, t.stream AND v_next IS NOT DISTINCT FROM p_source, p_first_chunk,
+        coalesce(v_next, p_source), l.deaths, p_kind, p_detail);
+    IF v_next IS NULL THEN
+        PERFORM fail_task(t.id, p_kind, p_detail);
+        RETURN 'failed';
+    END IF;
+    RETURN CASE WHEN v_next = p_source THEN 'startOver' ELSE 'nextSource' END;
+END
+$$;
+
+-- Ranges don't work after all: the task starts over as one stream, as long as there are tries left. A mirror of the source that
+-- taught the version is only left alone for it.
+CREATE FUNCTION report_restart(
+    p_session bigint, p_chunk bigint, p_epoch bigint, p_detail text, p_first_chunk bigint, p_max_attempts integer
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    l leases;
+    t tasks;
+    v_outcome text;
+BEGIN
+    PERFORM lock_groups_of(ARRAY[p_chunk]);
+    SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
+    IF NOT FOUND THEN RETURN; END IF;
+    UPDATE tasks SET failure_kind = 'badRange', failure_detail = p_detail, failure_at = statement_timestamp(),
+        failure_status = NULL, failure_source = l.source, failure_request = NULL
+    WHERE id = l.task_id RETURNING * INTO t;
+    UPDATE sources SET failures = failures + 1 WHERE task_id = t.id AND ordinal = l.source;
+    IF t.source <> l.source THEN
+        v_outcome := leave_mirror(l, t, l.source, p_first_chunk, 2147483647);
+    END IF;
+    IF v_outcome IS NULL THEN
+        UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id;
+        IF l.attempts + 1 >= p_max_attempts THEN
+            PERFORM fail_task(t.id, 'badRange', p_detail);
+            v_outcome := 'failed';
+        ELSE
+            PERFORM start_over(t.id, true, p_first_chunk, l.source, l.attempts + 1, l.deaths);
+            v_outcome := 'startOver';
+        END IF;
+    END IF;
+    PERFORM note_attempt(t.id, p_session, l.source, 'badRange', NULL, p_detail, NULL, NULL, l.durable, v_outcome);
+END
+$$;
+
+-- Adds to the record of what was tried. The newest 50 are kept (Limits.attemptsKept).
+CREATE FUNCTION note_attempt(
+    p_task bigint, p_session bigint, p_source integer, p_kind text, p_status integer, p_detail text, p_request text,
+    p_address text, p_byte bigint, p_outcome text
+) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO attempts (task_id, worker, source, kind, status, detail, request_id, address, byte, outcome)
+    VALUES (p_task, (SELECT s.worker FROM sessions s WHERE s.id = p_session), p_source, p_kind, p_status, p_detail, p_request,
+        p_address, p_byte, p_outcome);
+    DELETE FROM attempts a WHERE a.task_id = p_task AND a.serial <= (
+        SELECT o.serial FROM attempts o WHERE o.task_id = p_task ORDER BY o.serial DESC OFFSET 50 LIMIT 1);
+$$;
+
+-- What the chunk waits for after so many failures: 1 s × 2ⁿ with full jitter, unless the coordinator says otherwise.
+CREATE FUNCTION backoff(p_attempts integer, p_base_ms bigint, p_maximum_ms bigint, p_random double precision) RETURNS interval
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT least(p_maximum_ms, p_base_ms * power(2, least(greatest(p_attempts, 1), 20) - 1)) * p_random * interval '1 ms'
+$$;

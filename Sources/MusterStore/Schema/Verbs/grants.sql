@@ -1,0 +1,187 @@
+-- What a claim is made of: the origins of a group, the chunks that are picked, and their move from ready_chunks to leases.
+
+-- The origins that a group has something ready on, found by leaps through the index: as many probes as there are origins, however many
+-- chunks there are. Origin 0 is work that fetches nothing.
+CREATE FUNCTION ready_origins(p_group bigint) RETURNS SETOF bigint
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE leap (origin_id) AS (
+        (SELECT min(c.origin_id) FROM ready_chunks c WHERE c.group_id = p_group AND c.status = 'ready')
+        UNION ALL
+        SELECT (
+            SELECT min(c.origin_id) FROM ready_chunks c
+            WHERE c.group_id = p_group AND c.status = 'ready' AND c.origin_id > leap.origin_id)
+        FROM leap WHERE leap.origin_id IS NOT NULL
+    )
+    SELECT origin_id FROM leap WHERE origin_id IS NOT NULL
+$$;
+
+-- Locks groups in the order of locks, except those that another transaction keeps for long: a claim waits 200 ms for one of them and then
+-- goes on without it, so that an addition of millions of tasks delays only its own group. The holder gives news when it releases the
+-- lock. Returns the groups whose locks are held.
+CREATE FUNCTION lock_free_groups(p_groups bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql
+SET lock_timeout = '200ms'
+AS $$
+DECLARE
+    v_group bigint;
+    v_locked bigint[] := '{}';
+    v_waits boolean := true;
+BEGIN
+    FOR v_group IN SELECT id FROM unnest(p_groups) AS id ORDER BY id LOOP
+        PERFORM g.id FROM groups g WHERE g.id = v_group FOR NO KEY UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            v_locked := v_locked || v_group;
+        ELSIF v_waits THEN
+            BEGIN
+                PERFORM g.id FROM groups g WHERE g.id = v_group FOR NO KEY UPDATE;
+                IF FOUND THEN
+                    v_locked := v_locked || v_group;
+                END IF;
+            EXCEPTION WHEN lock_not_available THEN
+                v_waits := false;
+            END;
+        END IF;
+    END LOOP;
+    RETURN v_locked;
+END
+$$;
+
+-- The origins that the group of a claim may be granted on now, in their order: each with its cap, or, where mirrors share the room, with
+-- its share of it. p_idle are mirrors that have nothing more to take.
+CREATE FUNCTION origin_turns(c claim, p_idle bigint[])
+RETURNS TABLE (id bigint, turn bigint, key text, rate bigint, cap integer, share integer)
+LANGUAGE sql STABLE AS $$
+    SELECT r.origin_id, r.origin_id, o.key, o.bytes_per_second, allowed_connections(o, c.origin_cap), NULL::integer
+    FROM ready_origins(c.group_id) AS r (origin_id) JOIN origins o ON o.id = r.origin_id
+    WHERE NOT c.mixes AND o.id = ANY (c.origins) AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+    UNION ALL
+    SELECT m.origin_id, m.turn, o.key, o.bytes_per_second, NULL, m.share
+    FROM mirror_turns(c.group_id, least(cardinality(c.slots), c.room), c.origin_cap, c.origins, p_idle) AS m
+    JOIN origins o ON o.id = m.origin_id
+    WHERE c.mixes
+    ORDER BY 2
+$$;
+
+-- Locks the next chunks of a claim's group on an origin, p_want at the most and no more than its allowance pays for, and says what they
+-- are charged. They are locked by this statement and moved by another one: a statement that does both may take more than its LIMIT.
+CREATE FUNCTION pick_chunks(c claim, p_origin bigint, p_want integer) RETURNS TABLE (chunks bigint[], charge bigint)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY
+    SELECT array_agg(p.id), sum(p.charge)::bigint FROM (
+        SELECT r.id, r.charge,
+            sum(r.charge) OVER (ORDER BY r.rank, r.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+        FROM (
+            SELECT k.id, k.rank, chunk_charge(k.first, k.last, k.resume,
+                CASE WHEN c.mean IS NOT NULL AND k.first = 0 THEN mean_of(k.task_id, c.mean) END) AS charge
+            FROM ready_chunks k
+            WHERE k.group_id = c.group_id AND k.origin_id = p_origin AND k.status = 'ready'
+            ORDER BY k.rank, k.id LIMIT p_want FOR UPDATE SKIP LOCKED
+        ) AS r
+    ) AS p
+    WHERE c.allowance IS NULL OR coalesce(p.before, 0) < c.allowance;
+END
+$$;
+
+-- Leases chunks that the caller has locked to the first of p_usable, which are slots of the claim. NULL chunks change nothing.
+CREATE FUNCTION grant_chunks(c claim, p_chunks bigint[], p_usable bigint[], p_group bigint, p_mean bigint) RETURNS claim
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_chunks IS NULL THEN RETURN c; END IF;
+    PERFORM lease_chunks(p_chunks, p_usable, p_group, p_mean);
+    c.granted := c.granted || p_chunks;
+    c.slots := CASE WHEN p_usable = c.slots THEN c.slots[cardinality(p_chunks) + 1:]
+        ELSE without_slots(c.slots, p_usable[:cardinality(p_chunks)]) END;
+    RETURN c;
+END
+$$;
+
+
+
+-- Moves chunks that the caller has locked into leases: the first one for the first session of p_slots, and so on.
+CREATE FUNCTION lease_chunks(p_chunks bigint[], p_slots bigint[], p_group bigint, p_mean bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_charged bigint;
+    v_starts integer;
+BEGIN
+    WITH taken AS MATERIALIZED (
+        DELETE FROM ready_chunks WHERE id = ANY (p_chunks) RETURNING *
+    ), granted AS MATERIALIZED (
+        INSERT INTO leases (chunk_id, session_id, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
+            resume, durable, crc, rank, attempts, deaths, moves, remove_path, remove_size, charged)
+        SELECT t.id, p_slots[t.n], s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
+            t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.remove_path, t.remove_size,
+            CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume,
+                CASE WHEN p_mean IS NOT NULL AND t.first = 0 THEN mean_of(t.task_id, p_mean) END) ELSE 0 END
+        FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t
+        JOIN sessions s ON s.id = p_slots[t.n]
+        RETURNING task_id, kind, charged
+    ), touched AS (
+        -- A task becomes active with its first lease.
+        UPDATE tasks t
+        SET leases = t.leases + n.count, state = 'active', started_at = coalesce(t.started_at, statement_timestamp())
+        FROM (SELECT g.task_id, count(*)::integer AS count FROM granted g WHERE g.kind = 'fetch' GROUP BY 1) AS n
+        JOIN tasks before ON before.id = n.task_id
+        WHERE t.id = n.task_id
+        RETURNING (before.state = 'queued')::integer AS starts
+    )
+    SELECT sum(g.charged), coalesce((SELECT sum(starts) FROM touched), 0) INTO v_charged, v_starts FROM granted g;
+    IF v_charged > 0 THEN
+        UPDATE groups g
+        SET queued = g.queued - v_starts, active = g.active + v_starts, served = g.served + v_charged / g.weight
+        WHERE g.id = p_group;
+    END IF;
+END
+$$;
+
+-- Leases with all that their work needs. p_limited are those that a byte budget bounds.
+CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TABLE (
+    session_id bigint, chunk_id bigint, epoch bigint, kind text, task_id bigint, sink text, path text, version integer,
+    first bigint, last bigint, planned boolean, stream boolean, fenced boolean, resume bigint, crc bigint,
+    size bigint, etag text, last_modified text, date_strong boolean, stated_digests text,
+    expected_size bigint, expected_digests text, content_type text,
+    source integer, is_other_mirror boolean, url text, headers text, fresh_url text, fresh_headers text,
+    group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
+    done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text
+)
+-- Volatile, so that it sees what the function has written that made its arguments.
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT l.session_id, l.chunk_id, l.epoch, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END, l.task_id, l.sink,
+        coalesce(t.path, l.remove_path, ''), l.version,
+        l.first, l.last, coalesce(t.planned, false), coalesce(t.stream, false), coalesce(t.fenced, false), l.resume, l.crc,
+        coalesce(t.size, l.remove_size), t.etag, t.last_modified, coalesce(t.date_strong, false), t.stated_digests::text,
+        t.expected_size, t.expected_digests::text, t.content_type,
+        l.source, coalesce(l.kind IN ('fetch', 'double') AND l.source <> t.source, false),
+        s.url, s.headers::text, CASE WHEN l.kind <> 'resolve' THEN s.fresh_url END,
+        CASE WHEN l.kind <> 'resolve' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
+        t.fetch_options::text, g.policy::text, CASE WHEN l.kind = 'resolve' THEN g.resolver::text END, t.failure_status,
+        d.firsts, d.lasts, d.crcs, o.key, l.chunk_id = ANY (p_limited),
+        -- The first lease of a task is told what the sink has of it (reuse.sql). Once more if its worker died, and not for ever, since the
+        -- file may have caused that.
+        CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths < 2
+            AND NOT t.planned AND t.reuse_key IS NOT NULL
+            AND EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded')
+            THEN held_file(t, g.fetch_options, s.url, s.headers) END
+    FROM leases l
+    LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
+    LEFT JOIN groups g ON g.id = l.group_id
+    LEFT JOIN origins o ON o.id = l.origin_id
+    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind IN ('fetch', 'double', 'resolve')
+    LEFT JOIN LATERAL (
+        SELECT array_agg(d.first ORDER BY d.first) AS firsts, array_agg(d.last ORDER BY d.first) AS lasts,
+            array_agg(d.crc ORDER BY d.first) AS crcs
+        FROM done_chunks d WHERE l.kind = 'finalize' AND d.task_id = l.task_id AND d.version = l.version
+    ) AS d ON true
+    WHERE l.chunk_id = ANY (p_chunks);
+END
+$$;

@@ -1,0 +1,115 @@
+-- Which chunks an origin may take from others, and how a group's room is shared among its mirrors (row 30).
+
+-- The tasks of a group whose chunks may go to any of their sources and of which something is ready: 16 at the most, so that a claim
+-- stays cheap however many there are. The oldest tasks come first and make room for others as they finish.
+CREATE FUNCTION pullable_tasks(p_group bigint) RETURNS TABLE (task_id bigint, version integer)
+LANGUAGE sql STABLE AS $$
+    SELECT t.id, t.version FROM tasks t
+    WHERE t.group_id = p_group AND t.mixes AND t.state IN ('queued', 'active') AND EXISTS (
+        SELECT 1 FROM ready_chunks c
+        WHERE c.task_id = t.id AND c.status = 'ready' AND c.kind = 'fetch' AND c.attempts = 0 AND c.moves = 0)
+    ORDER BY t.id LIMIT 16
+$$;
+
+-- The sources of these tasks that may serve the content version (row 30), the first one of each origin. A source whose fresh URL is
+-- being asked for is left out: it would refuse.
+CREATE FUNCTION pull_sources(p_group bigint) RETURNS TABLE (
+    task_id bigint, origin_id bigint, source integer, bytes bigint, busy_ms bigint
+)
+LANGUAGE sql STABLE AS $$
+    SELECT DISTINCT ON (t.task_id, coalesce(s.fresh_origin_id, s.origin_id))
+        t.task_id, coalesce(s.fresh_origin_id, s.origin_id), s.ordinal, s.bytes, s.busy_ms
+    FROM pullable_tasks(p_group) AS t
+    JOIN sources s ON s.task_id = t.task_id AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version
+    WHERE NOT EXISTS (
+            SELECT 1 FROM ready_chunks q WHERE q.task_id = t.task_id AND q.kind = 'resolve' AND q.source = s.ordinal)
+        AND NOT EXISTS (SELECT 1 FROM leases q WHERE q.task_id = t.task_id AND q.kind = 'resolve' AND q.source = s.ordinal)
+    ORDER BY t.task_id, coalesce(s.fresh_origin_id, s.origin_id), s.ordinal
+$$;
+
+-- Shares a group's room among the origins that its chunks may be fetched from, where they may be fetched from several: a place for
+-- every lease that could be granted, the emptiest origin's first. An origin whose connections carry half as much as the fastest one's
+-- counts as twice as full, so that the slowest is used least. An origin of unknown speed counts as fast, so that its speed becomes known.
+-- p_except are origins that have nothing more to take.
+CREATE FUNCTION mirror_turns(p_group bigint, p_room integer, p_origin_cap integer, p_locked bigint[], p_except bigint[])
+RETURNS TABLE (origin_id bigint, turn bigint, share integer)
+LANGUAGE sql STABLE AS $$
+    WITH candidate AS (
+        SELECT r.origin_id, sum(r.bytes)::double precision / nullif(sum(r.busy_ms), 0) AS speed
+        FROM (
+            SELECT origin_id, 0 AS bytes, 0 AS busy_ms FROM ready_origins(p_group) AS own (origin_id) WHERE origin_id > 0
+            UNION ALL SELECT origin_id, bytes, busy_ms FROM pull_sources(p_group)
+        ) AS r
+        WHERE r.origin_id = ANY (p_locked) AND r.origin_id <> ALL (p_except)
+        GROUP BY 1
+    ), weighed AS MATERIALIZED (
+        SELECT origin_id, CASE WHEN speed IS NULL THEN 1
+            ELSE greatest(1, least(8, max(speed) OVER () / greatest(speed, 0.001))) END AS slowness
+        FROM candidate
+    ), place AS (
+        SELECT w.origin_id, row_number() OVER (ORDER BY k * w.slowness, o.rate_bytes DESC, o.id, k) AS n
+        FROM weighed w
+        JOIN origins o ON o.id = w.origin_id AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+        CROSS JOIN LATERAL (
+            SELECT count(*)::integer AS held, count(*) FILTER (WHERE l.group_id = p_group)::integer AS own
+            FROM leases l WHERE l.origin_id = o.id
+        ) AS b
+        CROSS JOIN generate_series(b.own + 1, b.own + least(p_room, allowed_connections(o, p_origin_cap) - b.held)) AS k
+    )
+    SELECT origin_id, min(n), count(*)::integer FROM place WHERE n <= p_room GROUP BY 1
+$$;
+
+-- Moves ready chunks of other origins to an origin, as far as it has less than p_want of its own. A chunk that failed or was taken away
+-- somewhere stays where it was put. The caller holds the locks of the group and of the origin.
+CREATE FUNCTION pull_chunks(p_group bigint, p_origin bigint, p_want integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    WITH picked AS MATERIALIZED (
+        SELECT c.id, s.source
+        FROM pull_sources(p_group) AS s
+        JOIN ready_chunks c ON c.task_id = s.task_id AND c.kind = 'fetch' AND c.status = 'ready' AND c.origin_id <> p_origin
+            AND c.attempts = 0 AND c.moves = 0
+        WHERE s.origin_id = p_origin
+        LIMIT p_want - (
+            SELECT count(*) FROM (
+                SELECT 1 FROM ready_chunks
+                WHERE group_id = p_group AND origin_id = p_origin AND status = 'ready' LIMIT p_want
+            ) AS own)
+        FOR UPDATE OF c SKIP LOCKED
+    )
+    UPDATE ready_chunks c SET source = p.source, origin_id = p_origin FROM picked p WHERE c.id = p.id;
+END
+$$;
+
+-- The source that a chunk goes on with after a source that failed: the next one that may serve this content version, in a circle. NULL
+-- if there is none. p_stays prefers the same source.
+CREATE FUNCTION next_source(t tasks, p_source integer, p_stays boolean) RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT s.ordinal FROM sources s
+    WHERE s.task_id = t.id AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version
+    ORDER BY p_stays AND s.ordinal <> p_source, s.ordinal <= p_source, s.ordinal LIMIT 1
+$$;
+
+-- A mirror has other content than this version, or gives no parts of it (row 30): it is left alone for this version, and its chunks go
+-- to the others with the bytes that they have. Returns NULL if no other is left: then the task starts over with this one.
+CREATE FUNCTION leave_mirror(l leases, t tasks, p_source integer, p_first_chunk bigint, p_deaths integer) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_next integer;
+BEGIN
+    UPDATE sources SET differs_in = t.version WHERE task_id = t.id AND ordinal = p_source;
+    v_next := next_source(t, p_source, false);
+    IF v_next IS NULL THEN RETURN NULL; END IF;
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+    PERFORM move_chunks(t.id, p_source, v_next);
+    RETURN 'nextSource';
+END
+$$;
+
+-- Hands the chunks of one source that are not leased to another source.
+CREATE FUNCTION move_chunks(p_task bigint, p_from integer, p_to integer) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE ready_chunks c SET source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id)
+    FROM sources s
+    WHERE c.task_id = p_task AND c.kind = 'fetch' AND c.source = p_from AND s.task_id = p_task AND s.ordinal = p_to
+$$;

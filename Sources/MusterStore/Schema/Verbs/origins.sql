@@ -1,0 +1,105 @@
+-- What the fleet may do at an origin, what it has learned there, and how fast that one is.
+
+-- How many leases an origin may have now: what was learned when it refused, one more with every minute since, and never more than its
+-- cap. It grows without a write.
+CREATE FUNCTION allowed_connections(o origins, p_default integer) RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT least(coalesce(o.max_connections, p_default), coalesce(o.learned
+        + floor(least(1000000, extract(epoch FROM statement_timestamp() - o.learned_at) / 60))::integer,
+        coalesce(o.max_connections, p_default)))
+$$;
+
+-- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, at most once for a burst: only by a
+-- lease that was granted after the last time. Returns NULL if it is no such refusal. Otherwise returns whether it counts as a try of the
+-- chunk: it does not while others hold leases that the origin may have preferred, as long as there was something left to halve (I12).
+-- The caller has locked the origin.
+CREATE FUNCTION heed_limit(l leases, t tasks, p_kind text, p_limit text, p_origin_cap integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    o origins;
+    v_is_shared boolean;
+    v_is_echo boolean;
+    v_is_plausible boolean;
+    v_allowed integer;
+BEGIN
+    SELECT * INTO o FROM origins WHERE id = l.origin_id;
+    IF NOT FOUND OR p_limit = 'none' THEN RETURN NULL; END IF;
+    v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
+    v_is_shared := v_is_echo OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.chunk_id <> l.chunk_id);
+    -- A refusal that may have another reason is believed if there was something to limit, and if it worked before or nothing came at all.
+    -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
+    -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
+    IF p_limit = 'possible' THEN
+        v_is_plausible := CASE p_kind
+            WHEN 'network' THEN l.durable = l.resume
+            ELSE t.planned AND (coalesce(t.source, l.source) = l.source OR EXISTS (
+                SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0)) END;
+        IF NOT v_is_plausible THEN RETURN NULL; END IF;
+        IF NOT v_is_shared THEN
+            RETURN CASE WHEN p_kind <> 'network' AND l.attempts < CASE WHEN o.learned IS NULL THEN 1 ELSE 4 END THEN true END;
+        END IF;
+    END IF;
+    IF v_is_echo THEN RETURN false; END IF;
+    v_allowed := allowed_connections(o, p_origin_cap);
+    UPDATE origins
+    SET learned = greatest(1, v_allowed / 2), learned_at = clock_timestamp(), limited_at = clock_timestamp(),
+        limited_epoch = (SELECT last_value FROM lease_epochs)
+    WHERE id = o.id;
+    RETURN NOT v_is_shared OR v_allowed = 1;
+END
+$$;
+
+-- What an operator wishes of an origin; an unknown origin is made known. A new cap forgets what the origin refused under the old one.
+CREATE FUNCTION change_origin(
+    p_key text, p_sets_cap boolean, p_cap integer, p_sets_pause boolean, p_paused_until timestamptz, p_sets_rate boolean,
+    p_rate bigint
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO origins (key) VALUES (p_key) ON CONFLICT (key) DO NOTHING;
+    UPDATE origins
+    SET max_connections = CASE WHEN p_sets_cap THEN p_cap ELSE max_connections END,
+        learned = CASE WHEN NOT p_sets_cap THEN learned END,
+        learned_at = CASE WHEN NOT p_sets_cap THEN learned_at END,
+        not_before = CASE WHEN p_sets_pause THEN p_paused_until ELSE not_before END,
+        bytes_per_second = CASE WHEN p_sets_rate THEN p_rate ELSE bytes_per_second END
+    WHERE key = p_key;
+END
+$$;
+
+-- Adds up the bytes that came from origins. A transaction of its own that locks origins alone; those that another transaction has locked
+-- are left for the next round. Returns how many origins there were.
+CREATE FUNCTION fold_origin_rates() RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_origins bigint[];
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    SELECT array_agg(locked.id) INTO v_origins FROM (
+        SELECT o.id FROM origins o WHERE o.id IN (SELECT origin_id FROM origin_flow)
+        ORDER BY o.id FOR NO KEY UPDATE SKIP LOCKED
+    ) AS locked;
+    IF v_origins IS NULL THEN RETURN 0; END IF;
+    WITH taken AS MATERIALIZED (
+        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes
+    )
+    UPDATE origins o SET rate_bytes = decayed(o.rate_bytes, o.rate_at, n.bytes), rate_at = statement_timestamp()
+    FROM (SELECT origin_id, sum(bytes)::double precision AS bytes FROM taken GROUP BY 1) AS n
+    WHERE o.id = n.origin_id;
+    RETURN cardinality(v_origins);
+END
+$$;
+
+-- Adds bytes to a counter that decays with a time constant of 10 s.
+CREATE FUNCTION decayed(p_bytes double precision, p_at timestamptz, p_more double precision) RETURNS double precision
+LANGUAGE sql STABLE AS $$
+    SELECT p_bytes * exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_at)::double precision / 10))) + p_more
+$$;
+
+-- Bytes per second of such a counter. A counter that is younger than its time constant is divided by what it could hold by now, so that
+-- a speed does not seem to rise for half a minute.
+CREATE FUNCTION bytes_per_second(p_bytes double precision, p_at timestamptz, p_since timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT (decayed(p_bytes, p_at, 0) / (10 * greatest(0.1,
+        1 - exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_since)::double precision / 10))))))::bigint
+$$;

@@ -1,0 +1,77 @@
+-- What is left on disk of tasks that were cancelled, removed or started over, and when it may be deleted.
+
+-- Takes tasks out of everything that could be leased, and has what is left of them on disk deleted. That covers what was to be
+-- deleted of their older versions; what is left of a task that succeeded is older versions alone. It is deleted when every
+-- holder of a lease has stopped (I13). With the path and no size, a file goes that a holder put in place without a report: its mark says
+-- whose it is (adr/0014).
+CREATE FUNCTION drop_chunks(p_tasks bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM hold_out(p_tasks);
+    PERFORM settle_charges(p_tasks);
+    DELETE FROM leases l USING tasks t
+    WHERE l.task_id = ANY (p_tasks) AND t.id = l.task_id AND (l.kind <> 'purge' OR t.state <> 'succeeded');
+    DELETE FROM ready_chunks c USING tasks t
+    WHERE c.task_id = ANY (p_tasks) AND t.id = c.task_id AND (c.kind <> 'purge' OR t.state <> 'succeeded');
+    DELETE FROM done_chunks WHERE task_id = ANY (p_tasks);
+    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
+    SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), purge_status(id), path
+    FROM tasks WHERE id = ANY (p_tasks) AND started_at IS NOT NULL AND state <> 'succeeded' ORDER BY id;
+END
+$$;
+
+-- Drops what failed tasks kept for a retry, since they or their group are cancelled (I13). They stay failed, and count as not begun, like
+-- tasks that were just added. p_limit at the most; returns how many there were.
+CREATE FUNCTION drop_failed(p_group bigint, p_keys text[], p_first_chunk bigint, p_limit integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_row record;
+    v_count bigint := 0;
+BEGIN
+    PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    FOR v_row IN
+        SELECT t.id, t.stream, coalesce(t.source, 0) AS source FROM tasks t
+        WHERE t.group_id = p_group AND t.state = 'failed' AND t.started_at IS NOT NULL AND (p_keys IS NULL OR t.key = ANY (p_keys))
+        ORDER BY t.id LIMIT p_limit
+    LOOP
+        PERFORM start_over(v_row.id, v_row.stream, p_first_chunk, v_row.source, 0, 0);
+        UPDATE tasks SET started_at = NULL WHERE id = v_row.id;
+        v_count := v_count + 1;
+    END LOOP;
+    RETURN v_count;
+END
+$$;
+
+-- Has the finished files of tasks deleted, as far as they are still of the size that Muster left them with.
+CREATE FUNCTION purge_files(p_tasks bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, remove_path, remove_size, status)
+    SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), path, size, purge_status(id)
+    FROM tasks WHERE id = ANY (p_tasks) AND state = 'succeeded' ORDER BY id
+$$;
+
+-- What a purge of the task's leftovers has to be now: out of reach while a session may still be writing (I13).
+CREATE FUNCTION purge_status(p_task bigint) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN EXISTS (SELECT 1 FROM holdouts h WHERE h.task_id = p_task) THEN 'parked' ELSE 'ready' END
+$$;
+
+-- Lets purges go ahead whose tasks have no writer any more: each has said that it has stopped, or its session is gone. Costs two probes
+-- of an index where there are none. Returns how many there were.
+CREATE FUNCTION release_purges(p_limit integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_count bigint;
+BEGIN
+    DELETE FROM holdouts h WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = h.session_id);
+    WITH free AS MATERIALIZED (
+        SELECT c.id FROM ready_chunks c
+        WHERE c.kind = 'purge' AND c.status = 'parked' AND NOT EXISTS (SELECT 1 FROM holdouts h WHERE h.task_id = c.task_id)
+        ORDER BY c.id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), released AS (
+        UPDATE ready_chunks c SET status = 'ready' FROM free WHERE c.id = free.id RETURNING 1
+    )
+    SELECT count(*) INTO v_count FROM released;
+    RETURN v_count;
+END
+$$;

@@ -1,0 +1,221 @@
+-- How chunks come back: lost with their session, given back, or dropped because the task stops or starts over. The callers hold the locks
+-- of the groups. A purge of an old content version outlives whatever becomes of its task.
+
+-- Puts leases back: `p_lost` when their session is gone, which counts as a death and fences the task. Returns how many came back.
+CREATE FUNCTION return_leases(
+    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_doubles bigint;
+    v_count bigint;
+BEGIN
+    -- A holder that is still heard of, and has not said that it has stopped, may be writing.
+    IF p_lost THEN
+        PERFORM hold_out_leases(p_chunks, p_epochs);
+    END IF;
+    v_doubles := return_doubles(p_chunks, p_epochs, p_lost);
+    WITH taken AS MATERIALIZED (
+        DELETE FROM leases l USING unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
+        WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch
+        RETURNING l.*
+    ), returned AS (
+        INSERT INTO ready_chunks (id, kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, crc,
+            rank, attempts, deaths, moves, remove_path, remove_size)
+        SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink,
+            l.version, l.first, l.last, l.durable, l.crc, l.rank,
+            -- Progress clears the record, but not that of a stream, whose progress is lost with its lease.
+            CASE WHEN l.durable > l.resume AND NOT t.stream THEN 0 ELSE l.attempts END,
+            CASE WHEN NOT p_lost THEN l.deaths WHEN l.durable > l.resume AND NOT t.stream THEN 1 ELSE l.deaths + 1 END,
+            l.moves, l.remove_path, l.remove_size
+        FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
+        -- The source may have got a fresh URL at another origin meanwhile.
+        LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch'
+    ), touched AS (
+        UPDATE tasks t
+        -- A question to a resolver writes nothing, and needs no fence.
+        SET leases = t.leases - n.fetches, fenced = t.fenced OR p_lost AND n.writers > 0,
+            state = CASE WHEN t.state = 'active' AND t.leases = n.fetches THEN 'queued' ELSE t.state END
+        FROM (
+            SELECT task_id, count(*) FILTER (WHERE kind = 'fetch')::integer AS fetches,
+                count(*) FILTER (WHERE kind <> 'resolve') AS writers
+            FROM taken WHERE kind <> 'purge' GROUP BY 1
+        ) AS n
+        WHERE t.id = n.task_id
+        RETURNING t.group_id, (t.state = 'queued' AND n.fetches > 0)::integer AS stops
+    ), served AS (
+        -- What each source carried matters where there are several.
+        UPDATE sources s SET bytes = s.bytes + n.bytes, busy_ms = s.busy_ms + n.busy
+        FROM (
+            SELECT l.task_id, l.source, sum(l.durable - l.resume)::bigint AS bytes, sum(busy_ms(l.granted_at))::bigint AS busy
+            FROM taken l JOIN tasks t ON t.id = l.task_id WHERE l.kind = 'fetch' AND t.mirrors > 1 GROUP BY 1, 2
+        ) AS n
+        WHERE s.task_id = n.task_id AND s.ordinal = n.source
+    ), counted AS (
+        UPDATE groups g
+        SET queued = g.queued + n.stops, active = g.active - n.stops, served = g.served + n.charge / g.weight
+        FROM (
+            SELECT group_id, sum(stops) AS stops, sum(charge)::bigint AS charge
+            FROM (
+                SELECT group_id, stops, 0 AS charge FROM touched
+                -- It brought what is durable, whatever the group was charged.
+                UNION ALL SELECT group_id, 0, byte_charge(durable - resume) - charged FROM taken WHERE kind = 'fetch'
+            ) AS parts
+            GROUP BY 1
+        ) AS n
+        WHERE g.id = n.group_id AND (n.stops > 0 OR n.charge <> 0)
+    )
+    SELECT count(*) + v_doubles INTO v_count FROM taken;
+    PERFORM settle_returned(p_chunks, p_first_chunk, p_deaths);
+    RETURN v_count;
+END
+$$;
+
+-- What follows for chunks that came back. A stream can't be taken up in the middle, so what a predecessor had of it is dropped with its
+-- content version. A chunk on which too many sessions died fails its task.
+CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_row record;
+BEGIN
+    FOR v_row IN
+        SELECT t.id, c.source, c.attempts, c.deaths FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
+        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND t.stream AND c.resume > c.first AND c.deaths < p_deaths
+    LOOP
+        PERFORM start_over(v_row.id, true, p_first_chunk, v_row.source, v_row.attempts, v_row.deaths);
+    END LOOP;
+
+    -- A chunk that kills every session which touches it must not go on for ever (I12).
+    FOR v_row IN
+        SELECT c.task_id, c.deaths FROM ready_chunks c
+        WHERE c.id = ANY (p_chunks) AND c.kind <> 'purge' AND c.deaths >= p_deaths
+    LOOP
+        PERFORM fail_task(v_row.task_id, 'poison', format('%s sessions in a row died while working on it', v_row.deaths));
+    END LOOP;
+END
+$$;
+
+-- A holder gives leases back, and has stopped writing.
+CREATE FUNCTION report_released(
+    p_session bigint, p_chunks bigint[], p_epochs bigint[], p_offsets bigint[], p_crcs bigint[], p_first_chunk bigint,
+    p_deaths integer
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_chunks bigint[];
+    v_epochs bigint[];
+BEGIN
+    PERFORM report_progress(array_fill(p_session, ARRAY[array_length(p_chunks, 1)]), p_chunks, p_epochs, p_offsets, p_crcs);
+    PERFORM set_config('synchronous_commit', 'on', true);
+    SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
+    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
+    WHERE l.session_id = p_session;
+    IF v_chunks IS NOT NULL THEN
+        PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+    END IF;
+END
+$$;
+
+-- Drops everything of the task's content version, its part file included, and begins the next one with a single chunk, which it
+-- returns. A task that was to be paused as soon as its file need not be put in place is paused now. A task that has failed stays failed; if
+-- it is tried again, it begins with nothing.
+CREATE FUNCTION start_over(
+    p_task bigint, p_stream boolean, p_first_chunk bigint, p_source integer, p_attempts integer, p_deaths integer
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    t tasks;
+    v_counted bigint;
+    v_source integer;
+    v_origin bigint;
+    v_chunk bigint;
+    v_state text;
+BEGIN
+    SELECT * INTO t FROM tasks WHERE id = p_task FOR NO KEY UPDATE;
+    v_state := CASE WHEN t.state = 'failed' THEN 'failed' WHEN t.desired = 'pause' THEN 'paused' ELSE 'queued' END;
+    SELECT t.bytes_done + coalesce(sum(n), 0) INTO v_counted FROM (
+        SELECT durable - first AS n FROM leases WHERE task_id = p_task AND kind = 'fetch'
+        UNION ALL SELECT resume - first FROM ready_chunks WHERE task_id = p_task AND kind = 'fetch'
+    ) AS parts;
+    PERFORM hold_out(ARRAY[p_task]);
+    PERFORM settle_charges(ARRAY[p_task]);
+    DELETE FROM leases WHERE task_id = p_task AND kind <> 'purge';
+    DELETE FROM ready_chunks WHERE task_id = p_task AND kind <> 'purge';
+    DELETE FROM done_chunks WHERE task_id = p_task;
+    SELECT s.ordinal, coalesce(s.fresh_origin_id, s.origin_id) INTO v_source, v_origin FROM sources s
+    WHERE s.task_id = p_task ORDER BY s.dead, s.ordinal <> p_source, s.ordinal LIMIT 1;
+    UPDATE tasks
+    SET version = version + 1, planned = false, stream = p_stream, fenced = false, chunks_left = 1, leases = 0,
+        bytes_done = 0, size = expected_size, etag = NULL, last_modified = NULL, date_strong = false, stated_digests = NULL,
+        source = NULL, mixes = false, state = v_state
+    WHERE id = p_task;
+    UPDATE groups
+    SET queued = queued + (v_state = 'queued')::integer - (t.state = 'queued')::integer,
+        active = active - (t.state = 'active')::integer, finalizing = finalizing - (t.state = 'finalizing')::integer,
+        paused = paused + (v_state = 'paused')::integer - (t.state = 'paused')::integer,
+        failed = failed + (v_state = 'failed')::integer - (t.state = 'failed')::integer,
+        bytes_done = bytes_done - v_counted,
+        bytes_total = bytes_total - coalesce(t.size, 0) + coalesce(t.expected_size, 0),
+        unknown_tasks = unknown_tasks + (t.expected_size IS NULL)::integer - (t.size IS NULL)::integer
+    WHERE id = t.group_id;
+    IF t.started_at IS NOT NULL THEN
+        -- Its file may stand at the path already, although no report said so. Where it goes on, its next version takes that place.
+        INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
+        VALUES ('purge', p_task, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(p_task),
+            CASE WHEN v_state = 'failed' THEN t.path END);
+    END IF;
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths, status)
+    VALUES (p_task, t.group_id, v_origin, v_source, t.sink, t.version + 1, 0,
+        CASE WHEN p_stream THEN t.expected_size ELSE least(t.expected_size, p_first_chunk) END,
+        chunk_rank('fetch', t.priority, true), p_attempts, p_deaths, CASE WHEN v_state = 'queued' THEN 'ready' ELSE 'parked' END)
+    RETURNING id INTO v_chunk;
+    RETURN v_chunk;
+END
+$$;
+
+-- Takes every chunk of the tasks out of reach: leased ones are taken back with their durable offsets. Their holders may still be writing,
+-- so the tasks are fenced. The source may have got a fresh URL at another origin meanwhile.
+CREATE FUNCTION park_chunks(p_tasks bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'resolve';
+    DELETE FROM ready_chunks WHERE task_id = ANY (p_tasks) AND kind = 'resolve';
+    PERFORM hold_out(p_tasks);
+    PERFORM settle_charges(p_tasks);
+    UPDATE tasks t SET fenced = true
+    WHERE t.id = ANY (p_tasks) AND NOT t.fenced AND EXISTS (
+        SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind <> 'purge');
+    DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'double';
+    WITH taken AS MATERIALIZED (
+        DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' RETURNING *
+    )
+    INSERT INTO ready_chunks (id, kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, crc, rank,
+        status, attempts, deaths, moves)
+    SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink, l.version,
+        l.first, l.last, l.durable, l.crc, l.rank, 'parked', l.attempts, l.deaths, l.moves
+    FROM taken l LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch';
+    UPDATE ready_chunks SET status = 'parked', not_before = NULL
+    WHERE task_id = ANY (p_tasks) AND status <> 'parked' AND kind <> 'purge';
+END
+$$;
+
+-- Remembers the sessions that may still be writing under leases of the tasks that are about to be taken away (I13). A question to a
+-- resolver and a purge write nothing that could be left over. A session that is gone is not waited for.
+CREATE FUNCTION hold_out(p_tasks bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO holdouts (epoch, session_id, sync, task_id)
+    SELECT l.epoch, l.session_id, l.sync, l.task_id FROM leases l
+    WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double')
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
+    ON CONFLICT (epoch) DO NOTHING
+$$;
+
+-- The same for some leases alone, if they are still held.
+CREATE FUNCTION hold_out_leases(p_chunks bigint[], p_epochs bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO holdouts (epoch, session_id, sync, task_id)
+    SELECT l.epoch, l.session_id, l.sync, l.task_id
+    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
+    WHERE l.kind IN ('fetch', 'finalize', 'double') AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
+    ON CONFLICT (epoch) DO NOTHING
+$$;

@@ -1,0 +1,126 @@
+-- Files that a sink has already (adr/0013): a task that asks for the same as one that has succeeded asks the origin whether the file is
+-- unchanged, and is given the file. A task that asks for the same as one that is being fetched waits for that file.
+
+-- What tasks must have in common to be asked for as one: the sink, the first source, and all that the request is made of. Where a
+-- resolver or the origin has a say in URLs or names, nothing is compared. It is a hash: a caller that goes by it compares the rest.
+CREATE FUNCTION reuse_key(g groups, p_url text, p_headers jsonb, p_options jsonb) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN g.reuses AND g.resolver IS NULL AND coalesce(g.policy ->> 'names', 'given') = 'given'
+            AND lower(left(p_url, 4)) = 'http'
+        THEN hashtextextended(
+            g.sink || E'\n' || p_url || E'\n' || coalesce(p_headers, '{}')::text || E'\n' || coalesce(p_options, '{}')::text
+                || E'\n' || coalesce(g.fetch_options, '{}')::text, 0)
+    END
+$$;
+
+-- The newest file of the sink that may be what a task asks for, as the document of the same name; NULL when there is none. It
+-- doesn't contradict what the task expects, and was asked for in the same way. A hundred are looked at if need be: most of the time
+-- it is the first one.
+CREATE FUNCTION held_file(t tasks, p_group_options jsonb, p_url text, p_headers jsonb) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT jsonb_build_object('path', d.path, 'crc', d.content_crc, 'digests', coalesce(d.digests, '{}'),
+            'effectiveURL', d.effective_url,
+            'representation', jsonb_build_object('size', d.size, 'etag', d.etag, 'lastModified', d.last_modified,
+                'isDateStrong', d.date_strong))::text
+        FROM (
+            SELECT * FROM tasks WHERE reuse_key = t.reuse_key AND state = 'succeeded' ORDER BY id DESC LIMIT 100
+        ) AS d
+        JOIN groups g ON g.id = d.group_id
+        JOIN sources s ON s.task_id = d.id AND s.ordinal = 0
+        WHERE d.sink = t.sink AND s.url = p_url AND coalesce(s.headers, '{}') = coalesce(p_headers, '{}')
+            AND coalesce(d.fetch_options, '{}') = coalesce(t.fetch_options, '{}')
+            AND coalesce(g.fetch_options, '{}') = coalesce(p_group_options, '{}')
+            AND (t.expected_size IS NULL OR t.expected_size = d.size)
+            AND NOT EXISTS (
+                SELECT 1 FROM jsonb_each_text(coalesce(t.expected_digests, '{}')) AS e
+                WHERE d.digests ->> e.key <> e.value)
+        ORDER BY d.id DESC LIMIT 1
+    );
+END
+$$;
+
+-- Of chunks that the caller has locked and is about to lease, those that are to be leased now. The others are the first ones of
+-- tasks that ask for the same as a task which is under way, or as another one of these: they wait for its file, so that it is fetched
+-- once. No task waits for a group that is less urgent or has a byte budget, or where a file is there to be asked about.
+-- Tasks that ask for the same ask the same origin, whose lock the caller holds: two claims can't both begin.
+CREATE FUNCTION without_repeats(p_chunks bigint[], p_group bigint) RETURNS bigint[]
+LANGUAGE plpgsql STRICT AS $$
+DECLARE
+    v_later bigint[];
+BEGIN
+    WITH first AS MATERIALIZED (
+        SELECT c.id, c.rank, t.id AS task_id, t.reuse_key, t.expected_size, t.expected_digests
+        FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
+        WHERE c.id = ANY (p_chunks) AND c.first = 0 AND c.resume = 0 AND c.source = 0 AND c.version = 1 AND NOT t.planned
+            AND t.reuse_key IS NOT NULL
+    ), found AS (
+        SELECT f.id, coalesce((
+                SELECT d.id FROM tasks d JOIN groups e ON e.id = d.group_id JOIN groups g ON g.id = p_group
+                WHERE d.reuse_key = f.reuse_key AND d.state IN ('queued', 'active', 'finalizing') AND d.started_at IS NOT NULL
+                    AND d.id <> f.task_id AND gets_on(d) AND group_may_run(e) AND e.priority >= g.priority
+                    AND group_rate(e) IS NULL
+                    AND (f.expected_size IS NULL OR d.expected_size IS NULL OR d.expected_size = f.expected_size)
+                    AND (f.expected_digests IS NULL OR d.expected_digests IS NULL OR d.expected_digests = f.expected_digests)
+                ORDER BY d.id LIMIT 1
+            ), nullif(first_value(f.task_id) OVER (PARTITION BY f.reuse_key ORDER BY f.rank, f.id), f.task_id)) AS awaits
+        FROM first f
+        WHERE NOT EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = f.reuse_key AND h.state = 'succeeded')
+    ), held AS (
+        UPDATE ready_chunks c SET status = 'waiting', awaits = f.awaits FROM found f WHERE c.id = f.id AND f.awaits IS NOT NULL
+        RETURNING c.id
+    )
+    SELECT array_agg(id) INTO v_later FROM held;
+    IF v_later IS NULL THEN RETURN p_chunks; END IF;
+    RETURN (SELECT array_agg(id ORDER BY n) FROM unnest(p_chunks) WITH ORDINALITY AS u (id, n) WHERE id <> ALL (v_later));
+END
+$$;
+
+-- Whether a task makes progress, so that it is worth waiting for its file: it is being fetched or put in place, or is about to be, and
+-- nothing holds it up that would not hold up the waiting task too. A wait never outlasts this (I14).
+CREATE FUNCTION gets_on(t tasks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT CASE
+        WHEN t.state IN ('active', 'finalizing') AND EXISTS (
+            SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.progress_at > statement_timestamp() - interval '20 s') THEN true
+        -- Between two leases. A chunk that failed waits for longer than another task should.
+        WHEN t.state = 'finalizing' OR t.state = 'queued' AND t.planned
+        THEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.status = 'ready')
+            AND NOT EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.status = 'waiting')
+        ELSE false
+    END
+$$;
+
+-- Lets chunks go that wait for a task which has ended or does not get on. If its file can be used, they are told of it by their
+-- leases; otherwise one of them is fetched, and the others wait for that. Costs a probe of an index where there are none. Returns
+-- how many there were.
+CREATE FUNCTION release_repeats(p_limit integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_chunks bigint[];
+    v_vain bigint[];
+    v_count bigint;
+BEGIN
+    SELECT array_agg(r.id), array_agg(r.task_id) FILTER (WHERE r.is_vain) INTO v_chunks, v_vain FROM (
+        SELECT c.id, c.task_id, d.state = 'succeeded' AND d.reuse_key IS NULL AS is_vain
+        FROM ready_chunks c
+        LEFT JOIN tasks d ON d.id = c.awaits
+        LEFT JOIN groups g ON g.id = d.group_id
+        WHERE c.status = 'waiting' AND c.awaits IS NOT NULL AND (d.id IS NULL OR NOT gets_on(d) OR NOT group_may_run(g))
+        ORDER BY c.id LIMIT p_limit
+    ) AS r;
+    IF v_chunks IS NULL THEN RETURN 0; END IF;
+    PERFORM g.id FROM groups g
+    WHERE g.id IN (SELECT c.group_id FROM ready_chunks c WHERE c.id = ANY (v_chunks)) ORDER BY g.id FOR NO KEY UPDATE;
+    -- The origin states nothing that could be asked about: waiting for each other would only make them slow.
+    UPDATE tasks SET reuse_key = NULL WHERE id = ANY (v_vain) AND state = 'queued';
+    WITH released AS (
+        UPDATE ready_chunks SET status = 'ready', awaits = NULL
+        WHERE id = ANY (v_chunks) AND status = 'waiting' AND awaits IS NOT NULL RETURNING 1
+    )
+    SELECT count(*) INTO v_count FROM released;
+    RETURN v_count;
+END
+$$;

@@ -1,0 +1,176 @@
+-- Renews the session by its newest sync; no row when the session is over. An old sync that arrives late renews nothing and
+-- supersedes nothing. In the same round trip the two sides compare what is held:
+-- * `repaired` leases were granted in a sync that is settled, but the session does not hold them: the answer was lost, nothing
+--   was ever written under them, and they go back;
+-- * `lost` are places in p_held, from 1, of leases that are not the session's any more;
+-- * leases that were taken from it and that it does not hold any more are not written under any more (I13).
+-- A loss of this commit means a shorter life of the session or one more repair, so it does not wait for the disk.
+CREATE FUNCTION sync_session(
+    p_session bigint, p_sequence bigint, p_ttl interval, p_parked text[], p_status jsonb, p_received bigint,
+    p_settled bigint, p_held_chunks bigint[], p_held_epochs bigint[], p_first_chunk bigint, p_deaths integer
+) RETURNS TABLE (is_newest boolean, is_draining boolean, repaired bigint, lost integer[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_chunks bigint[];
+    v_epochs bigint[];
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    UPDATE sessions s
+    SET sequence = greatest(s.sequence, p_sequence),
+        expires_at = CASE WHEN p_sequence > s.sequence THEN statement_timestamp() + p_ttl ELSE s.expires_at END,
+        seen_at = statement_timestamp(),
+        parked = CASE WHEN p_sequence > s.sequence THEN p_parked ELSE s.parked END,
+        sink_status = CASE WHEN p_sequence > s.sequence THEN p_status ELSE s.sink_status END,
+        rate_bytes = decayed(s.rate_bytes, s.rate_at, p_received),
+        rate_at = statement_timestamp()
+    WHERE s.id = p_session
+    RETURNING s.sequence = p_sequence, s.draining INTO is_newest, is_draining;
+    IF NOT FOUND THEN RETURN; END IF;
+
+    repaired := 0;
+    IF is_newest THEN
+        DELETE FROM holdouts h
+        WHERE h.session_id = p_session AND h.sync <= p_settled AND h.epoch <> ALL (p_held_epochs);
+        SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
+        FROM leases l WHERE l.session_id = p_session AND l.sync <= p_settled AND l.epoch <> ALL (p_held_epochs);
+        IF v_chunks IS NOT NULL THEN
+            PERFORM lock_groups_of(v_chunks);
+            repaired := return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+        END IF;
+    END IF;
+    SELECT array_agg(h.place::integer) INTO lost
+    FROM unnest(p_held_chunks, p_held_epochs) WITH ORDINALITY AS h (chunk_id, epoch, place)
+    LEFT JOIN leases l ON l.chunk_id = h.chunk_id AND l.epoch = h.epoch AND l.session_id = p_session
+    WHERE l.chunk_id IS NULL;
+    RETURN NEXT;
+END
+$$;
+
+-- Ends a session whose worker says that all its writes have stopped.
+CREATE FUNCTION close_session(p_session bigint, p_first_chunk bigint, p_deaths integer) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_chunks bigint[];
+    v_epochs bigint[];
+BEGIN
+    DELETE FROM sessions WHERE id = p_session;
+    SELECT array_agg(chunk_id), array_agg(epoch) INTO v_chunks, v_epochs FROM leases WHERE session_id = p_session;
+    IF v_chunks IS NOT NULL THEN
+        PERFORM lock_groups_of(v_chunks);
+        PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+    END IF;
+END
+$$;
+
+-- Ends sessions and takes back what they held. A session row that another sweeper has locked is left to it.
+CREATE FUNCTION sweep_sessions(p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS TABLE (sessions bigint, leases bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_sessions bigint[];
+    v_chunks bigint[];
+    v_epochs bigint[];
+BEGIN
+    SELECT array_agg(dead.id) INTO v_sessions FROM (
+        SELECT s.id FROM sessions s WHERE s.expires_at < statement_timestamp()
+        ORDER BY s.id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ) AS dead;
+    DELETE FROM sessions s WHERE s.id = ANY (v_sessions);
+    -- Leases whose session is gone, however it ended.
+    SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
+    FROM leases l WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id);
+    sessions := coalesce(array_length(v_sessions, 1), 0);
+    leases := 0;
+    IF v_chunks IS NOT NULL THEN
+        PERFORM lock_groups_of(v_chunks);
+        leases := return_leases(v_chunks, v_epochs, true, p_first_chunk, p_deaths);
+    END IF;
+    RETURN NEXT;
+END
+$$;
+
+-- A heartbeat proves that a process lives, not that a transfer moves: leases without progress for so long are taken back too.
+CREATE FUNCTION sweep_stalled(p_stall interval, p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_chunks bigint[];
+    v_epochs bigint[];
+BEGIN
+    SELECT array_agg(s.chunk_id), array_agg(s.epoch) INTO v_chunks, v_epochs FROM (
+        -- Copying and verifying a very large file may be silent for long; it gets much longer.
+        SELECT chunk_id, epoch FROM leases
+        WHERE progress_at < statement_timestamp() - p_stall * CASE WHEN kind = 'finalize' THEN 36 ELSE 1 END LIMIT p_limit
+    ) AS s;
+    IF v_chunks IS NULL THEN RETURN 0; END IF;
+    PERFORM lock_groups_of(v_chunks);
+    RETURN return_leases(v_chunks, v_epochs, true, p_first_chunk, p_deaths);
+END
+$$;
+
+-- Takes back chunks that are much slower than their peers (row 32): a fetch lease that is older than p_age,
+-- whose bytes came at less than a fifth of the median speed of at least two others that get on, of the same task or else of
+-- the same origin, and that would need longer than p_age still. It goes to another worker, and to another source where that
+-- may serve it. A chunk is moved three times at the most, so that it does not go round for ever where every place is slow.
+-- What its holder writes from now on reaches no file: the task is fenced (I8). Streams stay, since they can't be taken up
+-- in the middle. Returns how many there were.
+CREATE FUNCTION sweep_slow(p_age interval, p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_chunks bigint[];
+    v_epochs bigint[];
+BEGIN
+    WITH speed AS MATERIALIZED (
+        SELECT l.chunk_id, l.epoch, l.task_id, l.origin_id, l.moves, l.last - l.durable AS bytes_left,
+            statement_timestamp() - l.granted_at AS age,
+            (l.durable - l.resume) / greatest(0.001, extract(epoch FROM statement_timestamp() - l.granted_at)::double precision)
+                AS speed
+        FROM leases l WHERE l.kind = 'fetch'
+    ), slow AS MATERIALIZED (
+        -- What is below a fifth of the others' median is below a fifth of the fastest: few are left to be looked at closely.
+        SELECT * FROM (
+            SELECT s.*, max(s.speed) OVER (PARTITION BY s.task_id) AS fastest_of_task,
+                max(s.speed) OVER (PARTITION BY s.origin_id) AS fastest_of_origin
+            FROM speed s
+        ) AS s
+        WHERE s.age >= p_age AND s.moves < 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age)
+            AND s.speed < greatest(s.fastest_of_task, s.fastest_of_origin) / 5
+    )
+    SELECT array_agg(x.chunk_id), array_agg(x.epoch) INTO v_chunks, v_epochs FROM (
+        SELECT s.chunk_id, s.epoch
+        FROM slow s
+        JOIN tasks t ON t.id = s.task_id AND NOT t.stream
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS peers, percentile_cont(0.5) WITHIN GROUP (ORDER BY p.speed) AS median
+            FROM speed p WHERE p.task_id = s.task_id AND p.chunk_id <> s.chunk_id AND p.speed > 0
+        ) AS siblings
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS peers, percentile_cont(0.5) WITHIN GROUP (ORDER BY p.speed) AS median
+            FROM speed p WHERE p.origin_id = s.origin_id AND p.chunk_id <> s.chunk_id AND p.speed > 0
+        ) AS neighbours
+        WHERE s.speed < CASE WHEN siblings.peers >= 2 THEN siblings.median WHEN neighbours.peers >= 2 THEN neighbours.median END / 5
+        ORDER BY s.chunk_id LIMIT p_limit
+    ) AS x;
+    IF v_chunks IS NULL THEN RETURN 0; END IF;
+
+    PERFORM lock_groups_of(v_chunks);
+    -- Some may be gone by now, or be held by another session: the epoch tells.
+    SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
+    FROM leases l JOIN unnest(v_chunks, v_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch;
+    IF v_chunks IS NULL THEN RETURN 0; END IF;
+    UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = ANY (v_chunks) AND t.id = l.task_id;
+    PERFORM hold_out_leases(v_chunks, v_epochs);
+    PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+    UPDATE ready_chunks c
+    SET moves = c.moves + 1, source = coalesce(n.ordinal, c.source), origin_id = coalesce(n.origin_id, c.origin_id)
+    FROM ready_chunks r
+    JOIN tasks t ON t.id = r.task_id
+    LEFT JOIN LATERAL (
+        -- The fastest of the others, as far as that is known.
+        SELECT s.ordinal, coalesce(s.fresh_origin_id, s.origin_id) AS origin_id FROM sources s
+        WHERE s.task_id = t.id AND s.ordinal <> r.source AND t.mixes AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version
+        ORDER BY s.bytes::double precision / nullif(s.busy_ms, 0) DESC NULLS LAST, s.ordinal LIMIT 1
+    ) AS n ON true
+    WHERE c.id = ANY (v_chunks) AND r.id = c.id;
+    RETURN cardinality(v_chunks);
+END
+$$;

@@ -1,0 +1,125 @@
+-- How groups share what is fetched (adr/0008): within a priority by bytes, in proportion to their weights. A group is charged for a lease
+-- when it is granted, by what the lease can bring, and the charge is set right when the lease ends, by what it brought.
+
+-- Makes the service of groups comparable to that of the others of their priority. The caller holds their locks.
+CREATE FUNCTION level_groups(p_groups bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    -- A group that returns from idle joins at the lowest service level: no credit, no penalty.
+    UPDATE groups g
+    SET shares_at = g.priority,
+        served = CASE WHEN g.shares_at IS NULL THEN greatest(g.served, l.served) ELSE l.served END
+    FROM (
+        SELECT priority, coalesce(min(served) FILTER (WHERE shares_at = priority), max(served)) AS served
+        FROM groups WHERE id = ANY (p_groups) GROUP BY 1
+    ) AS l
+    WHERE g.id = ANY (p_groups) AND g.priority = l.priority AND g.shares_at IS DISTINCT FROM g.priority;
+
+    -- A group that could not be served for long, since an origin was busy or parked, is not owed all of that: no more than one large
+    -- chunk lies between a group and the next one. All groups below such a gap move together, so that they stay fair to each other.
+    UPDATE groups g SET served = g.served + f.shift
+    FROM (
+        SELECT id, sum(greatest(0, gap - 268435456)) OVER (PARTITION BY priority ORDER BY served DESC, id)::bigint AS shift
+        FROM (
+            SELECT id, priority, served,
+                lag(served) OVER (PARTITION BY priority ORDER BY served DESC, id) - served AS gap
+            FROM groups WHERE id = ANY (p_groups)
+        ) AS places
+    ) AS f
+    WHERE g.id = f.id AND f.shift > 0;
+END
+$$;
+
+-- Forgets the service level of groups that have nothing to lease while those of p_groups go on: what a group does not ask for is not
+-- owed to it. Groups that another transaction has locked are left for the next time.
+CREATE FUNCTION unlevel_groups(p_groups bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE groups u SET shares_at = NULL
+    FROM (
+        SELECT g.id FROM groups g
+        JOIN (
+            SELECT sink, priority, min(served) AS served FROM groups WHERE id = ANY (p_groups) GROUP BY 1, 2
+        ) AS l ON g.sink = l.sink AND g.priority = l.priority AND g.served < l.served
+        WHERE g.state IN ('open', 'sealed') AND g.shares_at IS NOT NULL AND g.id <> ALL (p_groups)
+            AND (NOT group_may_run(g) OR NOT EXISTS (
+                    SELECT 1 FROM ready_chunks c WHERE c.group_id = g.id AND c.status = 'ready' AND c.origin_id > 0)
+                AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
+        FOR NO KEY UPDATE OF g SKIP LOCKED
+    ) AS idle
+    WHERE u.id = idle.id;
+END
+$$;
+
+-- The turns of groups in one round, the least served first: how many leases each wants (`want`) and what they may bring in bytes
+-- (`allowance`; NULL where no other group competes). p_left leases are free. The groups are filled up to the level at which the k least
+-- served ones use all that is free; the lowest such level is the right one, since any further group only takes from it.
+CREATE FUNCTION group_turns(p_hungry bigint[], p_left integer) RETURNS TABLE (
+    id bigint, name text, max_connections integer, mean bigint, rate bigint, mixes boolean, want integer, allowance double precision
+)
+LANGUAGE sql STABLE AS $$
+    SELECT f.id, f.name, f.max_connections, f.mean, f.rate, f.mixes, least(p_left, ceil((f.level - f.ahead) / f.cost))::integer,
+        CASE WHEN f.others > 0 THEN (f.level - f.ahead) * f.weight END
+    FROM (
+        SELECT p.*, min((p_left + p.ahead_sum) / p.chunks_sum) OVER () AS level
+        FROM (
+            SELECT h.*, sum(h.ahead / h.cost) OVER w AS ahead_sum, sum(1 / h.cost) OVER w AS chunks_sum
+            FROM (
+                SELECT g.id, g.name, g.weight, g.max_connections, mean_size(g) AS mean, group_rate(g) AS rate,
+                    (g.served - min(g.served) OVER ())::double precision AS ahead,
+                    count(*) OVER () - 1 AS others,
+                    coalesce((
+                        SELECT chunk_charge(c.first, c.last, c.resume, mean_size(g)) FROM ready_chunks c
+                        WHERE c.group_id = g.id AND c.origin_id > 0 AND c.status = 'ready'
+                        ORDER BY c.origin_id, c.rank, c.id LIMIT 1
+                    ), byte_charge(0))::double precision / g.weight AS cost,
+                    EXISTS (
+                        SELECT 1 FROM tasks t
+                        WHERE t.group_id = g.id AND t.mixes AND t.state IN ('queued', 'active')) AS mixes
+                FROM groups g WHERE g.id = ANY (p_hungry)
+            ) AS h
+            WINDOW w AS (ORDER BY h.ahead, h.id)
+        ) AS p
+    ) AS f
+    WHERE f.ahead < f.level ORDER BY f.ahead, f.id
+$$;
+
+-- What a group is charged for bytes: at least what a request costs, so that empty files don't go first for ever (I15).
+CREATE FUNCTION byte_charge(p_bytes bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT greatest(16384, p_bytes)
+$$;
+
+-- What a lease on a chunk can bring. p_mean is what files of the group have on average, if the size of this one is not known;
+-- without that, it brings all of the chunk, or 8 MiB of a stream.
+CREATE FUNCTION chunk_charge(p_first bigint, p_last bigint, p_resume bigint, p_mean bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT byte_charge(coalesce(least(p_last, p_mean), p_first + 8388608) - p_resume)
+$$;
+
+-- The mean size of a group's files, as far as sizes are known; NULL where all are, or none is.
+CREATE FUNCTION mean_size(g groups) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN g.unknown_tasks > 0
+        THEN g.bytes_total / nullif(g.remaining + g.succeeded + g.failed - g.unknown_tasks, 0) END
+$$;
+
+-- What files of its group have on average, for a task whose size is not known; NULL for one whose size is.
+CREATE FUNCTION mean_of(p_task bigint, p_mean bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN t.size IS NULL THEN p_mean END FROM tasks t WHERE t.id = p_task
+$$;
+
+-- Sets right what groups were charged for leases on tasks that are taken back now: they brought what is durable. The caller
+-- holds the locks of the groups.
+CREATE FUNCTION settle_charges(p_tasks bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE groups g SET served = g.served + n.charge / g.weight
+    FROM (
+        SELECT group_id, sum(byte_charge(durable - resume) - charged)::bigint AS charge
+        FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'fetch' GROUP BY 1
+    ) AS n
+    WHERE g.id = n.group_id AND n.charge <> 0;
+END
+$$;

@@ -1,0 +1,152 @@
+-- Verbs on whole groups go in slices (adr/0015): a group of millions of tasks is moved by many short transactions, so that no other
+-- transaction waits for its row for long. A verb does to a slice what it does to some tasks by their keys.
+--
+-- The first slice writes the wish into the group. From that commit on nothing of the group is granted that the wish forbids, and later
+-- slices go on only while the group still wants the same. The last slice is the verb on all of the group, which has little left to do by then. The
+-- request drives it; when that dies, the sweep does.
+
+-- Does the next part of a verb on a whole group: to p_limit tasks, or to all that is left when that is no more. p_place is the place of
+-- a state in verb_states, 0 for the first slice, and p_after the last task of this state that was looked at: a slice that began at
+-- the beginning each time would pass by all that was moved before. The slice after this one begins at `place` and `last`.
+--
+-- It is done when nothing is left, or when something else is wished by now.
+CREATE FUNCTION verb_slice(p_group bigint, p_verb text, p_place integer, p_after bigint, p_limit integer)
+RETURNS TABLE (changed bigint, place integer, last bigint, is_done boolean)
+LANGUAGE plpgsql
+-- As in `share_leases`: few rows by their index, whatever the statistics say of a group that was just added or half removed.
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    g groups;
+    v_verb text := p_verb;
+    v_states text[];
+    v_keys text[] := '{}';
+    v_more text[];
+BEGIN
+    changed := 0;
+    place := greatest(p_place, 1);
+    last := p_after;
+    is_done := true;
+    SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    IF NOT FOUND
+        -- A cancel is followed by a removal alone, and a removal by nothing.
+        OR is_removing(g) AND p_verb NOT IN ('remove', 'remove_files')
+        OR is_cancelling(g) AND p_verb NOT IN ('cancel', 'remove', 'remove_files')
+    THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    IF p_place > 0 AND is_removing(g) THEN
+        v_verb := g.desired;
+    ELSIF p_place > 0 AND g.desired <> (CASE p_verb WHEN 'resume' THEN 'run' ELSE p_verb END) THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    IF verb_rest(g, v_verb) <= p_limit THEN
+        changed := apply_verb(p_group, v_verb, NULL);
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    IF p_place = 0 THEN
+        IF v_verb IN ('remove', 'remove_files') THEN
+            PERFORM leave_chains(p_group);
+        END IF;
+        -- Nothing is added any more to what is to be cancelled.
+        UPDATE groups
+        SET desired = CASE v_verb WHEN 'resume' THEN 'run' ELSE v_verb END,
+            state = CASE WHEN v_verb = 'cancel' THEN 'sealed' ELSE state END
+        WHERE id = p_group;
+    END IF;
+    v_states := verb_states(v_verb);
+    LOOP
+        SELECT array_agg(t.key), coalesce(max(t.id), last) INTO v_more, last FROM (
+            SELECT id, key FROM tasks
+            WHERE group_id = p_group AND state = v_states[place] AND id > last
+            ORDER BY id LIMIT p_limit - cardinality(v_keys)
+        ) AS t;
+        v_keys := v_keys || coalesce(v_more, '{}');
+        EXIT WHEN cardinality(v_keys) = p_limit;
+        place := place + 1;
+        last := 0;
+        EXIT WHEN place > cardinality(v_states);
+    END LOOP;
+    -- What has come into one of the states behind this one's back is found by going round again.
+    IF place > cardinality(v_states) THEN
+        place := 1;
+    END IF;
+    changed := apply_verb(p_group, v_verb, v_keys);
+    is_done := changed = 0 AND p_place <= 1 AND p_after = 0;
+    RETURN NEXT;
+END
+$$;
+
+-- Does to all of a group, or to the tasks with these keys, what the verb means, in one transaction. Returns how many tasks were
+-- changed; NULL when they can't be retried before the cancel of their group is through.
+CREATE FUNCTION apply_verb(p_group bigint, p_verb text, p_keys text[]) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    g groups;
+    v_count bigint;
+BEGIN
+    SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+    IF NOT FOUND THEN RETURN 0; END IF;
+    IF p_verb = 'retry' AND is_cancelling(g) THEN RETURN NULL; END IF;
+    v_count := CASE WHEN p_keys IS NULL THEN verb_rest(g, p_verb)
+        ELSE cardinality(chosen_tasks(p_group, p_keys, verb_states(p_verb))) END;
+    CASE p_verb
+        WHEN 'pause' THEN PERFORM pause_group(p_group, p_keys);
+        WHEN 'resume' THEN PERFORM resume_group(p_group, p_keys);
+        WHEN 'cancel' THEN PERFORM cancel_group(p_group, p_keys);
+        WHEN 'retry' THEN PERFORM retry_group(p_group, p_keys);
+        WHEN 'remove' THEN PERFORM remove_tasks(p_group, p_keys, false);
+        WHEN 'remove_files' THEN PERFORM remove_tasks(p_group, p_keys, true);
+    END CASE;
+    RETURN v_count;
+END
+$$;
+
+-- The states in which a verb changes tasks, those first in which workers hold leases.
+CREATE FUNCTION verb_states(p_verb text) RETURNS text[]
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE p_verb
+        WHEN 'pause' THEN '{active,queued}'
+        WHEN 'resume' THEN '{paused}'
+        WHEN 'cancel' THEN '{active,finalizing,paused,queued}'
+        WHEN 'retry' THEN '{failed}'
+        ELSE '{active,finalizing,paused,queued,failed,cancelled,succeeded}'
+    END::text[]
+$$;
+
+-- How many tasks a verb on the whole group would change now.
+CREATE FUNCTION verb_rest(g groups, p_verb text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE p_verb
+        WHEN 'pause' THEN g.queued + g.active
+        WHEN 'resume' THEN g.paused
+        WHEN 'cancel' THEN g.remaining
+        WHEN 'retry' THEN g.failed
+        ELSE g.remaining + g.succeeded + g.failed + g.cancelled
+    END
+$$;
+
+-- Goes on with a verb on a whole group that no request drives any more, or that has something to do again: a file of a paused group that
+-- was to be put in place, and has to be fetched again after all. A group that another transaction has locked is left to it. Returns how
+-- many tasks were changed; NULL when there was no such group.
+CREATE FUNCTION sweep_wishes(p_limit integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    g groups;
+BEGIN
+    SELECT * INTO g FROM groups
+    WHERE desired <> 'run' AND (state IN ('open', 'sealed') OR desired IN ('remove', 'remove_files'))
+        AND (desired <> 'pause' OR queued + active > 0)
+    ORDER BY id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN NULL; END IF;
+    RETURN (SELECT changed FROM verb_slice(g.id, g.desired, 1, 0, p_limit));
+END
+$$;

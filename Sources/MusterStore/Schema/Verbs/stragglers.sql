@@ -1,0 +1,264 @@
+-- How idle sessions help slow ones, so that the end of a group does not wait for one chunk (adr/0012).
+
+-- Has idle sessions help stragglers, the worst first: asks holders to shrink, grants doubles, or takes chunks back, which the next claim
+-- grants. p_unit is the granularity of shortened chunks and p_minimum the least that is given away, in bytes; p_waste is the part of a
+-- group's bytes that may be fetched twice. Returns a row for each double, one for each session that is asked, and one for each chunk
+-- that is taken back.
+--
+-- Called with sessions that a claim has left with room. The locks come first, then the reads that decide: see `share_leases`.
+CREATE FUNCTION help_stragglers(
+    p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_origin_cap integer, p_session_cap integer,
+    p_fleet_rate bigint, p_unit bigint, p_minimum bigint, p_waste double precision, p_first_chunk bigint, p_deaths integer
+) RETURNS TABLE (chunk_id bigint, is_limited boolean, asked bigint, taken bigint)
+LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_column
+DECLARE
+    v_sinks text[];
+    v_chunks bigint[];
+    v_groups bigint[];
+    v_origins bigint[];
+    v_slots bigint[];                   -- a session for every lease that could be granted
+    v_left integer;
+    v_usable bigint[];
+    v_row record;
+BEGIN
+    -- 1. The stragglers, without a lock: most of the time there is none.
+    SELECT array_agg(DISTINCT sink) INTO v_sinks FROM sessions s, unnest(s.sinks) AS sink
+    WHERE s.id = ANY (p_sessions) AND sink <> ALL (s.parked);
+    SELECT array_agg(s.chunk_id), array_agg(s.group_id), array_agg(s.origin_id) INTO v_chunks, v_groups, v_origins FROM (
+        SELECT chunk_id, group_id, origin_id FROM stragglers(v_sinks, p_fleet_rate, p_minimum, p_waste, NULL)
+        ORDER BY needs DESC, chunk_id LIMIT 64
+    ) AS s;
+    IF v_chunks IS NULL THEN RETURN; END IF;
+
+    -- 2. The locks, and the free slots. A request to shrink that was made lately keeps one for the session that takes the tail.
+    PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
+    PERFORM o.id FROM origins o WHERE o.id = ANY (v_origins) ORDER BY o.id FOR NO KEY UPDATE;
+    PERFORM g.id FROM groups g WHERE g.id = ANY (v_groups) ORDER BY g.id FOR NO KEY UPDATE;
+    v_slots := idle_slots(p_sessions, p_sequences, p_rooms, p_session_cap);
+    SELECT coalesce(cardinality(v_slots), 0) - count(*) INTO v_left FROM leases l
+    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s';
+
+    -- 3. The worst first, each as it is by now.
+    FOR v_row IN
+        SELECT s.*, l.epoch FROM stragglers(v_sinks, p_fleet_rate, p_minimum, p_waste, v_chunks) AS s
+        JOIN leases l ON l.chunk_id = s.chunk_id
+        WHERE s.group_id = ANY (v_groups) AND s.origin_id = ANY (v_origins)
+        ORDER BY s.needs DESC, s.chunk_id
+    LOOP
+        EXIT WHEN v_left <= 0;
+        -- A chunk that is taken back leaves its connection to the session that takes over.
+        CONTINUE WHEN v_row.remedy <> 'take' AND NOT has_room_for_helper(v_row.group_id, v_row.origin_id, p_origin_cap);
+        v_usable := helper_slots(v_slots, v_row.sink, v_row.session_id, v_row.remedy = 'shrink');
+        CONTINUE WHEN v_usable = '{}';
+        asked := NULL;
+        chunk_id := NULL;
+        taken := NULL;
+        is_limited := false;
+        CASE v_row.remedy
+        WHEN 'shrink' THEN
+            PERFORM ask_to_shrink(v_row.chunk_id, v_row.place, v_row.speed, v_row.typical, p_unit, p_minimum);
+            asked := v_row.session_id;
+        WHEN 'take' THEN
+            PERFORM take_from_silent(v_row.chunk_id, v_row.epoch, p_first_chunk, p_deaths);
+            taken := v_row.chunk_id;
+        WHEN 'double' THEN
+            SELECT d.usable, d.is_limited, d.double INTO v_usable, is_limited, chunk_id
+            FROM grant_double(v_row.chunk_id, v_usable, p_fleet_rate, p_waste) AS d;
+            CONTINUE WHEN chunk_id IS NULL;
+        END CASE;
+        v_slots := without_slots(v_slots, v_usable[:1]);
+        v_left := v_left - 1;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+-- The slots of sessions that are alive, not draining, and ask with their newest sync: the sessions take turns.
+CREATE FUNCTION idle_slots(p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_session_cap integer) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg(s.id ORDER BY turn, s.id)
+        FROM unnest(p_sessions, p_sequences, p_rooms) AS r (session_id, sequence, room)
+        JOIN sessions s ON s.id = r.session_id
+        CROSS JOIN LATERAL (SELECT count(*)::integer AS held FROM leases l WHERE l.session_id = s.id) AS h
+        CROSS JOIN generate_series(1, least(r.room, p_session_cap - h.held, 64)) AS turn
+        WHERE s.sequence = r.sequence AND NOT s.draining AND s.expires_at > statement_timestamp());
+END
+$$;
+
+-- Whether a group and an origin may have one more connection (I5), with one kept for every tail that was asked for lately.
+CREATE FUNCTION has_room_for_helper(p_group bigint, p_origin bigint, p_origin_cap integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (
+        SELECT allowed_connections(o, p_origin_cap) > (
+                SELECT count(*) + count(*) FILTER (
+                    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s')
+                FROM leases l WHERE l.origin_id = o.id)
+            AND (g.max_connections IS NULL OR g.max_connections > (
+                SELECT count(*) + count(*) FILTER (
+                    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s')
+                FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
+        FROM groups g CROSS JOIN origins o WHERE g.id = p_group AND o.id = p_origin);
+END
+$$;
+
+-- The slots whose sessions may help the holder of a chunk in a sink. A worker never fetches the same bytes twice, in whichever session;
+-- it may take the tail of its own chunk (p_may_be_own), after all others.
+CREATE FUNCTION helper_slots(p_slots bigint[], p_sink text, p_holder bigint, p_may_be_own boolean) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_worker text;
+BEGIN
+    SELECT worker INTO v_worker FROM sessions WHERE id = p_holder;
+    RETURN (
+        SELECT coalesce(array_agg(s.id ORDER BY s.worker IS NOT DISTINCT FROM v_worker, u.n), '{}')
+        FROM unnest(p_slots) WITH ORDINALITY AS u (id, n)
+        JOIN sessions s ON s.id = u.id
+        WHERE p_sink = ANY (s.sinks) AND p_sink <> ALL (s.parked) AND (p_may_be_own OR s.worker IS DISTINCT FROM v_worker));
+END
+$$;
+
+-- Asks the holder of a chunk to end it where it and a helper at the typical speed would be through at the same time.
+CREATE FUNCTION ask_to_shrink(
+    p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_unit bigint, p_minimum bigint
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE leases l
+    SET shrink_to = greatest(l.first + p_unit, least((l.last - p_minimum) / p_unit, ceil((p_place
+            + (l.last - p_place) * p_speed / (p_speed + p_typical)) / p_unit)) * p_unit),
+        shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
+    WHERE l.chunk_id = p_chunk;
+END
+$$;
+
+-- Takes a chunk back from a silent holder. The bytes since its last report are wasted (I16). What it writes from now on reaches no file
+-- (I8).
+CREATE FUNCTION take_from_silent(p_chunk bigint, p_epoch bigint, p_first_chunk bigint, p_deaths integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = p_chunk AND t.id = l.task_id;
+    PERFORM hold_out_leases(ARRAY[p_chunk], ARRAY[p_epoch]);
+    PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_first_chunk, p_deaths);
+    UPDATE ready_chunks c SET moves = c.moves + 1 WHERE c.id = p_chunk;
+END
+$$;
+
+-- The fetch leases in some sinks that an idle session would help, and how: by taking the tail (`shrink`), by fetching the rest too
+-- (`double`), or by taking over from a silent holder (`take`). Of p_chunks alone, if they are given.
+--
+-- A holder is silent if it was asked ten seconds ago and has not been heard of since: a holder that is asked syncs at once. Or if half of
+-- the life of its session is over, since it syncs three times in it. Ten seconds at least, or a moment of trouble would cost a fence. As
+-- with slow chunks (`sweep_slow`), no chunk goes round for ever.
+--
+-- Help is worth it if it saves two seconds and a third of the time that the lease still needs; a new connection costs a second. Where a
+-- byte budget sets the pace, the lease has to be slower than others besides: more connections bring nothing there.
+CREATE FUNCTION stragglers(
+    p_sinks text[], p_fleet_rate bigint, p_minimum bigint, p_waste double precision, p_chunks bigint[]
+) RETURNS TABLE (
+    chunk_id bigint, session_id bigint, group_id bigint, origin_id bigint, sink text, place bigint, speed double precision,
+    typical double precision, needs double precision, remedy text
+)
+LANGUAGE sql STABLE AS $$
+    SELECT s.chunk_id, s.session_id, s.group_id, s.origin_id, s.sink, s.place, s.speed, s.typical, s.needs, s.remedy
+    FROM (
+        SELECT l.*, p.*,
+            CASE
+                WHEN l.last - p.place >= 2 * p_minimum AND l.shrink_to IS NULL
+                    AND (l.shrink_asked_at IS NULL
+                        OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
+                    AND p.needs - ((l.last - p.place) / (p.speed + p.typical) + 1) >= greatest(2, p.needs / 3)
+                THEN 'shrink'
+                WHEN l.doubled_at IS NULL
+                    AND (l.last - p.place < 2 * p_minimum
+                        OR l.shrink_to IS NOT NULL AND l.shrink_asked_at < statement_timestamp() - interval '5 s')
+                    AND g.doubled_bytes + l.last - l.durable <= p_waste * g.bytes_total
+                    AND p.needs - ((l.last - l.durable) / p.typical + 1) >= greatest(2, p.needs / 3)
+                THEN 'double'
+                WHEN l.doubled_at IS NULL AND l.moves < 3
+                    AND (h.seen_at < l.shrink_asked_at AND l.shrink_asked_at < statement_timestamp() - interval '10 s'
+                        OR h.seen_at < statement_timestamp() - greatest(interval '10 s', (h.expires_at - h.seen_at) / 2))
+                    AND p.needs - ((l.last - l.durable) / p.typical + 1) >= greatest(2, p.needs / 3)
+                THEN 'take'
+            END AS remedy
+        FROM leases l
+        JOIN groups g ON g.id = l.group_id
+        JOIN tasks t ON t.id = l.task_id
+        JOIN origins o ON o.id = l.origin_id
+        LEFT JOIN sessions h ON h.id = l.session_id
+        CROSS JOIN LATERAL lease_pace(l, g) AS p
+        WHERE l.kind = 'fetch' AND l.last > l.durable AND l.sink = ANY (p_sinks)
+            AND (p_chunks IS NULL OR l.chunk_id = ANY (p_chunks))
+            -- The first report takes some seconds.
+            AND l.granted_at <= statement_timestamp() - CASE WHEN l.durable > l.resume THEN interval '2 s' ELSE interval '5 s' END
+            AND t.planned AND NOT t.stream AND (l.first > 0 OR l.last < t.size)
+            AND g.state IN ('open', 'sealed') AND group_may_run(g)
+            AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+            AND (p.speed < p.typical * 2 / 3
+                OR p_fleet_rate IS NULL AND o.bytes_per_second IS NULL AND g.bytes_per_second IS NULL AND g.timetable IS NULL)
+            -- An idle session first takes what no session has begun.
+            AND NOT EXISTS (
+                SELECT 1 FROM ready_chunks c WHERE c.group_id = l.group_id AND c.origin_id = l.origin_id AND c.status = 'ready')
+    ) AS s
+    WHERE s.remedy IS NOT NULL
+$$;
+
+-- How far a fetch lease is by now (`place`), its speed and the typical speed of its group's leases, in bytes per second, and how many
+-- seconds it still needs. Reports come every few seconds: the bytes since the last one are estimated, unless it was due long ago.
+--
+-- OFFSET 0 keeps each value from being computed again wherever it is used: this is asked of every lease there is.
+CREATE FUNCTION lease_pace(l leases, g groups)
+RETURNS TABLE (place bigint, speed double precision, typical double precision, needs double precision)
+LANGUAGE sql STABLE AS $$
+    SELECT p.place, p.speed, p.typical, (l.last - p.place) / greatest(p.speed, 1)
+    FROM (
+        SELECT m.speed, m.typical,
+            CASE WHEN m.moves THEN least(l.last, l.durable + (m.speed * m.silence)::bigint) ELSE l.durable END AS place
+        FROM (
+            SELECT t.moves, t.silence,
+                (l.durable - l.resume) / greatest(0.1, CASE WHEN t.moves THEN t.age - t.silence ELSE t.age END) AS speed,
+                coalesce(g.lease_bytes * 1000.0 / nullif(g.lease_ms, 0), 1048576)::double precision AS typical
+            FROM (
+                SELECT extract(epoch FROM statement_timestamp() - l.granted_at)::double precision AS age,
+                    extract(epoch FROM statement_timestamp() - l.progress_at)::double precision AS silence,
+                    l.durable > l.resume AND l.progress_at > statement_timestamp() - interval '5 s' AS moves
+                OFFSET 0
+            ) AS t
+            OFFSET 0
+        ) AS m
+        OFFSET 0
+    ) AS p
+$$;
+
+-- A holder has agreed that its chunk ends at p_end, or has refused by an end that is not nearer. The tail is ready for others, so that
+-- the chunks tile as before (I3). Returns whether it is; NULL if the lease is not the session's any more. Harmless when repeated.
+CREATE FUNCTION report_shrunk(p_session bigint, p_chunk bigint, p_epoch bigint, p_end bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    l leases;
+    v_charge bigint;
+BEGIN
+    PERFORM lock_groups_of(ARRAY[p_chunk]);
+    UPDATE leases SET shrink_to = NULL
+    WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session RETURNING * INTO l;
+    IF NOT FOUND THEN RETURN NULL; END IF;
+    -- Only where others may fetch the rest, and never below what is durable (I4).
+    IF l.kind <> 'fetch' OR p_end <= l.first OR p_end < l.durable OR (p_end >= l.last) IS NOT FALSE
+        OR NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = l.task_id AND t.planned AND NOT t.stream)
+    THEN RETURN false; END IF;
+
+    PERFORM drop_doubles(ARRAY[p_chunk]);
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, moves)
+    SELECT l.task_id, l.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, l.sink, l.version, p_end, l.last, p_end,
+        l.rank, l.moves
+    FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = l.source;
+    UPDATE tasks SET chunks_left = chunks_left + 1 WHERE id = l.task_id;
+    v_charge := byte_charge(p_end - l.resume) - l.charged;
+    UPDATE leases SET last = p_end, charged = charged + v_charge WHERE chunk_id = p_chunk;
+    UPDATE groups SET served = served + v_charge / weight WHERE id = l.group_id;
+    RETURN true;
+END
+$$;
