@@ -83,7 +83,7 @@ trap 'exit 129' HUP
 isolated() { # command…
     local status=0
     set -m
-    setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc "$@" </dev/null &
+    setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc "$@" </dev/null 3>&- 9>&- &
     child=$!
     set +m
     wait "$child" || status=$?
@@ -189,7 +189,7 @@ printf '#!/bin/sh\nexit 101\n' > "$machine/usr/sbin/policy-rc.d"
 chmod 755 "$machine/usr/sbin/policy-rc.d"
 
 # apt's ways to the archive, where this machine's differ from those of an apt without configuration.
-printf 'Dir::Etc::parts "/nonexistent";\nDir::Etc::main "/nonexistent";\n' > "$place/apt.conf"
+printf 'Dir::Etc::main "/dev/null";\nDir::Etc::parts "/dev/null";\n' > "$place/apt.conf"
 comm -13 <(APT_CONFIG=$place/apt.conf apt-config dump | sort) <(apt-config dump | sort) | grep '^Acquire::' \
     > "$machine/etc/apt/apt.conf.d/90this-machine" || true
 rm "$place/apt.conf"
@@ -252,7 +252,7 @@ done
 commit=$(git -c safe.directory='*' -C "$here" rev-parse HEAD)
 [ -z "$(git -c safe.directory='*' -C "$here" status --porcelain)" ] || say "What is not committed here is not there"
 git -c safe.directory='*' -C "$here" bundle create --quiet "$place/muster.bundle" HEAD
-git clone --quiet "$place/muster.bundle" "$machine/root/muster"
+git -c advice.detachedHead=false clone --quiet "$place/muster.bundle" "$machine/root/muster"
 rm "$place/muster.bundle"
 
 # --- The runs ---
