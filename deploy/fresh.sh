@@ -91,7 +91,8 @@ isolated() { # command…
     return $status
 }
 
-# Runs in the new namespaces: mounts what a machine has, changes to the fresh machine, and becomes the command.
+# Runs in the new namespaces: mounts what a machine has, changes to the fresh machine, and becomes its first process, which runs the
+# command and collects orphans.
 enter() { # command…
     local pair name
     mount --bind "$machine" "$machine"
@@ -117,7 +118,7 @@ enter() { # command…
     pivot_root . .
     umount -l .
     cd /root/muster
-    exec env -i "${environment[@]}" "$@"
+    exec env -i "${environment[@]}" bash -c '"$@"; exit $?' first "$@"
 }
 inside() { # command…
     isolated bash -euc "$(declare -f enter); $(declare -p machine packages mounts environment); enter \"\$@\"" enter "$@"
