@@ -78,8 +78,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-# In the background, since a trap waits for what is in the foreground; by job control, since what the shell starts in the
-# background without it can't be interrupted, and tests do that.
+# In the background, since a trap waits for what is in the foreground, and with job control, so that Ctrl-C comes to this script alone.
 isolated() { # command…
     local status=0
     set -m
@@ -118,7 +117,8 @@ enter() { # command…
     pivot_root . .
     umount -l .
     cd /root/muster
-    exec env -i "${environment[@]}" bash -c '"$@"; exit $?' first "$@"
+    # Signals that this machine ignores (those of nohup and of background jobs) are not ignored there.
+    exec env -i --default-signal "${environment[@]}" bash -c '"$@"; exit $?' first "$@"
 }
 inside() { # command…
     isolated bash -euc "$(declare -f enter); $(declare -p machine packages mounts environment); enter \"\$@\"" enter "$@"
