@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# Shared by the scripts here: what they need of a machine. Sourced, not run. Whether a package is missing here shows deploy/fresh.sh.
+# Shared by the scripts here: what they need of a machine. Sourced, not run. deploy/fresh.sh notices when a package is not declared here.
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }

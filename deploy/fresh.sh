@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs quickstart.sh and then test.sh on a fresh machine: a new Debian, in a directory, that has nothing but Swift. What a script needs
-# and does not declare is missing there, whatever this machine has.
+# Runs quickstart.sh and then test.sh on a fresh machine: a new Debian, in a directory, that has nothing but Swift. What a script
+# needs and does not declare is missing there, whatever this machine has.
 #
 #   deploy/fresh.sh                      both, with the commit that is checked out
 #   deploy/fresh.sh --only quickstart    one of them: quickstart, test, or a script of yours, which is run in the clone
@@ -48,7 +48,8 @@ command -v git >/dev/null || fail "git is needed: apt-get install git"
 require_swift
 toolchain=$(swift -print-target-info | sed -n 's|.*"runtimeResourcePath": *"\(/.*\)/lib/swift".*|\1|p')
 [ -x "$toolchain/bin/swift" ] || fail "the directory of the Swift toolchain was not found"
-[ "$toolchain" != /usr ] || fail "Swift is installed in /usr and can't be mounted alone. Get one with swiftly: https://www.swift.org/install/linux/"
+[ "$toolchain" != /usr ] ||
+    fail "Swift is installed in /usr and can't be mounted alone. Get one with swiftly: https://www.swift.org/install/linux/"
 
 # --- What ends with this script, however it ends ---
 # Whatever is run in the fresh machine runs in namespaces of its own: when their first process dies, all processes in there die, and
@@ -66,8 +67,9 @@ finish() {
         say "The fresh machine's files are in $place/machine"
     elif [ -n "$place" ]; then
         # Those who have just been killed may still be on their way out.
+        [ -z "$kept" ] || place=$place/machine
         for try in 1 2 3 4 5; do
-            if [ -n "$kept" ]; then rm -rf --one-file-system "$place/machine"; else rm -rf --one-file-system "$place"; fi && break
+            if rm -rf --one-file-system "$place"; then break; fi
             sleep "$try"
         done
     fi
@@ -158,7 +160,8 @@ sources() {
 }
 sources=$(sources)
 mirror=$(sed -n "s/^deb \([^ ]*\) $release main$/\1/p" <<<"$sources" | head -n 1)
-[ -n "$mirror" ] || fail "this machine's apt reaches no archive with Debian $release. Name one: MUSTER_DEBIAN_MIRROR=URL deploy/fresh.sh"
+[ -n "$mirror" ] ||
+    fail "this machine's apt reaches no archive with Debian $release. Name one: MUSTER_DEBIAN_MIRROR=URL deploy/fresh.sh"
 # debootstrap does not know apt's proxy.
 if [ -z "${http_proxy:-}" ]; then
     eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
@@ -168,7 +171,8 @@ fi
 if [ ! -d "$place/bare" ]; then
     say "A bare Debian $release"
     SECONDS=0
-    isolated debootstrap --variant=minbase "$release" "$place/unfinished" "$mirror" >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "debootstrap failed"; }
+    isolated debootstrap --variant=minbase "$release" "$place/unfinished" "$mirror" >"$log" 2>&1 ||
+        { tail -n 20 "$log" >&2; fail "debootstrap failed"; }
     mv "$place/unfinished" "$place/bare"
     say "debootstrap took $(duration $SECONDS)"
 fi
@@ -218,11 +222,13 @@ fi
 
 mounts=("$toolchain|/opt/swift")
 environment=(PATH=/opt/swift/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root USER=root LOGNAME=root)
+proxies='(http|https|ftp|all|no)_proxy|(HTTP|HTTPS|FTP|ALL|NO)_PROXY'
+certificates='SSL_CERT_(FILE|DIR)|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|GIT_SSL_CAINFO'
 while IFS= read -r name; do
     environment+=("$name=${!name}")
     # A bundle of somebody's own, outside of Debian's directory.
     if [[ ${!name} == /* && ${!name} != /etc/ssl/* && -f ${!name} ]]; then install -D -m 644 "${!name}" "$machine${!name}"; fi
-done < <(compgen -e | grep -xE 'CI|TERM|(http|https|ftp|all|no)_proxy|(HTTP|HTTPS|FTP|ALL|NO)_PROXY|PIP_.*|SSL_CERT_(FILE|DIR)|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|GIT_SSL_CAINFO')
+done < <(compgen -e | grep -xE "CI|TERM|PIP_.*|$proxies|$certificates")
 
 stand_in() { # directory: mounts it where it is here, once
     local pair
@@ -241,9 +247,11 @@ done < <(git -C / config --get-regexp '^url\..*\.insteadof$')
 # pip's files, and the directories that they or the environment name.
 for name in /etc/pip.conf "${XDG_CONFIG_HOME:-$HOME/.config}/pip/pip.conf" "$HOME/.pip/pip.conf"; do
     if [ ! -f "$name" ]; then continue; fi
-    case $name in /etc/*) install -D -m 644 "$name" "$machine$name" ;; *) install -D -m 644 "$name" "$machine/root/.config/pip/pip.conf" ;; esac
-    while read -r directory; do if [ -d "$directory" ]; then stand_in "$(realpath "$directory")"; fi; done \
-        < <(sed -nE 's#^(find-links|index-url|extra-index-url) *= *(file://)?(/.*)#\3#p' "$name")
+    case $name in /etc/*) file=$machine$name ;; *) file=$machine/root/.config/pip/pip.conf ;; esac
+    install -D -m 644 "$name" "$file"
+    while read -r directory; do
+        if [ -d "$directory" ]; then stand_in "$(realpath "$directory")"; fi
+    done < <(sed -nE 's#^(find-links|index-url|extra-index-url) *= *(file://)?(/.*)#\3#p' "$name")
 done
 for name in ${PIP_FIND_LINKS:-} ${PIP_INDEX_URL:-} ${PIP_EXTRA_INDEX_URL:-}; do
     if [[ ${name#file://} == /* && -d ${name#file://} ]]; then stand_in "$(realpath "${name#file://}")"; fi
@@ -287,4 +295,5 @@ for script in "${scripts[@]}"; do
         grep -E '(Test|Suite) .* skipped(:|\.)' "$log" | sort -u >&2
     fi
 done
-say "A fresh Debian $release with $(swift --version 2>/dev/null | sed -n 's/.*\(Swift version [^ ]*\).*/\1/p' | head -n 1) runs commit ${commit:0:12}: $results"
+version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([^ ]*\).*/\1/p' | head -n 1)
+say "A fresh Debian $release with Swift $version runs commit ${commit:0:12}: $results"
