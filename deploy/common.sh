@@ -1,4 +1,5 @@
-# Shared by quickstart.sh and test.sh: what they need of a machine. Sourced, not run.
+# shellcheck shell=bash disable=SC2034
+# Shared by the scripts here: what they need of a machine. Sourced, not run. deploy/fresh.sh notices when a package is not declared here.
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
@@ -36,11 +37,11 @@ require_packages() {
 }
 
 # What Muster is built with and what it runs on.
-runtime_packages=(libcurl4-openssl-dev libpq-dev libisal-dev pkg-config postgresql)
+runtime_packages=(ca-certificates git libcurl4-openssl-dev libpq-dev libisal-dev pkg-config postgresql)
 # What the demonstration and the tests serve files with.
 origin_packages=(nginx)
 # Other people's servers that the tests fetch from, and other people's programs that they compare with.
-peer_packages=(apache2 caddy lighttpd squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone python3-venv)
+peer_packages=(apache2 caddy lighttpd lighttpd-mod-openssl squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone python3-venv)
 # Other people's verifiers of what Muster sends.
 python_packages=(standardwebhooks==1.1.0 cloudevents==2.2.0)
 

@@ -5,10 +5,13 @@ cd "$(dirname "$0")/.."
 . deploy/common.sh
 
 require_swift
-require_packages git "${runtime_packages[@]}" "${origin_packages[@]}" "${peer_packages[@]}"
+require_packages shellcheck "${runtime_packages[@]}" "${origin_packages[@]}" "${peer_packages[@]}"
 
 say "Format"
 swift format lint --strict --recursive --parallel Package.swift Sources Tests
+
+say "Shell scripts"
+shellcheck -x .ci/run deploy/*.sh
 
 say "House rules"
 deploy/tidy.sh
