@@ -97,9 +97,9 @@ actor Fleet {
 
     /// Starts a coordinator and waits until it listens; it gets a port of its own unless one is named.
     @discardableResult
-    func startCoordinator(port: Int = 0) async throws -> Coordinator {
+    func startCoordinator(port: Int = 0, options: [String] = []) async throws -> Coordinator {
         let process = try await TestProcess.muster(
-            ["serve", "--listen", "127.0.0.1:\(port)"] + coordinatorOptions,
+            ["serve", "--listen", "127.0.0.1:\(port)"] + coordinatorOptions + options,
             environment: ["MUSTER_DATABASE": conninfo]
         )
         processes.append(("coordinator", process))
