@@ -20,7 +20,7 @@ struct ExplanationTextTests {
     private func attempt(_ kind: FailureKind, _ status: Int?) -> ExplanationDocument.Attempt {
         .init(
             at: Samples.moment, worker: "w1", source: "https://a.example/b.tar", kind: kind, status: status,
-            detail: "the origin said no", requestID: "r-1", address: "192.0.2.1", offset: 0, outcome: "retry")
+            detail: "the origin said no", requestID: "r-1", address: "192.0.2.1", offset: 0, outcome: .retry)
     }
 
     private func explanation() -> ExplanationDocument {
