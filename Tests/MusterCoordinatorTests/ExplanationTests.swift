@@ -97,7 +97,7 @@ struct ExplanationTests {
         facts.attempts = [
             .init(
                 at: Self.now, worker: "w", source: nil, kind: .httpStatus(503), status: 503, detail: "busy",
-                requestID: nil, address: nil, offset: 0, outcome: "retry")
+                requestID: nil, address: nil, offset: 0, outcome: .retry)
         ]
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.backoff])

@@ -112,7 +112,7 @@ struct LeaseTermsAPITests {
             let asked = try await coordinator.client.explanation(of: "f", in: "g")
             #expect(asked.waits.first?.reason == .resolver && asked.work.map(\.kind) == ["resolve"])
             let attempt = try #require(asked.attempts.last)
-            #expect(attempt.kind == .httpStatus(403) && attempt.status == 403 && attempt.outcome == "resolve")
+            #expect(attempt.kind == .httpStatus(403) && attempt.status == 403 && attempt.outcome == .resolve)
             #expect(attempt.requestID == "req-1" && attempt.address == "192.0.2.7" && attempt.worker == "w")
             #expect(attempt.source == "https://a.example/f?old")
 
@@ -166,7 +166,7 @@ struct LeaseTermsAPITests {
             #expect(shown.kind == .notFound && shown.status == 404)
             #expect(shown.source == "https://a.example/f" && shown.requestID == "req-2")
             let explanation = try await coordinator.client.explanation(of: "f", in: "g")
-            #expect(explanation.task.state == .failed && explanation.attempts.map(\.outcome) == ["failed"])
+            #expect(explanation.task.state == .failed && explanation.attempts.map(\.outcome) == [.failed])
             #expect(explanation.summary.contains("notFound (status 404) from https://a.example/f"))
         }
     }

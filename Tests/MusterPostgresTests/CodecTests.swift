@@ -38,6 +38,18 @@ import Testing
         try await check([Duration.zero, .microseconds(-1), .seconds(1_000_000_000)])
     }
 
+    @Test func closedTextsComeBackAndOthersAreRefusedWithThemselves() async throws {
+        try await check([Tide.low, .high])
+        try await check([[Tide](), [.high, .low]])
+        try await check([UInt32.min, .max])
+        let row = try #require(
+            try await connection.query("SELECT 'spring' AS tide, ARRAY['low', 'neap'] AS tides").first)
+        #expect(throws: decoding("tide", "Tide", .unknownText("spring"))) { try row.decode("tide", as: Tide.self) }
+        #expect(throws: decoding("tides", "Array<Tide>", .unknownText("neap"))) {
+            try row.decode("tides", as: [Tide].self)
+        }
+    }
+
     @Test func optionalsComeBackAsTheyWent() async throws {
         try await check([Int64?.none, 5])
         try await check([String?.none, "", "x"])
@@ -207,4 +219,9 @@ import Testing
     ) -> PostgresError {
         .decoding(.init(column: column, requested: type, problem: problem))
     }
+}
+
+/// A closed set.
+private enum Tide: String, PostgresText {
+    case low, high
 }

@@ -1,24 +1,25 @@
+import FoundationEssentials
 public import MusterCore
 
 /// An entry of the durable log as a CloudEvent 1.0 in the JSON format.
-public struct EventDocument: Hashable, Sendable, Codable {
+public struct EventDocument: Hashable, Sendable {
     /// The version of the CloudEvents specification.
     public var specversion: String
     /// Deterministic: the same fact always has the same id (I9), such as `grp-7-1-succeeded`.
     public var id: String
     /// `/muster`.
     public var source: String
-    /// Such as `dev.muster.group.succeeded.v1`.
+    /// The type: one of `EventType`, or one that came later.
     public var type: String
     /// `groups/<name>`.
     public var subject: String
     /// When it happened, by the database's clock.
     public var time: Timestamp
-    /// The position in the log, zero-padded to 20 digits so that texts sort as numbers do.
-    public var sequence: String
+    /// The position in the log; what a reader passes as `after=`.
+    public var position: Int64
     /// `application/json`.
     public var datacontenttype: String
-    /// The facts.
+    /// The facts as they came: whoever passes an event on passes on all of it. `payload()` has them by name.
     public var data: JSONValue
 
     /// An event at a position of the log.
@@ -29,14 +30,62 @@ public struct EventDocument: Hashable, Sendable, Codable {
         self.type = type
         self.subject = subject
         self.time = time
-        let digits = String(position)
-        sequence = String(repeating: "0", count: max(0, 20 - digits.count)) + digits
+        self.position = position
         datacontenttype = "application/json"
         self.data = data
     }
 
-    /// The position in the log; what a reader passes as `after=`.
-    public var position: Int64 { Int64(sequence) ?? 0 }
+    /// The position as it is written: zero-padded to 20 digits so that texts sort as numbers do.
+    public var sequence: String {
+        let digits = String(position)
+        return String(repeating: "0", count: max(0, 20 - digits.count)) + digits
+    }
+
+    /// The facts, read strictly; `nil` for an event of a type that came later, which readers pass over.
+    ///
+    /// - Throws: `DecodingError` when the facts are not those of the type.
+    public func payload() throws -> EventPayload? {
+        guard EventType(rawValue: type) != nil else { return nil }
+        return try JSONDecoder().decode(EventPayload.self, from: JSONEncoder().encode(self))
+    }
+}
+
+extension EventDocument: Codable {
+    private enum CodingKeys: CodingKey {
+        case specversion, id, source, type, subject, time, sequence, datacontenttype, data
+    }
+
+    /// Reads an event; refuses one whose `sequence` is no position.
+    public init(from decoder: any Decoder) throws {
+        let event = try decoder.container(keyedBy: CodingKeys.self)
+        specversion = try event.decode(String.self, forKey: .specversion)
+        id = try event.decode(String.self, forKey: .id)
+        source = try event.decode(String.self, forKey: .source)
+        type = try event.decode(String.self, forKey: .type)
+        subject = try event.decode(String.self, forKey: .subject)
+        time = try event.decode(Timestamp.self, forKey: .time)
+        guard let position = Int64(try event.decode(String.self, forKey: .sequence)), position >= 0 else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .sequence, in: event, debugDescription: "must be a position of the log")
+        }
+        self.position = position
+        datacontenttype = try event.decode(String.self, forKey: .datacontenttype)
+        data = try event.decode(JSONValue.self, forKey: .data)
+    }
+
+    /// Writes the position as `sequence`.
+    public func encode(to encoder: any Encoder) throws {
+        var event = encoder.container(keyedBy: CodingKeys.self)
+        try event.encode(specversion, forKey: .specversion)
+        try event.encode(id, forKey: .id)
+        try event.encode(source, forKey: .source)
+        try event.encode(type, forKey: .type)
+        try event.encode(subject, forKey: .subject)
+        try event.encode(time, forKey: .time)
+        try event.encode(sequence, forKey: .sequence)
+        try event.encode(datacontenttype, forKey: .datacontenttype)
+        try event.encode(data, forKey: .data)
+    }
 }
 
 /// A stretch of the log: the answer of `GET /v1/events`.

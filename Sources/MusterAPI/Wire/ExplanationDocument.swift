@@ -141,13 +141,13 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         public var address: String?
         /// The byte that was asked for first.
         public var offset: Int64
-        /// What followed: `retry`, `nextSource`, `startOver`, `resolve`, `returned`, or `failed`.
-        public var outcome: String
+        /// What followed.
+        public var outcome: AttemptOutcome
 
         /// An attempt.
         public init(
             at: Timestamp, worker: String?, source: String?, kind: FailureKind, status: Int?, detail: String,
-            requestID: String?, address: String?, offset: Int64, outcome: String
+            requestID: String?, address: String?, offset: Int64, outcome: AttemptOutcome
         ) {
             self.at = at
             self.worker = worker

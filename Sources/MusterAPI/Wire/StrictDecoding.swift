@@ -1,33 +1,5 @@
 public import MusterCore
 
-/// A coding key of any name, to find out which fields a document really has.
-private struct AnyKey: CodingKey {
-    let stringValue: String
-    let intValue: Int?
-
-    init?(stringValue: String) {
-        self.stringValue = stringValue
-        intValue = nil
-    }
-
-    init?(intValue: Int) {
-        stringValue = String(intValue)
-        self.intValue = intValue
-    }
-}
-
-extension Decoder {
-    /// A container that refuses fields which `Key` doesn't know, so that a misspelt wish is never silently dropped.
-    func strictContainer<Key: CodingKey & CaseIterable>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        let known = Set(Key.allCases.map(\.stringValue))
-        for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
-            throw DecodingError.dataCorrupted(
-                DecodingError.Context(codingPath: codingPath + [key], debugDescription: "unknown field"))
-        }
-        return try container(keyedBy: type)
-    }
-}
-
 extension KeyedDecodingContainer {
     /// A whole number, if there is one. `JSONDecoder` forgets the place of a number with a fraction, or of one that
     /// doesn't fit, and calls the whole document no JSON.

@@ -74,7 +74,7 @@ struct EventsCommand: MusterSubcommand {
                 if console.json {
                     try console.document(event)
                 } else {
-                    try console.line(line(event))
+                    try console.line(try line(event))
                 }
             }
             // With a group the log may have been read further than the last event that fits.
@@ -84,12 +84,12 @@ struct EventsCommand: MusterSubcommand {
     }
 
     /// `42  2026-03-01T12:00:00.000Z  group.succeeded  groups/nightly`, with the task where there is one.
-    static func line(_ event: EventDocument) -> String {
+    static func line(_ event: EventDocument) throws -> String {
         var parts = [
             TextWidth.aligned("\(event.position)", to: 8), event.time.description, EventType.short(event.type),
             event.subject,
         ]
-        if case .object(let data) = event.data, case .string(let key)? = data["key"] { parts.append(key) }
+        if let key = try event.payload()?.key { parts.append(key) }
         return TextWidth.escaped(parts.joined(separator: "  "))
     }
 }

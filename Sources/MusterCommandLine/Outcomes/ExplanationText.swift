@@ -28,7 +28,7 @@ enum ExplanationText {
         guard explanation.attempts.count > 1 else { return [] }
         let lines = explanation.attempts.suffix(most).map { attempt in
             "  \(attempt.at)  " + FailureText.kind(attempt.kind, status: attempt.status)
-                + (attempt.source.map { " from \($0)" } ?? "") + ", then \(attempt.outcome)"
+                + (attempt.source.map { " from \($0)" } ?? "") + ", then \(attempt.outcome.rawValue)"
         }
         return (["tried \(explanation.task.key) \(explanation.attempts.count) times:"] + lines).map {
             TextWidth.escaped($0)
@@ -84,7 +84,8 @@ enum ExplanationText {
         ])
         for attempt in attempts {
             table.add([
-                attempt.at.description, attempt.kind.rawValue, attempt.status.map(String.init) ?? "-", attempt.outcome,
+                attempt.at.description, attempt.kind.rawValue, attempt.status.map(String.init) ?? "-",
+                attempt.outcome.rawValue,
                 attempt.worker ?? "-", attempt.requestID ?? "-", attempt.source ?? "-", attempt.detail,
             ])
         }

@@ -6,33 +6,30 @@ struct FileNews: Hashable, Sendable {
     /// How the task ended.
     enum Outcome: Hashable, Sendable {
         /// The file stands at its path.
-        case finished(size: Int64?)
+        case finished(size: Int64)
         /// The task was given up.
-        case failed(reason: String?)
+        case failed(reason: String)
     }
 
-    /// The task's key, or its path where the event has none.
+    /// The path of the task's file.
     let name: String
     /// How it ended.
     let outcome: Outcome
 
-    /// Reads an event; `nil` when it is not about the end of a task.
-    init?(_ event: EventDocument) {
-        guard case .object(let data) = event.data, let name = Self.text(data, "path") ?? Self.text(data, "key") else {
-            return nil
-        }
-        self.name = name
-        switch event.type {
-        case "dev.muster.task.succeeded.v1":
-            outcome = .finished(size: Self.number(data, "size") ?? Self.number(data, "bytes"))
-        case "dev.muster.task.failed.v1":
-            guard case .object(let failure)? = data["failure"] else {
-                outcome = .failed(reason: Self.text(data, "detail") ?? Self.text(data, "kind"))
-                return
-            }
-            outcome = .failed(reason: Self.reason(failure, at: event.time))
-        default:
-            return nil
+    /// Reads the facts of an event; `nil` when it is not about the end of a task that was to be fetched.
+    init?(_ payload: EventPayload?, at time: Timestamp) {
+        switch payload {
+        case .taskSucceeded(let facts):
+            name = facts.path
+            outcome = .finished(size: facts.size)
+        case .taskFailed(let facts):
+            name = facts.path
+            let failure = facts.failure
+            let document = FailureDocument(
+                kind: failure.kind, detail: failure.detail, at: time, status: failure.status, source: failure.source,
+                requestID: failure.requestID)
+            outcome = .failed(reason: FailureText.text(document))
+        case .groupEnded, .groupRemoved, .groupOverdue, .taskCancelled, .taskChanged, nil: return nil
         }
     }
 
@@ -40,29 +37,8 @@ struct FileNews: Hashable, Sendable {
     var line: String {
         let name = TextWidth.escaped(name)
         switch outcome {
-        case .finished(let size): return "finished: \(name)" + (size.map { " (\(ByteCount(bytes: $0)))" } ?? "")
-        case .failed(let reason): return "failed: \(name)" + (reason.map { ": \(TextWidth.escaped($0))" } ?? "")
+        case .finished(let size): return "finished: \(name) (\(ByteCount(bytes: size)))"
+        case .failed(let reason): return "failed: \(name): \(TextWidth.escaped(reason))"
         }
-    }
-
-    /// The failure in words: those of the tasks' lists, where its kind is known here.
-    private static func reason(_ failure: [String: JSONValue], at time: Timestamp) -> String? {
-        let detail = text(failure, "detail")
-        guard let name = text(failure, "kind") else { return detail }
-        guard let kind = FailureKind(rawValue: name), let detail else {
-            return [name, detail].compactMap { $0 }.joined(separator: ": ")
-        }
-        return FailureText.text(
-            FailureDocument(
-                kind: kind, detail: detail, at: time, status: number(failure, "status").map { Int(clamping: $0) },
-                source: text(failure, "source"), requestID: text(failure, "requestID")))
-    }
-
-    private static func text(_ data: [String: JSONValue], _ key: String) -> String? {
-        if case .string(let text)? = data[key] { text } else { nil }
-    }
-
-    private static func number(_ data: [String: JSONValue], _ key: String) -> Int64? {
-        if case .integer(let number)? = data[key] { number } else { nil }
     }
 }

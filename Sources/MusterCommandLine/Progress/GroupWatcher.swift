@@ -65,7 +65,7 @@ struct GroupWatcher {
                 let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
                 let events = try await listener.listen(limit: quiet(display), until: deadline)
                 if start != nil { try printNews(events, &display) }
-                end = Self.end(events)
+                end = try Self.end(events)
                 if end != nil { continue }
                 if start == nil, events.count == LogListener.page { try await listener.skip() }
                 // A full page has more behind it whose lines are wanted now.
@@ -91,17 +91,17 @@ struct GroupWatcher {
     }
 
     /// How the group ended, if one of the events tells.
-    private static func end(_ events: [EventDocument]) -> GroupState? {
-        events.lazy.compactMap { event -> GroupState? in
-            guard event.type.hasPrefix("dev.muster.group.") else { return nil }
-            return GroupState(rawValue: EventType.short(event.type).split(separator: ".").last.map(String.init) ?? "")
-        }.first { $0.isTerminal }
+    private static func end(_ events: [EventDocument]) throws -> GroupState? {
+        for event in events {
+            if case .groupEnded(let facts) = try event.payload() { return facts.state }
+        }
+        return nil
     }
 
     /// Prints the lines of the files that finished.
     private func printNews(_ events: [EventDocument], _ display: inout ProgressDisplay) throws {
         for event in events {
-            if let news = FileNews(event) { try display.print(news.line) }
+            if let news = FileNews(try event.payload(), at: event.time) { try display.print(news.line) }
         }
     }
 
@@ -111,7 +111,7 @@ struct GroupWatcher {
         while true {
             let events = try await listener.listen(limit: Self.lastWait)
             try printNews(events, &display)
-            if events.isEmpty || Self.end(events) != nil { return }
+            if try events.isEmpty || Self.end(events) != nil { return }
         }
     }
 

@@ -15,30 +15,24 @@ struct GroupPattern: Hashable, Sendable {
     }
 }
 
-/// Types of events as people type them.
-enum EventType {
-    private static let prefix = "dev.muster."
-    private static let suffix = ".v1"
-
-    /// The types that there are, in their short form. Whoever wants one that came later writes it whole.
-    static let known = [
-        "group.succeeded", "group.failed", "group.cancelled", "group.removed", "group.overdue", "task.succeeded",
-        "task.failed", "task.cancelled", "task.changed",
-    ]
+extension EventType {
+    /// The types that there are, as people type them. Whoever wants one that came later writes it whole.
+    static var words: [String] { allCases.map(\.short) }
 
     /// `group.succeeded` as `dev.muster.group.succeeded.v1`; what is whole stays. `nil` when one of them is neither whole nor
     /// known: a subscription to a mistyped type would wait for ever.
     static func full(_ types: [String]) -> [String]? {
-        guard types.allSatisfy({ $0.hasPrefix(prefix) || known.contains($0) }) else { return nil }
-        return types.map { $0.hasPrefix(prefix) ? $0 : prefix + $0 + suffix }
-    }
-
-    /// `dev.muster.group.succeeded.v1` as `group.succeeded`.
-    static func short(_ type: String) -> String {
-        var short = type
-        if short.hasPrefix(prefix) { short.removeFirst(prefix.count) }
-        if short.hasSuffix(suffix) { short.removeLast(suffix.count) }
-        return short
+        var full: [String] = []
+        for type in types {
+            if type.hasPrefix(prefix) {
+                full.append(type)
+            } else if let known = EventType(short: type) {
+                full.append(known.rawValue)
+            } else {
+                return nil
+            }
+        }
+        return full
     }
 }
 
@@ -46,7 +40,7 @@ extension Settings {
     /// The types of events that are wanted; none for all of them.
     func eventTypes() throws(CommandFailure) -> [String] {
         guard let types = EventType.full(words(.types)) else {
-            throw refusal(.types, "must be some of \(EventType.known.joined(separator: ", "))")
+            throw refusal(.types, "must be some of \(EventType.words.joined(separator: ", "))")
         }
         return types
     }

@@ -93,7 +93,7 @@ extension EventFilter.Refusal {
 extension Answer {
     /// A stretch of the log.
     static func events(_ stretch: EventStretch) throws -> Response {
-        let document = EventsDocument(items: stretch.events.map { EventDocument($0) }, next: stretch.next)
+        let document = EventsDocument(items: try stretch.events.map { try EventDocument($0) }, next: stretch.next)
         return Response(
             status: .ok, headers: [.contentType: "application/json"],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: try EventBytes.encode(document))))

@@ -1,40 +1,19 @@
-import FoundationEssentials
 import MusterAPI
 import MusterCore
 import MusterStore
 
-/// What the store says, in the words of the API.
-enum StoredJSON {
-    /// A JSON value that was checked before it was stored.
-    static func value(_ text: String?) -> JSONValue? {
-        text.flatMap { try? JSONDecoder().decode(JSONValue.self, from: Data($0.utf8)) }
-    }
-
-    /// An object whose values are texts: digests, headers, labels.
-    static func texts(_ text: String?) -> [String: String] {
-        text.flatMap { try? JSONDecoder().decode([String: String].self, from: Data($0.utf8)) } ?? [:]
-    }
-
-    /// A document that was checked before it was stored.
-    static func document<Document: Decodable>(_ type: Document.Type, _ text: String?) -> Document? {
-        text.flatMap { try? JSONDecoder().decode(type, from: Data($0.utf8)) }
-    }
-
-    /// A value as the store wants it.
-    static func text(_ value: (some Encodable)?) throws -> String? {
-        try value.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
-    }
-}
-
 extension TaskDocument {
     /// A task as it is shown. A failure that was overcome is not shown any more.
-    init(_ record: TaskRecord) {
+    init(_ record: TaskRecord) throws {
+        let row = "task \(record.id)"
         self.init(
             key: record.key, state: record.state, urls: record.urls, path: record.path, size: record.expectedSize,
-            priority: record.priority, metadata: StoredJSON.value(record.metadata),
+            priority: record.priority,
+            metadata: try StoredJSON.document(
+                JSONValue.self, ifAny: record.metadata, column: "tasks.metadata", of: row),
             bytes: Bytes(done: record.bytesDone, total: record.size), contentVersion: record.version, etag: record.etag,
             lastModified: record.lastModified, effectiveURL: record.effectiveURL,
-            digests: StoredJSON.texts(record.digests), attempts: record.attempts,
+            digests: try StoredJSON.texts(record.digests, column: "tasks.digests", of: row), attempts: record.attempts,
             failure: record.failure.map(FailureDocument.init),
             createdAt: record.createdAt, startedAt: record.startedAt, finishedAt: record.finishedAt,
             contentType: record.contentType, deadlineAt: record.deadlineAt,
@@ -63,22 +42,26 @@ extension FailureDocument {
 
 extension EventDocument {
     /// An event as a CloudEvent.
-    init(_ record: EventRecord) {
+    init(_ record: EventRecord) throws {
         self.init(
             id: record.id, type: record.type, subject: record.subject, time: record.time, position: record.position,
-            data: StoredJSON.value(record.data) ?? .null)
+            data: try StoredJSON.document(
+                JSONValue.self, record.data, column: "events.data", of: "event \(record.id)"))
     }
 }
 
 extension WorkerDocument {
     /// A live session as it is shown.
-    init(_ record: WorkerRecord) {
-        let sinks = try? JSONDecoder().decode([SinkStatus].self, from: Data(record.sinkStatus.utf8))
+    init(_ record: WorkerRecord) throws {
+        let row = "session \(record.session)"
+        let sinks = try StoredJSON.document(
+            [SinkStatus].self, record.sinkStatus, column: "sessions.sink_status", of: row)
         self.init(
             name: record.worker, session: record.session, state: record.isDraining ? "draining" : "ready",
-            version: record.version, sinks: sinks ?? [], slots: Int(record.slots), leases: record.inHand.leases,
+            version: record.version, sinks: sinks, slots: Int(record.slots), leases: record.inHand.leases,
             bytesPerSecond: record.bytesPerSecond, startedAt: record.openedAt, lastSeenAt: record.seenAt,
-            labels: StoredJSON.texts(record.labels), bytesPerSecondLimit: record.bytesPerSecondLimit,
+            labels: try StoredJSON.texts(record.labels, column: "sessions.labels", of: row),
+            bytesPerSecondLimit: record.bytesPerSecondLimit,
             bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond))
     }
 }

@@ -6,17 +6,21 @@ extension GroupDocument {
     /// A group as it is shown. Progress is what the store counts.
     ///
     /// - Parameter etaSeconds: when it will be done, which takes more than its record to know: see `GroupProgress`.
-    init(_ record: GroupRecord, etaSeconds: Int64?) {
+    init(_ record: GroupRecord, etaSeconds: Int64?) throws {
+        let row = "group \(record.name)"
         self.init(
             name: record.name, state: record.state, generation: record.generation, sealed: record.state != .open,
-            sink: record.sink, priority: record.priority, weight: record.weight, limits: GroupLimits(record),
-            metadata: StoredJSON.value(record.metadata), tasks: TaskCounts(record.tasks),
+            sink: record.sink, priority: record.priority, weight: record.weight, limits: try GroupLimits(record),
+            metadata: try StoredJSON.document(
+                JSONValue.self, ifAny: record.metadata, column: "groups.metadata", of: row),
+            tasks: TaskCounts(record.tasks),
             bytes: Bytes(done: record.bytesDone, total: record.bytesTotal, unknownTasks: record.unknownTasks),
             bytesPerSecond: record.state.isTerminal ? 0 : record.bytesPerSecond, etaSeconds: etaSeconds,
             createdAt: record.createdAt,
             finishedAt: record.finishedAt, notes: Self.notes(record),
-            policy: Self.policy(record),
-            resolver: StoredJSON.document(Resolver.self, record.resolver).map(ResolverDocument.init),
+            policy: try Self.policy(record),
+            resolver: try StoredJSON.document(Resolver.self, ifAny: record.resolver, column: "groups.resolver", of: row)
+                .map(ResolverDocument.init),
             fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, deadlineAt: record.deadlineAt,
             onDeadline: record.deadlineAt == nil ? nil : record.deadlineAction, overdue: record.isOverdue,
             after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init),
@@ -24,13 +28,23 @@ extension GroupDocument {
     }
 
     /// The policy with all that is stored of it.
-    private static func policy(_ record: GroupRecord) -> TransferPolicy? {
-        var policy = StoredJSON.document(TransferPolicy.self, record.policy)
+    private static func policy(_ record: GroupRecord) throws -> TransferPolicy? {
+        var policy = try TransferPolicy(storedFor: record)
         if !record.reuses {
             policy = policy ?? TransferPolicy()
             policy?.reuse = false
         }
         return policy
+    }
+}
+
+extension TransferPolicy {
+    /// What is stored of a group's policy in the words of the API; nothing when it has none.
+    init?(storedFor record: GroupRecord) throws {
+        let stored = try StoredJSON.document(
+            TransferPolicy.self, ifAny: record.policy, column: "groups.policy", of: "group \(record.name)")
+        guard let stored else { return nil }
+        self = stored
     }
 }
 
@@ -97,11 +111,12 @@ extension GroupDocument {
 
 extension GroupLimits {
     /// The limits of a group as they were set.
-    init(_ record: GroupRecord) {
+    init(_ record: GroupRecord) throws {
         self.init(
             maxConnections: record.maxConnections, bytesPerSecond: record.bytesPerSecondLimit,
             between: record.window.map { TimeWindow(from: $0.from, to: $0.to, timeZone: $0.timeZone) },
-            timetable: StoredJSON.document([TimetableEntry].self, record.timetable))
+            timetable: try StoredJSON.document(
+                [TimetableEntry].self, ifAny: record.timetable, column: "groups.timetable", of: "group \(record.name)"))
     }
 }
 

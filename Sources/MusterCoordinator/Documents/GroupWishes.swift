@@ -16,7 +16,7 @@ extension GroupCreation {
             policy: try StoredJSON.text(policy), resolver: try StoredJSON.text(wish.resolver),
             bytesPerSecond: wish.limits?.bytesPerSecond, window: wish.limits?.between.map(GroupWindow.init),
             timetable: try StoredJSON.text(wish.limits?.timetable.flatMap { $0.isEmpty ? nil : $0 }),
-            deadline: wish.deadline.flatMap { GroupRequest.duration(deadline: $0) },
+            deadline: try wish.deadline.map { try Duration(deadline: $0) },
             deadlineAction: wish.onDeadline ?? .fail,
             prerequisites: (wish.after ?? []).map { GroupPrerequisite(group: $0.group, on: $0.on) },
             reuses: wish.policy?.reuse ?? true)
@@ -36,7 +36,7 @@ extension GroupChange {
             priority: patch.priority, weight: patch.weight, maxConnections: Change(patch.limits.maxConnections) { $0 },
             bytesPerSecond: Change(patch.limits.bytesPerSecond) { $0 },
             window: Change(patch.limits.between) { GroupWindow($0) }, timetable: timetable,
-            deadline: Change(patch.deadline) { GroupRequest.duration(deadline: $0) },
+            deadline: try Change(patch.deadline) { try Duration(deadline: $0) },
             deadlineAction: patch.onDeadline,
             prerequisites: patch.after?.map { GroupPrerequisite(group: $0.group, on: $0.on) })
     }
@@ -49,13 +49,23 @@ extension GroupWindow {
     }
 }
 
+extension Duration {
+    /// A deadline as callers write it; refuses what is none.
+    fileprivate init(deadline text: String) throws(InputRefusal) {
+        guard let duration = GroupRequest.duration(deadline: text) else {
+            throw InputRefusal(pointer: "/deadline", reason: "is no duration")
+        }
+        self = duration
+    }
+}
+
 extension Change {
-    /// What a patch says of a field, its value in the words of the store; a value that can't be said so was refused before.
-    fileprivate init<Given>(_ field: PatchField<Given>, _ value: (Given) -> Value?) {
+    /// What a patch says of a field, its value in the words of the store.
+    fileprivate init<Given>(_ field: PatchField<Given>, _ value: (Given) throws -> Value) rethrows {
         switch field {
         case .keep: self = .keep
         case .clear: self = .clear
-        case .set(let given): self = value(given).map { .set($0) } ?? .keep
+        case .set(let given): self = .set(try value(given))
         }
     }
 }

@@ -4,26 +4,32 @@ import MusterStore
 
 extension LeaseDocument {
     /// A lease as its worker gets it, secrets included: they are what the worker needs them for.
+    ///
+    /// - Throws: `StoredValueError` when its terms can't be read: then nobody knows how its source is to be asked.
     init(_ lease: GrantedLease) throws {
-        let terms = LeaseTerms(lease)
+        let terms = try LeaseTerms(lease)
         self.init(
             name: lease.name, kind: lease.kind, task: lease.task, sink: lease.sink, path: lease.path,
             version: lease.version, start: lease.start, end: lease.end, planned: lease.isPlanned,
             stream: lease.isStream, fenced: lease.isFenced, resume: lease.resume,
             representation: lease.representation, expectedSize: lease.expectedSize,
-            expectedDigests: StoredJSON.texts(lease.expectedDigests), source: terms.source, chunks: lease.chunks)
+            expectedDigests: try StoredJSON.texts(
+                lease.expectedDigests, column: "tasks.expected_digests", of: "task \(lease.task)"),
+            source: terms.source, chunks: lease.chunks)
         options = terms.options
-        policy = StoredJSON.document(TransferPolicy.self, lease.policy)
+        policy = try StoredJSON.document(
+            TransferPolicy.self, ifAny: lease.policy, column: "groups.policy", of: "group \(lease.group)")
         contentType = lease.contentType
         // Said only where it is so: an older worker reads nothing new then.
         if lease.isOtherMirror { isOtherMirror = true }
         if lease.kind == .fetch {
             group = lease.group
             origin = lease.origin
-            have = StoredJSON.document(HeldFile.self, lease.have)
+            have = lease.have
         }
         guard lease.kind == .resolve else { return }
-        resolver = StoredJSON.document(Resolver.self, lease.resolver)
+        resolver = try StoredJSON.document(
+            Resolver.self, ifAny: lease.resolver, column: "groups.resolver", of: "group \(lease.group)")
         question = lease.url.map {
             ResolverQuestion(
                 group: lease.group, key: lease.key, url: $0, source: lease.source,
@@ -39,12 +45,18 @@ struct LeaseTerms {
     /// The task's options over its group's.
     let options: FetchOptions?
 
-    init(_ lease: GrantedLease) {
-        self.init(
-            ordinal: lease.source, url: lease.url, headers: StoredJSON.texts(lease.headers), freshURL: lease.freshURL,
-            freshHeaders: StoredJSON.texts(lease.freshHeaders),
-            options: StoredJSON.document(FetchOptions.self, lease.taskOptions),
-            defaults: StoredJSON.document(FetchOptions.self, lease.groupOptions))
+    init(_ lease: GrantedLease) throws {
+        let row = "task \(lease.task)"
+        let source = "source \(lease.source) of \(row)"
+        try self.init(
+            ordinal: lease.source, url: lease.url,
+            headers: StoredJSON.texts(lease.headers, column: "sources.headers", of: source), freshURL: lease.freshURL,
+            freshHeaders: StoredJSON.texts(lease.freshHeaders, column: "sources.fresh_headers", of: source),
+            options: StoredJSON.document(
+                FetchOptions.self, ifAny: lease.taskOptions, column: "tasks.fetch_options", of: row),
+            defaults: StoredJSON.document(
+                FetchOptions.self, ifAny: lease.groupOptions, column: "groups.fetch_options", of: "group \(lease.group)"
+            ))
     }
 
     /// - Parameters:
@@ -54,13 +66,17 @@ struct LeaseTerms {
     ///   - freshHeaders: what goes with that; wins over the task's own, name by name.
     ///   - options: the task's options.
     ///   - defaults: its group's.
+    /// - Throws: `StoredValueError` when a URL is none: nobody could tell whose the headers are.
     init(
         ordinal: Int32, url: String?, headers: [String: String], freshURL: String?, freshHeaders: [String: String],
         options: FetchOptions?, defaults: FetchOptions?
-    ) {
+    ) throws(StoredValueError) {
         var options = options.map { $0.over(defaults ?? FetchOptions()) } ?? defaults
         var own = headers
-        if let url, let freshURL, Self.origin(url) != Self.origin(freshURL) {
+        if let url, let freshURL,
+            try Self.origin(url, column: "sources.url", ordinal)
+                != Self.origin(freshURL, column: "sources.fresh_url", ordinal)
+        {
             // What was given for one origin does not go to another that only the resolver named (range contract, row 20). It says what
             // is needed there.
             own = own.filter { !Self.isPersonal($0.key) }
@@ -75,8 +91,15 @@ struct LeaseTerms {
         self.options = options
     }
 
-    private static func origin(_ url: String) -> String? {
-        try? SourceURL(validating: url).origin
+    private static func origin(
+        _ url: String, column: String, _ ordinal: Int32
+    ) throws(StoredValueError) -> String {
+        do {
+            return try SourceURL(validating: url).origin
+        } catch {
+            throw StoredValueError(
+                column: column, row: "source \(ordinal)", requested: "\(SourceURL.self)", problem: "it is no URL")
+        }
     }
 
     private static func isPersonal(_ name: String) -> Bool {

@@ -4,9 +4,9 @@ import MusterStore
 
 extension GroupFacts {
     /// What the group's own row says; nothing is known of its chunks.
-    init(_ group: GroupRecord) {
+    init(_ group: GroupRecord) throws {
         self.init(
-            group: GroupDocument(group, etaSeconds: nil), isPaused: group.isPaused,
+            group: try GroupDocument(group, etaSeconds: nil), isPaused: group.isPaused,
             prerequisites: group.prerequisites.filter { !$0.isSatisfied }.map { other in
                 Prerequisite(group: other.group, on: other.on, state: other.state)
             },
@@ -20,8 +20,8 @@ extension GroupFacts {
     }
 
     /// All facts as they are stored.
-    init(_ record: GroupExplanationRecord) {
-        self.init(record.group)
+    init(_ record: GroupExplanationRecord) throws {
+        try self.init(record.group)
         connections = record.leases.fetching
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing

@@ -8,22 +8,22 @@ struct GroupProgress: Sendable {
 
     /// A group.
     func document(_ record: GroupRecord) async throws -> GroupDocument {
-        GroupDocument(record, etaSeconds: try await estimates([record])[record.id])
+        try GroupDocument(record, etaSeconds: try await estimates([record])[record.id])
     }
 
     /// Groups, in the same order.
     func documents(_ records: [GroupRecord]) async throws -> [GroupDocument] {
         let seconds = try await estimates(records)
-        return records.map { GroupDocument($0, etaSeconds: seconds[$0.id]) }
+        return try records.map { try GroupDocument($0, etaSeconds: seconds[$0.id]) }
     }
 
     /// In how many seconds groups will be done, where that can be told. Of most of them the row alone says that it can't: they are
     /// not looked at more closely, since what else is known of a group can only put its end off.
     private func estimates(_ records: [GroupRecord]) async throws -> [GroupID: Int64] {
-        let promising = records.filter { GroupEstimate(facts: GroupFacts($0)).document.seconds != nil }
+        let promising = try records.filter { try GroupEstimate(facts: GroupFacts($0)).document.seconds != nil }
         guard !promising.isEmpty else { return [:] }
         return try await store.explanations(of: promising).reduce(into: [:]) { seconds, record in
-            seconds[record.group.id] = GroupEstimate(facts: GroupFacts(record)).document.seconds
+            seconds[record.group.id] = try GroupEstimate(facts: GroupFacts(record)).document.seconds
         }
     }
 }

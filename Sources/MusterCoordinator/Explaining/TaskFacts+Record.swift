@@ -6,10 +6,10 @@ extension TaskFacts {
     /// The facts as they are stored.
     ///
     /// - Parameter group: the task's group, for what concerns all of it: its sink, and what is wrong with that.
-    init(_ record: ExplanationRecord, of group: GroupRecord) {
+    init(_ record: ExplanationRecord, of group: GroupRecord) throws {
         let staying = max(0, record.workers.reaching - record.workers.draining)
         self.init(
-            task: TaskDocument(record.task), group: group.name, isGroupPaused: record.group.isPaused,
+            task: try TaskDocument(record.task), group: group.name, isGroupPaused: record.group.isPaused,
             prerequisites: group.prerequisites.filter { !$0.isSatisfied }.map(\.group),
             window: GroupFacts.Window(group),
             bytesPerSecondAllowed: group.bytesPerSecondAllowed, groupBytesPerSecond: group.bytesPerSecond,

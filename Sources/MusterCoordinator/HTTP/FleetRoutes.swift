@@ -27,7 +27,7 @@ struct FleetRoutes: Sendable {
         let sessions = try await store.workers(after: after, limit: limit)
         let last = sessions.count == Int(limit) ? sessions.last : nil
         return try Answer.json(
-            Page(items: sessions.map { WorkerDocument($0) }, next: last.map { "\($0.worker):\($0.session)" }))
+            Page(items: try sessions.map { try WorkerDocument($0) }, next: last.map { "\($0.worker):\($0.session)" }))
     }
 
     private func origins(_ request: Request, _ context: some RequestContext) async throws -> Response {

@@ -41,7 +41,7 @@ struct TaskRoutes: Sendable {
         let name = try context.path("name")
         let reopening = try request.query("reopen", as: Flag.self) == .true
         // A missing group is said before a long stream is read.
-        let policy = StoredJSON.document(TransferPolicy.self, try await store.group(name).policy)
+        let policy = try TransferPolicy(storedFor: try await store.group(name))
         let type = request.headers[.contentType]?.lowercased() ?? "application/json"
         let upload =
             if type.hasPrefix("application/x-ndjson") {
@@ -70,7 +70,7 @@ struct TaskRoutes: Sendable {
             limit: limit)
         return try Answer.json(
             Page(
-                items: tasks.map { TaskDocument($0) },
+                items: try tasks.map { try TaskDocument($0) },
                 next: tasks.count == Int(limit) ? tasks.last.map { $0.id.description } : nil))
     }
 }

@@ -1,4 +1,7 @@
-/// Why a transfer or a task failed: the closed list of `docs/range-contract.md`, each with its retry rule.
+/// Why a transfer or a task failed: the closed list of `docs/range-contract.md`.
+///
+/// What is done about a kind stands in `FailureKind+Row.swift`, in one row for each; its name stands in `FailureKind+Name.swift`. The
+/// compiler asks for both when there is a new one.
 public enum FailureKind: Hashable, Sendable {
     /// The connection was refused, reset or cut.
     case network
@@ -34,66 +37,18 @@ public enum FailureKind: Hashable, Sendable {
     case poison
     /// The deadline passed.
     case deadline
+    /// What is stored of the task can't be read, so that nobody can be told what to do: it was changed by hand, or by a program
+    /// that is newer than the one that reads it.
+    case unreadable
+}
 
-    /// What happens to a chunk after a failure of this kind.
-    public enum Rule: Sendable, Hashable {
-        /// Try again after a backoff, rotating through the sources.
-        case retry
-        /// This source will not do; take the next one at once, or fail the task if it was the last.
-        case nextSource
-        /// No source can help: the task fails.
-        case giveUp
-        /// The representation changed: drop what there is and start over with the next content version.
-        case startOver
-        /// The worker's storage is at fault: the chunk goes back untouched.
-        case returnChunk
-    }
-
-    /// The retry rule of the kind (range contract, rows 2, 6, 21–26, 36).
-    public var rule: Rule {
-        switch self {
-        case .network, .dns, .timeout, .tooSlow, .badRange: .retry
-        case .tls, .authentication, .notFound, .refusedAddress, .sizeMismatch: .nextSource
-        case .httpStatus(let status): Self.isTransient(status: status) ? .retry : .nextSource
-        case .changed, .digestMismatch: .startOver
-        case .storageFull: .returnChunk
-        case .storage, .poison, .deadline: .giveUp
-        }
-    }
-
-    /// Whether an answer may mean that there were too many connections at once (range contract, row 24).
-    public enum LimitSignal: String, Sendable, Hashable, CaseIterable {
-        /// It has nothing to do with that.
-        case none
-        /// Some origins limit in this way; it counts only if others of the fleet are at work on the same origin.
-        case possible
-        /// It says so.
-        case certain
-    }
-
-    /// What a failure of this kind says about the origin's limits (row 24). `status` is that of the answer, for the
-    /// kinds that stand for several; `nil` when there was none.
-    public func limitSignal(status: Int?) -> LimitSignal {
-        switch self {
-        case .httpStatus(429), .httpStatus(503): .certain
-        case .httpStatus(403), .network: .possible
-        case .notFound: status == 404 ? .possible : .none
-        case .httpStatus, .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
-            .refusedAddress, .authentication, .storageFull, .storage, .poison, .deadline:
-            .none
-        }
-    }
-
-    /// Whether a URL that worked before may have expired (row 21): 401, 403 and 410. A proxy's 407 says nothing about
-    /// the URL, and no status at all is a secret that the worker could not read.
-    public func isExpiry(status: Int?) -> Bool {
-        switch self {
-        case .authentication: status == 401
-        case .notFound: status == 410
-        case .httpStatus(let status): status == 403
-        case .network, .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
-            .refusedAddress, .storageFull, .storage, .poison, .deadline:
-            false
+extension FailureKind {
+    /// The kind of a response status that is no success.
+    public static func status(_ status: Int) -> FailureKind {
+        switch status {
+        case 401, 407: .authentication
+        case 404, 410, 451: .notFound
+        default: .httpStatus(status)
         }
     }
 
@@ -104,59 +59,6 @@ public enum FailureKind: Hashable, Sendable {
         case 501, 505: false
         case 500...599: true
         default: false
-        }
-    }
-
-    /// The kind of a response status that is no success.
-    public static func status(_ status: Int) -> FailureKind {
-        switch status {
-        case 401, 407: .authentication
-        case 404, 410, 451: .notFound
-        default: .httpStatus(status)
-        }
-    }
-}
-
-extension FailureKind: RawRepresentable, Codable {
-    /// Reads the name that the API uses, such as `network` or `httpStatus(503)`.
-    public init?(rawValue: String) {
-        if let known = Self.plain.first(where: { $0.rawValue == rawValue }) {
-            self = known
-        } else if rawValue.hasPrefix("httpStatus("), rawValue.hasSuffix(")"),
-            let status = ContentRange.number(rawValue.dropFirst("httpStatus(".count).dropLast()),
-            (100...999).contains(status)
-        {
-            self = .httpStatus(Int(status))
-        } else {
-            return nil
-        }
-    }
-
-    private static let plain: [FailureKind] = [
-        .network, .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch, .refusedAddress,
-        .authentication, .notFound, .storageFull, .storage, .poison, .deadline,
-    ]
-
-    /// The name that the API and the database use.
-    public var rawValue: String {
-        switch self {
-        case .network: "network"
-        case .tls: "tls"
-        case .dns: "dns"
-        case .timeout: "timeout"
-        case .tooSlow: "tooSlow"
-        case .httpStatus(let status): "httpStatus(\(status))"
-        case .badRange: "badRange"
-        case .changed: "changed"
-        case .digestMismatch: "digestMismatch"
-        case .sizeMismatch: "sizeMismatch"
-        case .refusedAddress: "refusedAddress"
-        case .authentication: "authentication"
-        case .notFound: "notFound"
-        case .storageFull: "storageFull"
-        case .storage: "storage"
-        case .poison: "poison"
-        case .deadline: "deadline"
         }
     }
 }

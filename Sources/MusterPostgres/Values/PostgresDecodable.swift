@@ -12,6 +12,8 @@ public enum PostgresDecodingProblem: Error, Hashable, Sendable {
     case wrongType(PostgresType)
     /// The value does not fit the requested type.
     case outOfRange
+    /// The text is none of those that a closed set has; the first 64 characters of it.
+    case unknownText(String)
     /// The bytes are not what the type's binary format promises.
     case malformed
     /// No column bears this name, or has this index.

@@ -55,6 +55,19 @@ extension Int64: PostgresScalar {
     public init(postgres value: PostgresValue) throws(PostgresDecodingProblem) { self = try value.anyInteger() }
 }
 
+extension UInt32: PostgresScalar {
+    /// `bigint`: PostgreSQL knows no unsigned integers.
+    public static var postgresType: PostgresType { .int8 }
+    /// `bigint[]`.
+    public static var postgresArrayType: PostgresType { .int8Array }
+
+    /// Writes eight bytes.
+    public func encode(into encoder: inout PostgresEncoder) { encoder.write(Int64(self)) }
+
+    /// Reads any integer that fits.
+    public init(postgres value: PostgresValue) throws(PostgresDecodingProblem) { self = try value.anyInteger() }
+}
+
 extension Int: PostgresScalar {
     /// `bigint`, whatever the width of `Int`.
     public static var postgresType: PostgresType { .int8 }

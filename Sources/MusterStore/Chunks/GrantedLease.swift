@@ -1,4 +1,3 @@
-import FoundationEssentials
 public import MusterCore
 import MusterPostgres
 
@@ -70,18 +69,18 @@ public struct GrantedLease: Sendable {
     public let origin: String?
     /// Whether the work draws from some byte budget, of which its session has a share.
     public let isLimited: Bool
-    /// For the first lease of a task: a file of the sink that may be what it asks for, as a JSON object.
-    public let have: String?
+    /// For the first lease of a task: a file of the sink that may be what it asks for.
+    public let have: HeldFile?
 
     /// A row of `granted_leases`.
     init(_ row: PostgresRow) throws {
         session = try row.decode("session_id")
         name = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
-        let kind: String = try row.decode("kind")
-        self.kind = LeaseKind(rawValue: kind) ?? .fetch
+        kind = try row.decode("kind")
         task = try row.decode("task_id")
-        group = try row.decode("group_name", as: String?.self) ?? ""
-        key = try row.decode("key", as: String?.self) ?? ""
+        // A purge may outlive what it is of.
+        group = kind == .purge ? "" : try row.decode("group_name")
+        key = kind == .purge ? "" : try row.decode("key")
         sink = try row.decode("sink")
         path = try row.decode("path")
         version = try row.decode("version")
@@ -90,13 +89,13 @@ public struct GrantedLease: Sendable {
         isPlanned = try row.decode("planned")
         isStream = try row.decode("stream")
         isFenced = try row.decode("fenced")
-        let crc: Int64 = try row.decode("crc")
-        resume = DurablePrefix(offset: try row.decode("resume"), crc: UInt32(truncatingIfNeeded: crc))
-        let digests = try row.decode("stated_digests", as: String?.self)
+        resume = DurablePrefix(offset: try row.decode("resume"), crc: try row.decode("crc"))
         representation = Representation(
             size: try row.decode("size"), etag: try row.decode("etag"), lastModified: try row.decode("last_modified"),
             isDateStrong: try row.decode("date_strong"),
-            digests: try digests.map { try JSONDecoder().decode([String: String].self, from: Data($0.utf8)) })
+            digests: try StoredJSON.document(
+                [String: String].self, ifAny: try row.decode("stated_digests", as: String?.self),
+                column: "tasks.stated_digests", of: "task \(task)"))
         expectedSize = try row.decode("expected_size")
         expectedDigests = try row.decode("expected_digests")
         contentType = try row.decode("content_type")
@@ -114,18 +113,23 @@ public struct GrantedLease: Sendable {
         chunks = try Self.finishedChunks(row)
         origin = try row.decode("origin")
         isLimited = try row.decode("is_limited")
-        have = try row.decode("have")
+        have = try StoredJSON.document(
+            HeldFile.self, ifAny: try row.decode("have", as: String?.self), column: "held_file", of: "task \(task)")
     }
 
     private static func finishedChunks(_ row: PostgresRow) throws -> [FinishedChunk] {
-        guard let starts = try row.decode("done_first", as: [Int64]?.self),
-            let ends = try row.decode("done_last", as: [Int64]?.self),
-            let crcs = try row.decode("done_crc", as: [Int64]?.self)
-        else { return [] }
-        return zip(starts, zip(ends, crcs)).compactMap { start, rest in
-            ByteRange(start: start, end: rest.0).map {
-                FinishedChunk(range: $0, crc: UInt32(truncatingIfNeeded: rest.1))
+        guard let starts = try row.decode("done_first", as: [Int64]?.self) else { return [] }
+        let ends: [Int64] = try row.decode("done_last")
+        let crcs: [UInt32] = try row.decode("done_crc")
+        return try starts.indices.map { index in
+            guard ends.count == starts.count, crcs.count == starts.count,
+                let range = ByteRange(start: starts[index], end: ends[index])
+            else {
+                throw StoredValueError(
+                    column: "done_chunks.last", row: "task \(try row.decode("task_id", as: TaskID.self))",
+                    requested: "\(ByteRange.self)", problem: "the range that begins at \(starts[index]) is none")
             }
+            return FinishedChunk(range: range, crc: crcs[index])
         }
     }
 }

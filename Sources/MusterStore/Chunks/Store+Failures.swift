@@ -10,7 +10,7 @@ extension Store {
         _ = try await query(
             """
             SELECT report_failure(\(progress.session), \(progress.lease.chunk), \(progress.lease.epoch),
-                \(progress.durable.offset), \(Int64(progress.durable.crc)), \(Self.name(report.kind.rule)),
+                \(progress.durable.offset), \(Int64(progress.durable.crc)), \(report.kind.rule.rawValue),
                 \(report.kind.rawValue), \(report.detail), \(report.source), \(report.retryAfter), \(report.status),
                 \(report.requestID), \(report.address), \(report.kind.limitSignal(status: status).rawValue),
                 \(report.kind.isExpiry(status: status)), \(random), \(policy.firstChunk), \(policy.attempts),
@@ -37,13 +37,32 @@ extension Store {
             """)
     }
 
-    private static func name(_ rule: FailureKind.Rule) -> String {
-        switch rule {
-        case .retry: "retry"
-        case .nextSource: "nextSource"
-        case .giveUp: "giveUp"
-        case .startOver: "startOver"
-        case .returnChunk: "returnChunk"
+    /// A lease that was granted just now, and whose work nobody can be told since what is stored of it can't be read, fails alone: its
+    /// task is given up, which says why, and goes on by `retry` when that has been put right. A question to a resolver counts as
+    /// one without an answer, and a purge is granted again later.
+    ///
+    /// - Parameter detail: what can't be read, without its value.
+    public func report(unreadable lease: LeaseName, of session: SessionID, detail: String) async throws {
+        try await report(
+            failed: LeaseReport.Failed(
+                // Nothing was fetched under it.
+                progress: .init(session: session, lease: lease, durable: DurablePrefix(offset: 0, crc: 0)),
+                kind: .unreadable, detail: detail, source: nil, retryAfter: nil),
+            random: 0)
+    }
+
+    /// Leases that were granted just now. One that can't be read fails alone; otherwise the claim, which brings the same ones again,
+    /// would fail for everybody for as long as the row stands there.
+    func grants(_ rows: PostgresRows) async throws -> [GrantedLease] {
+        var leases: [GrantedLease] = []
+        for row in rows {
+            do {
+                leases.append(try GrantedLease(row))
+            } catch {
+                let lease = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
+                try await report(unreadable: lease, of: try row.decode("session_id"), detail: "\(error)")
+            }
         }
+        return leases
     }
 }

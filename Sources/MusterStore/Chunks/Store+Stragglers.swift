@@ -57,8 +57,9 @@ extension Store {
             if try row.decode("is_limited") { limited.append(chunk) }
         }
         guard !doubles.isEmpty else { return StragglerHelp(doubles: [], asked: asked, taken: taken) }
-        let leases = try await query("SELECT g.* FROM granted_leases(\(doubles), \(limited)) AS g")
-        return StragglerHelp(doubles: try leases.map(GrantedLease.init), asked: asked, taken: taken)
+        let leases = try await grants(
+            try await query("SELECT g.* FROM granted_leases(\(doubles), \(limited)) AS g"))
+        return StragglerHelp(doubles: leases, asked: asked, taken: taken)
     }
 
     /// The sessions that are asked to shrink something and have not answered.

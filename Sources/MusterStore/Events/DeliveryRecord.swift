@@ -39,7 +39,7 @@ public struct DeliveryRecord: Sendable {
     init(_ row: PostgresRow) throws {
         id = try row.decode("id")
         subscription = try row.decode("subscription")
-        state = DeliveryState(rawValue: try row.decode("state")) ?? .pending
+        state = try row.decode("state")
         attempts = try row.decode("attempts")
         nextTryAt = try row.decode("next_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         triedAt = try row.decode("tried_at", as: PostgresTimestamp?.self).map(Timestamp.init)

@@ -119,7 +119,7 @@ public struct GroupRecord: Sendable {
         id = try row.decode("id")
         name = try row.decode("name")
         sink = try row.decode("sink")
-        state = GroupState(rawValue: try row.decode("state")) ?? .open
+        state = try row.decode("state")
         generation = try row.decode("generation")
         priority = try row.decode("priority")
         weight = try row.decode("weight")
@@ -143,17 +143,12 @@ public struct GroupRecord: Sendable {
         optionNames = try row.decode("option_names")
         bytesPerSecondLimit = try row.decode("bytes_per_second")
         bytesPerSecondAllowed = try row.decode("rate_allowed")
-        if let from = try row.decode("window_from", as: String?.self),
-            let to = try row.decode("window_to", as: String?.self),
-            let zone = try row.decode("window_zone", as: String?.self)
-        {
-            window = GroupWindow(from: from, to: to, timeZone: zone)
-        } else {
-            window = nil
+        window = try row.decode("window_from", as: String?.self).map { from in
+            GroupWindow(from: from, to: try row.decode("window_to"), timeZone: try row.decode("window_zone"))
         }
         timetable = try row.decode("timetable")
         deadlineAt = try row.decode("deadline_at", as: PostgresTimestamp?.self).map(Timestamp.init)
-        deadlineAction = DeadlineAction(rawValue: try row.decode("deadline_action")) ?? .fail
+        deadlineAction = try row.decode("deadline_action")
         isOverdue = try row.decode("overdue")
         isPaused = try row.decode("is_paused")
         isCancelling = try row.decode("cancelling")

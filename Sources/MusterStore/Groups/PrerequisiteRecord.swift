@@ -15,13 +15,12 @@ public struct PrerequisiteRecord: Hashable, Sendable {
     /// Those of a group's row, by name.
     static func all(_ row: PostgresRow) throws -> [PrerequisiteRecord] {
         let names: [String] = try row.decode("prerequisite_names")
-        let conditions: [String] = try row.decode("prerequisite_conditions")
-        let states: [String] = try row.decode("prerequisite_states")
+        let conditions: [PrerequisiteCondition] = try row.decode("prerequisite_conditions")
+        let states: [GroupState] = try row.decode("prerequisite_states")
         let satisfied: [Bool] = try row.decode("prerequisites_satisfied")
         return names.indices.map { index in
             PrerequisiteRecord(
-                group: names[index], on: PrerequisiteCondition(rawValue: conditions[index]) ?? .succeeded,
-                isSatisfied: satisfied[index], state: GroupState(rawValue: states[index]) ?? .open)
+                group: names[index], on: conditions[index], isSatisfied: satisfied[index], state: states[index])
         }
     }
 }

@@ -61,15 +61,18 @@ extension Store {
             SELECT outcome, subjects FROM set_prerequisites(\(group), \(prerequisites.map(\.group)),
                 \(prerequisites.map(\.on.rawValue)))
             """)[0]
-        let subjects = try row.decode("subjects", as: [String]?.self) ?? []
-        let outcome: String = try row.decode("outcome")
-        switch outcome {
-        case "removed": throw Refusal.noSuchGroup(name)
-        case "unknown": throw Refusal.noSuchPrerequisite(subjects.first ?? "")
-        case "late": throw Refusal.prerequisitesTooLate(name)
-        case "cycle": throw Refusal.prerequisiteCycle(subjects)
-        default: break
+        switch try row.decode("outcome", as: PrerequisiteOutcome.self) {
+        case .set: break
+        case .removed: throw Refusal.noSuchGroup(name)
+        case .unknown: throw Refusal.noSuchPrerequisite(try row.decode("subjects", as: [String].self)[0])
+        case .late: throw Refusal.prerequisitesTooLate(name)
+        case .cycle: throw Refusal.prerequisiteCycle(try row.decode("subjects"))
         }
+    }
+
+    /// What `set_prerequisites` says; anything but `set` means that nothing was changed.
+    private enum PrerequisiteOutcome: String, PostgresText {
+        case set, removed, unknown, late, cycle
     }
 
     /// A group that still waits for this one.

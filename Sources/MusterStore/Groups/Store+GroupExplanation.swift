@@ -167,7 +167,7 @@ extension Store {
         ).reduce(into: [:]) { stragglers, row in
             stragglers[try row.decode("group_id"), default: []].append(
                 GroupExplanationRecord.Straggler(
-                    key: try row.decode("key"), kind: LeaseKind(rawValue: try row.decode("kind")) ?? .fetch,
+                    key: try row.decode("key"), kind: try row.decode("kind"),
                     origin: try row.decode("origin"), worker: try row.decode("worker"),
                     bytesLeft: try row.decode("bytes_left"), bytesPerSecond: try row.decode("speed"),
                     grantedAt: Timestamp(try row.decode("granted_at"))))

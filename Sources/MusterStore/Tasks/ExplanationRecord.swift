@@ -137,8 +137,8 @@ public struct ExplanationRecord: Sendable {
         public let address: String?
         /// The byte that was asked for first.
         public let offset: Int64
-        /// What followed: `retry`, `nextSource`, `startOver`, `resolve`, `returned`, or `failed`.
-        public let outcome: String
+        /// What followed.
+        public let outcome: AttemptOutcome
     }
 
     /// The task.

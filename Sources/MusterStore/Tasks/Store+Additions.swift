@@ -119,20 +119,28 @@ extension Store {
             // Somebody else's task took the destination between the check and the index.
             throw Refusal.destinationTaken("", line: nil)
         }
-        let subject = try row.decode("subject", as: String?.self) ?? ""
-        let line = try row.decode("line", as: Int64?.self) ?? 0
-        let other = try row.decode("other_line", as: Int64?.self) ?? 0
-        let outcome: String = try row.decode("outcome")
-        switch outcome {
-        case "duplicateKey": throw Refusal.duplicateKey(subject, line: line, other: other)
-        case "duplicatePath": throw Refusal.duplicatePath(subject, line: line, other: other)
-        case "destinationTaken": throw Refusal.destinationTaken(subject, line: line)
-        case "incomplete": throw Refusal.uploadIncomplete
-        case "sealed": throw Refusal.groupSealed(newKey: subject, line: line)
-        case "removed": throw Refusal.noSuchGroup("")
-        case "cancelling": return nil
-        case "finished": throw Refusal.groupFinished(newKey: subject, line: line)
-        default: return Addition(added: try row.decode("added"), existing: try row.decode("existing"))
+        switch try row.decode("outcome", as: AdditionOutcome.self) {
+        case .added: return Addition(added: try row.decode("added"), existing: try row.decode("existing"))
+        case .cancelling: return nil
+        case .duplicateKey:
+            throw Refusal.duplicateKey(
+                try row.decode("subject"), line: try row.decode("line"), other: try row.decode("other_line"))
+        case .duplicatePath:
+            throw Refusal.duplicatePath(
+                try row.decode("subject"), line: try row.decode("line"), other: try row.decode("other_line"))
+        case .destinationTaken:
+            throw Refusal.destinationTaken(try row.decode("subject"), line: try row.decode("line", as: Int64.self))
+        case .incomplete: throw Refusal.uploadIncomplete
+        case .sealed:
+            throw Refusal.groupSealed(newKey: try row.decode("subject"), line: try row.decode("line"))
+        case .finished:
+            throw Refusal.groupFinished(newKey: try row.decode("subject"), line: try row.decode("line"))
+        case .removed: throw Refusal.noSuchGroup("")
         }
+    }
+
+    /// What `add_tasks` says; anything but `added` means that nothing was.
+    private enum AdditionOutcome: String, PostgresText {
+        case added, removed, incomplete, duplicateKey, duplicatePath, destinationTaken, sealed, finished, cancelling
     }
 }

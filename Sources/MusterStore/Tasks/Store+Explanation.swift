@@ -15,7 +15,7 @@ extension Store {
                 parked: try row.decode("chunks_parked"), dueAt: try Self.moment("due_at", of: row),
                 awaited: try Self.awaited(row)),
             group: ExplanationRecord.Group(
-                state: GroupState(rawValue: try row.decode("group_state")) ?? .open,
+                state: try row.decode("group_state"),
                 isPaused: try row.decode("group_desired") == "pause", maxConnections: try row.decode("group_cap"),
                 leases: try row.decode("group_leases")),
             workers: ExplanationRecord.Workers(
@@ -78,7 +78,7 @@ extension Store {
     private func leases(of task: TaskID) async throws -> [ExplanationRecord.Lease] {
         try await query(
             """
-            SELECT s.worker, l.kind, l.first, l.last, l.durable, o.url, l.granted_at,
+            SELECT s.worker, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END AS kind, l.first, l.last, l.durable, o.url, l.granted_at,
                 l.shrink_to IS NOT NULL AS is_asked, l.doubles IS NOT NULL AS is_double
             FROM leases l
             LEFT JOIN sessions s ON s.id = l.session_id
@@ -88,7 +88,7 @@ extension Store {
             """
         ).map { row in
             ExplanationRecord.Lease(
-                worker: try row.decode("worker"), kind: LeaseKind(rawValue: try row.decode("kind")) ?? .fetch,
+                worker: try row.decode("worker"), kind: try row.decode("kind"),
                 start: try row.decode("first"), end: try row.decode("last"), durable: try row.decode("durable"),
                 source: try row.decode("url"), grantedAt: Timestamp(try row.decode("granted_at")),
                 isAskedToShrink: try row.decode("is_asked"), isDouble: try row.decode("is_double"))
@@ -126,12 +126,10 @@ extension Store {
             FROM attempts a LEFT JOIN sources s ON s.task_id = a.task_id AND s.ordinal = a.source
             WHERE a.task_id = \(task) ORDER BY a.serial
             """
-        ).compactMap { row in
-            // A kind that only a newer program knows is passed over (fault F18).
-            guard let kind = FailureKind(rawValue: try row.decode("kind")) else { return nil }
-            return ExplanationRecord.Attempt(
+        ).map { row in
+            ExplanationRecord.Attempt(
                 at: Timestamp(try row.decode("at")), worker: try row.decode("worker"), source: try row.decode("url"),
-                kind: kind, status: try row.decode("status"), detail: try row.decode("detail"),
+                kind: try row.decode("kind"), status: try row.decode("status"), detail: try row.decode("detail"),
                 requestID: try row.decode("request_id"), address: try row.decode("address"),
                 offset: try row.decode("byte"), outcome: try row.decode("outcome"))
         }

@@ -107,7 +107,7 @@ public struct TaskRecord: Sendable {
     init(_ row: PostgresRow) throws {
         id = try row.decode("id")
         key = try row.decode("key")
-        state = TaskState(rawValue: try row.decode("state")) ?? .queued
+        state = try row.decode("state")
         urls = try row.decode("urls")
         path = try row.decode("path")
         expectedSize = try row.decode("expected_size")
@@ -121,15 +121,11 @@ public struct TaskRecord: Sendable {
         effectiveURL = try row.decode("effective_url")
         digests = try row.decode("digests")
         attempts = try row.decode("attempts")
-        if let kind = try row.decode("failure_kind", as: String?.self).flatMap(FailureKind.init(rawValue:)),
-            let at = try row.decode("failure_at", as: PostgresTimestamp?.self)
-        {
-            failure = TaskFailure(
-                kind: kind, detail: try row.decode("failure_detail", as: String?.self) ?? "", at: Timestamp(at),
+        failure = try row.decode("failure_kind", as: FailureKind?.self).map { kind in
+            TaskFailure(
+                kind: kind, detail: try row.decode("failure_detail"), at: Timestamp(try row.decode("failure_at")),
                 status: try row.decode("failure_status"), source: try row.decode("failure_url"),
                 requestID: try row.decode("failure_request"))
-        } else {
-            failure = nil
         }
         createdAt = Timestamp(try row.decode("created_at"))
         startedAt = try row.decode("started_at", as: PostgresTimestamp?.self).map(Timestamp.init)

@@ -165,6 +165,27 @@ struct DocumentTests {
         #expect(event.position == position)
     }
 
+    @Test func eventWithoutAPositionIsRefused() throws {
+        let event = EventDocument(id: "i", type: "t", subject: "s", time: noon, position: 7, data: .null)
+        let json = try jsonText(event)
+        for sequence in ["", "x", "-0000000000000000007"] {
+            let other = json.replacing("00000000000000000007", with: sequence)
+            #expect(throws: DecodingError.self) { try document(EventDocument.self, other) }
+        }
+    }
+
+    @Test func factsOfAnEventAreReadByItsType() throws {
+        func event(_ type: String, _ data: JSONValue) -> EventDocument {
+            EventDocument(id: "i", type: type, subject: "s", time: noon, position: 7, data: data)
+        }
+        let data: [String: JSONValue] = ["group": .string("g"), "key": .string("k"), "path": .string("p")]
+        #expect(try event("dev.muster.task.cancelled.v1", .object(data)).payload()?.key == "k")
+        #expect(try event("dev.muster.task.of-tomorrow.v1", .object(data)).payload() == nil)
+        #expect(throws: DecodingError.self) {
+            try event("dev.muster.task.cancelled.v1", .object(data.merging(["more": .null]) { $1 })).payload()
+        }
+    }
+
     @Test func eventIsACloudEvent() throws {
         let event = EventDocument(
             id: "grp-7-1-succeeded",

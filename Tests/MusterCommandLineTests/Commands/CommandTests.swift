@@ -100,11 +100,19 @@ struct CommandTests {
         #expect(PauseCommand.sentence(some, keys: 1) == "paused 0 of 1 task of nightly")
     }
 
-    @Test func anEventIsALine() {
+    @Test func anEventIsALine() throws {
         #expect(
-            EventsCommand.line(Samples.event("task.failed", ["key": .string("a\nb")]))
-                == "      42  2026-03-01T12:00:00.000Z  task.failed  groups/nightly  a\\u{a}b"
+            try EventsCommand.line(Samples.event("task.cancelled", Samples.task("a\nb")))
+                == "      42  2026-03-01T12:00:00.000Z  task.cancelled  groups/nightly  a\\u{a}b"
         )
+    }
+
+    @Test func anEventOfALaterTypeIsALineToo() throws {
+        #expect(
+            try EventsCommand.line(Samples.event("group.of-tomorrow", [:]))
+                == "      42  2026-03-01T12:00:00.000Z  group.of-tomorrow  groups/nightly"
+        )
+        #expect(throws: DecodingError.self) { try EventsCommand.line(Samples.event("task.cancelled", [:])) }
     }
 
     @Test func anAdditionIsToldInOneLine() {

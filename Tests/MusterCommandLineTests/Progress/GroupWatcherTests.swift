@@ -21,7 +21,7 @@ struct GroupWatcherTests {
     }
 
     private func ended(_ state: GroupState, position: Int64) -> EventDocument {
-        Samples.event("group.\(state.rawValue)", [:], position: position)
+        Samples.event("group.\(state.rawValue)", Samples.end(state), position: position)
     }
 
     @Test func theEndRingsAndIsLookedAtAtOnce() async throws {
@@ -59,8 +59,8 @@ struct GroupWatcherTests {
         let log = ScriptedLog(
             .init(
                 events: [
-                    Samples.event("task.succeeded", ["path": .string("a")], position: 3),
-                    Samples.event("task.failed", ["path": .string("b"), "failure": failure], position: 4),
+                    Samples.event("task.succeeded", Samples.success("a", size: 1_024), position: 3),
+                    Samples.event("task.failed", Samples.task("b", with: ["failure": failure]), position: 4),
                     ended(.failed, position: 5),
                 ], end: 5, looks: [Samples.group(state: .failed)]))
         _ = try await watch(log, news: .after(0), output: pipe.writeEnd)
@@ -68,7 +68,9 @@ struct GroupWatcherTests {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
         try pipe.readEnd.close()
-        #expect(String(decoding: buffer[..<count], as: UTF8.self) == "finished: a\nfailed: b: notFound: status 404\n")
+        #expect(
+            String(decoding: buffer[..<count], as: UTF8.self)
+                == "finished: a (1.0 KiB)\nfailed: b: notFound: status 404\n")
     }
 
     @Test func aLogThatIsNotKeptFromItsBeginningIsReadFromWhereItIs() async throws {

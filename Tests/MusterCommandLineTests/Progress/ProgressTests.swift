@@ -90,17 +90,19 @@ struct ProgressTests {
         )
     }
 
-    @Test func eventsOfTasksBecomeLines() {
-        let finished = Samples.event(
-            "task.succeeded",
-            ["key": .string("k"), "path": .string("a\u{1B}"), "size": .integer(1_024)]
-        )
-        #expect(FileNews(finished)?.line == "finished: a\\u{1b} (1.0 KiB)")
+    @Test func eventsOfTasksBecomeLines() throws {
+        func line(_ event: EventDocument) throws -> String? { FileNews(try event.payload(), at: event.time)?.line }
+        #expect(
+            try line(Samples.event("task.succeeded", Samples.success("a\u{1B}", size: 1_024)))
+                == "finished: a\\u{1b} (1.0 KiB)")
         let failure: JSONValue = .object(["kind": .string("notFound"), "detail": .string("status 404")])
-        let failed = Samples.event("task.failed", ["key": .string("k"), "failure": failure])
-        #expect(FileNews(failed)?.line == "failed: k: notFound: status 404")
-        #expect(FileNews(Samples.event("group.succeeded", ["key": .string("k")])) == nil)
-        #expect(FileNews(Samples.event("task.succeeded", [:])) == nil)
+        #expect(
+            try line(Samples.event("task.failed", Samples.task(with: ["failure": failure])))
+                == "failed: k: notFound: status 404")
+        #expect(try line(Samples.event("task.cancelled", Samples.task())) == nil)
+        #expect(try line(Samples.event("group.succeeded", Samples.end(.succeeded))) == nil)
+        #expect(try line(Samples.event("task.of-tomorrow", [:])) == nil)
+        #expect(throws: DecodingError.self) { try line(Samples.event("task.succeeded", [:])) }
     }
 
     @Test func speedsComeFromTwoLooks() {

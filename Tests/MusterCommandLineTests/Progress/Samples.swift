@@ -48,6 +48,32 @@ enum Samples {
         )
     }
 
+    /// The facts of a task's event: where its file is to stand, and what else there is.
+    static func task(
+        _ key: String = "k", path: String? = nil, with more: [String: JSONValue] = [:]
+    ) -> [String: JSONValue] {
+        ["group": .string("nightly"), "key": .string(key), "path": .string(path ?? key)].merging(more) { $1 }
+    }
+
+    /// The facts of a file that is there.
+    static func success(_ path: String, size: Int64) -> [String: JSONValue] {
+        task(
+            path,
+            with: [
+                "size": .integer(size), "digests": .object([:]), "contentVersion": .integer(1), "metadata": .null,
+            ])
+    }
+
+    /// The facts of a group that has ended.
+    static func end(_ state: GroupState) -> [String: JSONValue] {
+        let none = JSONValue.integer(0)
+        return [
+            "group": .string("nightly"), "generation": .integer(1), "state": .string(state.rawValue),
+            "sink": .string("default"), "metadata": .null, "bytes": .object(["done": none, "total": none]),
+            "tasks": .object(["total": none, "succeeded": none, "failed": none, "cancelled": none]),
+        ]
+    }
+
     /// An event about a task or a group.
     static func event(_ type: String, _ data: [String: JSONValue], position: Int64 = 42) -> EventDocument {
         EventDocument(

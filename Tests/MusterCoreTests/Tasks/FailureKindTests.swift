@@ -10,7 +10,8 @@ struct FailureKindTests {
         (.refusedAddress, "refusedAddress", .nextSource), (.authentication, "authentication", .nextSource),
         (.notFound, "notFound", .nextSource), (.storageFull, "storageFull", .returnChunk),
         (.storage, "storage", .giveUp),
-        (.poison, "poison", .giveUp), (.deadline, "deadline", .giveUp), (.httpStatus(503), "httpStatus(503)", .retry),
+        (.poison, "poison", .giveUp), (.deadline, "deadline", .giveUp), (.unreadable, "unreadable", .giveUp),
+        (.httpStatus(503), "httpStatus(503)", .retry),
         (.httpStatus(418), "httpStatus(418)", .nextSource), (.httpStatus(100), "httpStatus(100)", .nextSource),
         (.httpStatus(999), "httpStatus(999)", .nextSource),
     ]
@@ -22,6 +23,13 @@ struct FailureKindTests {
         #expect(kind.rule == rule)
         #expect(String(decoding: try JSONEncoder().encode([kind]), as: UTF8.self) == "[\"\(name)\"]")
         #expect(try JSONDecoder().decode([FailureKind].self, from: Data("[\"\(name)\"]".utf8)) == [kind])
+    }
+
+    @Test func tableHasEveryKind() {
+        #expect(Set(Self.table.map(\.0.name)) == Set(FailureKind.Name.allCases))
+        for name in FailureKind.Name.allCases where name != .httpStatus {
+            #expect(FailureKind(rawValue: name.rawValue)?.name == name)
+        }
     }
 
     @Test(

@@ -38,7 +38,7 @@ import Testing
             try await worker.refuse(try #require(try await worker.claim().first), 500)
             let facts = try await fixture.store.explanation(of: "t", in: "g")
             #expect(
-                facts.attempts.map(\.status) == [451, 500] && facts.attempts.map(\.outcome) == ["nextSource", "retry"])
+                facts.attempts.map(\.status) == [451, 500] && facts.attempts.map(\.outcome) == [.nextSource, .retry])
             #expect(facts.attempts.map(\.kind) == [.notFound, .httpStatus(500)])
             #expect(facts.attempts.map(\.source) == ["http://a.test/t", "http://b.test/t"])
             #expect(facts.attempts.allSatisfy { $0.worker == "w1" && $0.requestID != nil && $0.address == "192.0.2.1" })

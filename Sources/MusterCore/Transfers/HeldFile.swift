@@ -1,5 +1,3 @@
-public import MusterCore
-
 /// A finished file of the sink that may be what a task asks for: an earlier task asked for the same in the same way.
 ///
 /// Whether it still is says the origin alone, by answering 304 to a request with the file's validator (RFC 9110 §13); and that it is
@@ -26,5 +24,25 @@ public struct HeldFile: Hashable, Sendable, Codable {
         self.crc = crc
         self.digests = digests
         self.effectiveURL = effectiveURL
+    }
+
+    private enum CodingKeys: CodingKey, CaseIterable {
+        case path, representation, crc, digests, effectiveURL
+    }
+
+    /// The fields of what is known of its content; those that an origin stated are not stored of a finished file.
+    private enum RepresentationKeys: CodingKey, CaseIterable {
+        case size, etag, lastModified, isDateStrong, digests
+    }
+
+    /// Reads what the SQL function `held_file` writes, and what a coordinator sends on; refuses fields that nobody knows.
+    public init(from decoder: any Decoder) throws {
+        let file = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        path = try file.decode(String.self, forKey: .path)
+        _ = try file.superDecoder(forKey: .representation).strictContainer(keyedBy: RepresentationKeys.self)
+        representation = try file.decode(Representation.self, forKey: .representation)
+        crc = try file.decode(UInt32.self, forKey: .crc)
+        digests = try file.decode([String: String].self, forKey: .digests)
+        effectiveURL = try file.decodeIfPresent(String.self, forKey: .effectiveURL)
     }
 }

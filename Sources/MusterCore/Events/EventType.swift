@@ -1,0 +1,42 @@
+/// The types of events: the closed list of what the durable log tells (I9).
+///
+/// The SQL writes them; a test compares its texts with this list, both ways.
+public enum EventType: String, Hashable, Sendable, Codable, CaseIterable {
+    /// Every task of a group has succeeded (I7).
+    case groupSucceeded = "dev.muster.group.succeeded.v1"
+    /// Every task of a group has ended, at least one by failing; or its time was over (I7).
+    case groupFailed = "dev.muster.group.failed.v1"
+    /// A group was cancelled as a whole (I7).
+    case groupCancelled = "dev.muster.group.cancelled.v1"
+    /// A group was forgotten with all its tasks.
+    case groupRemoved = "dev.muster.group.removed.v1"
+    /// The deadline of a group has passed, and the group goes on; once per generation.
+    case groupOverdue = "dev.muster.group.overdue.v1"
+    /// A file stands at its path (I8).
+    case taskSucceeded = "dev.muster.task.succeeded.v1"
+    /// A task was given up.
+    case taskFailed = "dev.muster.task.failed.v1"
+    /// A task was cancelled.
+    case taskCancelled = "dev.muster.task.cancelled.v1"
+    /// A task starts over with its next content version.
+    case taskChanged = "dev.muster.task.changed.v1"
+
+    /// What every type begins with.
+    public static let prefix = "dev.muster."
+
+    /// The type as people type it: `group.succeeded`.
+    public var short: String { Self.short(rawValue) }
+
+    /// Any type, also one that is not listed here, as people type it: without what all types begin with, and without its version.
+    public static func short(_ type: String) -> String {
+        var short = Substring(type)
+        if short.hasPrefix(prefix) { short = short.dropFirst(prefix.count) }
+        if short.hasSuffix(".v1") { short = short.dropLast(3) }
+        return String(short)
+    }
+
+    /// The type that people mean by this text; `nil` when there is none.
+    public init?(short: String) {
+        self.init(rawValue: "\(Self.prefix)\(short).v1")
+    }
+}

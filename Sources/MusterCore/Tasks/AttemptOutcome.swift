@@ -1,0 +1,15 @@
+/// What followed a try that did not succeed.
+public enum AttemptOutcome: String, Sendable, Hashable, Codable, CaseIterable {
+    /// The same source was to be tried again.
+    case retry
+    /// Another source was to be tried.
+    case nextSource
+    /// The task began with its next content version.
+    case startOver
+    /// The resolver was asked for a fresh URL.
+    case resolve
+    /// The chunk went back untouched.
+    case returned
+    /// The task failed.
+    case failed
+}

@@ -1,0 +1,80 @@
+extension FailureKind {
+    /// The kinds by name, those of all statuses under one. The API's description lists them (`openapi.yaml`), and a test compares.
+    public enum Name: String, Sendable, Hashable, CaseIterable {
+        case network, tls, dns, timeout, tooSlow, httpStatus, badRange, changed, digestMismatch, sizeMismatch,
+            refusedAddress
+        case authentication, notFound, storageFull, storage, poison, deadline, unreadable
+    }
+
+    /// The kind's name.
+    public var name: Name {
+        switch self {
+        case .network: .network
+        case .tls: .tls
+        case .dns: .dns
+        case .timeout: .timeout
+        case .tooSlow: .tooSlow
+        case .httpStatus: .httpStatus
+        case .badRange: .badRange
+        case .changed: .changed
+        case .digestMismatch: .digestMismatch
+        case .sizeMismatch: .sizeMismatch
+        case .refusedAddress: .refusedAddress
+        case .authentication: .authentication
+        case .notFound: .notFound
+        case .storageFull: .storageFull
+        case .storage: .storage
+        case .poison: .poison
+        case .deadline: .deadline
+        case .unreadable: .unreadable
+        }
+    }
+
+    /// The kind of a name that says all; `nil` for `httpStatus`, which doesn't say which.
+    private init?(name: Name) {
+        let kind: FailureKind? =
+            switch name {
+            case .network: .network
+            case .tls: .tls
+            case .dns: .dns
+            case .timeout: .timeout
+            case .tooSlow: .tooSlow
+            case .httpStatus: nil
+            case .badRange: .badRange
+            case .changed: .changed
+            case .digestMismatch: .digestMismatch
+            case .sizeMismatch: .sizeMismatch
+            case .refusedAddress: .refusedAddress
+            case .authentication: .authentication
+            case .notFound: .notFound
+            case .storageFull: .storageFull
+            case .storage: .storage
+            case .poison: .poison
+            case .deadline: .deadline
+            case .unreadable: .unreadable
+            }
+        guard let kind else { return nil }
+        self = kind
+    }
+}
+
+extension FailureKind: RawRepresentable, Codable {
+    /// Reads the name that the API uses, such as `network` or `httpStatus(503)`.
+    public init?(rawValue: String) {
+        if let name = Name(rawValue: rawValue) {
+            self.init(name: name)
+        } else if rawValue.hasPrefix("httpStatus("), rawValue.hasSuffix(")"),
+            let status = ContentRange.number(rawValue.dropFirst("httpStatus(".count).dropLast()),
+            (100...999).contains(status)
+        {
+            self = .httpStatus(Int(status))
+        } else {
+            return nil
+        }
+    }
+
+    /// The name that the API and the database use.
+    public var rawValue: String {
+        if case .httpStatus(let status) = self { "\(name.rawValue)(\(status))" } else { name.rawValue }
+    }
+}

@@ -1,0 +1,29 @@
+/// A coding key of any name, to find out which fields a document really has.
+private struct AnyKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init?(stringValue: String) {
+        self.stringValue = stringValue
+        intValue = nil
+    }
+
+    init?(intValue: Int) {
+        stringValue = String(intValue)
+        self.intValue = intValue
+    }
+}
+
+extension Decoder {
+    /// A container that refuses fields which `Key` doesn't know, so that a misspelt wish is never silently dropped.
+    package func strictContainer<Key: CodingKey & CaseIterable>(
+        keyedBy type: Key.Type
+    ) throws -> KeyedDecodingContainer<Key> {
+        let known = Set(Key.allCases.map(\.stringValue))
+        for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(codingPath: codingPath + [key], debugDescription: "unknown field"))
+        }
+        return try container(keyedBy: type)
+    }
+}

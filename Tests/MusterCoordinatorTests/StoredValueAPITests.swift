@@ -1,0 +1,126 @@
+import Logging
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+@testable import MusterCoordinator
+
+/// What is stored and can't be read is an error that says where, never an answer without it, and never what it is.
+@Suite("Stored values that can't be read") struct StoredValueAPITests {
+    private static let secret = "correct horse"
+
+    private static func request(_ name: String) -> GroupRequest {
+        var group = GroupRequest(
+            name: name, sealed: true,
+            tasks: [TaskRequest(urls: ["https://a.example/\(name)"], key: "f", path: "\(name)/f")])
+        group.fetch = FetchOptions()
+        group.fetch?.headers = ["X-Key": Secret(secret)]
+        return group
+    }
+
+    /// A column, something that it can't hold, and the place that the error names.
+    struct Breakage: Sendable, CustomTestStringConvertible {
+        var table: String
+        var column: String
+        var value: String
+        var place: String
+
+        var testDescription: String { "\(table).\(column)" }
+    }
+
+    static let terms = [
+        Breakage(
+            table: "groups", column: "fetch_options",
+            value: #"{"headers": {"X-Key": 17}, "cookies": {"a": "\#(secret)"}}"#,
+            place: "/headers/X-Key"),
+        Breakage(
+            table: "tasks", column: "fetch_options", value: #"{"unheardOf": "\#(secret)"}"#, place: "/unheardOf"),
+        Breakage(table: "tasks", column: "expected_digests", value: #"{"md5": 5}"#, place: "/md5"),
+        Breakage(table: "sources", column: "headers", value: #"["\#(secret)"]"#, place: "all of it"),
+        Breakage(table: "sources", column: "fresh_headers", value: #"{"A": ["\#(secret)"]}"#, place: "/A"),
+        Breakage(table: "groups", column: "policy", value: #"{"names": "\#(secret)"}"#, place: "/names"),
+        Breakage(table: "sources", column: "fresh_url", value: "\(secret)", place: "it is no URL"),
+    ]
+
+    @Test(arguments: terms) func leaseWhoseTermsCannotBeReadFailsAlone(_ breakage: Breakage) async throws {
+        try await RunningCoordinator.with { coordinator in
+            _ = try await coordinator.client.createGroup(Self.request("bad"))
+            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 2))
+            do {
+                let type = breakage.column == "fresh_url" ? "text" : "jsonb"
+                try await pool.execute(
+                    SQL(unsafeRaw: "UPDATE \(breakage.table) SET \(breakage.column) = '\(breakage.value)'::\(type)"))
+                _ = try await coordinator.client.createGroup(Self.request("good"))
+                let handed = try await Self.handOut(pool)
+                #expect(handed.map(\.group) == ["good"])
+                // The task itself is shown with these.
+                try await pool.execute("UPDATE tasks SET expected_digests = NULL")
+                #expect(handed.first?.options?.headers == ["X-Key": Secret(Self.secret)])
+            } catch {
+                await pool.shutdown()
+                throw error
+            }
+            await pool.shutdown()
+            let group = try await coordinator.raw("GET", "/v1/groups/bad/tasks/f")
+            let text = String(decoding: group.body, as: UTF8.self)
+            #expect(!text.contains(Self.secret))
+            let failure = try #require(try await coordinator.client.task("f", of: "bad").failure)
+            #expect(failure.kind == .unreadable)
+            #expect(failure.detail.hasPrefix("\(breakage.table).\(breakage.column) of "), "\(failure.detail)")
+            #expect(failure.detail.contains(breakage.place), "\(failure.detail)")
+            #expect(!failure.detail.contains(Self.secret))
+        }
+    }
+
+    /// Claims everything, and hands it out as a sync does.
+    private static func handOut(_ pool: PostgresPool) async throws -> [LeaseDocument] {
+        let store = Store(pool: pool)
+        let session = try await store.openSession(
+            SessionOpening(worker: "w", version: "1", labels: "{}", slots: 8, sinks: ["default"]),
+            timeToLive: .seconds(60))
+        _ = try await store.renew(
+            SessionRenewal(session: session, sequence: 1, parkedSinks: [], sinkStatus: "[]", receivedBytes: 0),
+            settled: 0, held: [], timeToLive: .seconds(60))
+        let leases = try await store.claim([ClaimRequest(session: session, sequence: 1, room: 8)])
+        #expect(leases.count == 2)
+        let handout = LeaseHandout(
+            store: store, metrics: CoordinatorMetrics(),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            hasEvents: {})
+        return await handout.documents(of: leases)
+    }
+
+    static let shown: [(table: String, column: String, value: String, path: String)] = [
+        ("groups", "policy", #"{"names": "\#(secret)"}"#, "/v1/groups/g"),
+        ("groups", "policy", #"{"names": "\#(secret)"}"#, "/v1/groups"),
+        ("groups", "resolver", #"{"url": 5}"#, "/v1/groups/g/explanation"),
+        ("groups", "timetable", #"["\#(secret)"]"#, "/v1/groups/g"),
+        ("tasks", "digests", #"{"md5": ["\#(secret)"]}"#, "/v1/groups/g/tasks"),
+        ("tasks", "digests", #"{"md5": ["\#(secret)"]}"#, "/v1/groups/g/tasks/f/explanation"),
+        ("sessions", "labels", #"{"a": 5}"#, "/v1/workers"),
+        ("sessions", "sink_status", #"[{"name": "default", "parked": "\#(secret)"}]"#, "/v1/workers"),
+    ]
+
+    @Test(arguments: shown.indices) func documentThatCannotBeReadIsNoAnswer(_ index: Int) async throws {
+        let one = Self.shown[index]
+        try await RunningCoordinator.with { coordinator in
+            _ = try await coordinator.client.createGroup(Self.request("g"))
+            _ = try await coordinator.client.openSession(
+                SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test"))
+            #expect(try await coordinator.raw("GET", one.path).status == 200)
+            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
+            do {
+                try await pool.execute(SQL(unsafeRaw: "UPDATE \(one.table) SET \(one.column) = '\(one.value)'"))
+            } catch {
+                await pool.shutdown()
+                throw error
+            }
+            await pool.shutdown()
+            let answer = try await coordinator.raw("GET", one.path)
+            let text = String(decoding: answer.body, as: UTF8.self)
+            #expect(answer.status == 500 && text.contains("internal") && !text.contains(Self.secret), "\(text)")
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Names that the SQL functions write or compare are those of the closed lists in Swift.
+@Suite("Names in the SQL functions") struct SQLTextTests {
+    /// The sources of all functions of the schema, without comments.
+    private func sources(_ fixture: StoreFixture) async throws -> [String] {
+        try await fixture.values(
+            """
+            SELECT regexp_replace(p.prosrc, '--[^\n]*', '', 'g') FROM pg_proc p
+            JOIN pg_namespace n ON n.oid = p.pronamespace
+            WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')
+            """)
+    }
+
+    @Test func everyTypeOfEventInTheSQLIsListedAndTheOtherWayRound() async throws {
+        try await StoreFixture.run { fixture in
+            var written: Set<String> = []
+            for source in try await sources(fixture) {
+                for match in source.matches(of: /'(dev\.muster\.[^']*)'(?:\s*\|\|\s*(\w+)\s*\|\|\s*'([^']*)')?/) {
+                    if let end = match.3 {
+                        // Put together of the state that a group ends in.
+                        #expect(match.1 == "dev.muster.group." && match.2?.hasSuffix("state") == true)
+                        for state in GroupState.allCases where state.isTerminal {
+                            written.insert("\(match.1)\(state.rawValue)\(end)")
+                        }
+                    } else {
+                        written.insert(String(match.1))
+                    }
+                }
+            }
+            #expect(written == Set(EventType.allCases.map(\.rawValue)))
+        }
+    }
+
+    @Test func everyKindOfFailureInTheSQLIsListed() async throws {
+        try await StoreFixture.run { fixture in
+            var named: Set<String> = []
+            for source in try await sources(fixture) {
+                // Functions about chunks and deliveries have kinds of their own.
+                guard
+                    source.contains("failure_kind") || source.contains("fail_task") || source.contains("note_attempt")
+                        || source.contains("'startOver'") || source.contains("p_limit")
+                else { continue }
+                for match in source.matches(of: /(?:p_kind|failure_kind)\s*(?:=|<>)\s*'(\w+)'/) {
+                    named.insert(String(match.1))
+                }
+                for match in source.matches(of: /(?:fail_task\([^,()]+,|note_attempt\((?:[^,()]+,){3})\s*'(\w+)'/) {
+                    named.insert(String(match.1))
+                }
+                for match in source.matches(of: /CASE\s+p_kind\s+((?:(?!\bEND\b)[\s\S])*)/) {
+                    for kind in match.1.matches(of: /WHEN\s+'(\w+)'/) { named.insert(String(kind.1)) }
+                }
+                for match in source.matches(of: /(?:p_kind|failure_kind)\s+(?:NOT\s+)?IN\s*\(([^()]*)\)/) {
+                    for kind in match.1.matches(of: /'(\w+)'/) { named.insert(String(kind.1)) }
+                }
+            }
+            // Those that are named today; without them the search would have found nothing.
+            #expect(
+                named.isSuperset(of: ["digestMismatch", "network", "badRange", "poison", "deadline", "authentication"]))
+            for name in named { #expect(FailureKind(rawValue: name) != nil, "\(name) is no kind of failure") }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// A text that no closed set has is refused where it is read, with its column, its type and itself (house rule 19).
+@Suite("Unknown texts of the database") struct StoredTextTests {
+    /// A column that holds one of a closed set, and a question that reads it.
+    struct Case: Sendable, CustomTestStringConvertible {
+        var table: String
+        var column: String
+        /// The column as it is read, and the type that it is read as.
+        var read: (column: String, type: String)
+        var ask: @Sendable (StoreFixture) async throws -> Void
+
+        var testDescription: String { "\(table).\(column)" }
+    }
+
+    static let cases = [
+        Case(table: "groups", column: "state", read: ("state", "GroupState")) { _ = try await $0.store.group("g") },
+        Case(table: "groups", column: "state", read: ("group_state", "GroupState")) {
+            _ = try await $0.store.explanation(of: "a", in: "g")
+        },
+        Case(table: "groups", column: "deadline_action", read: ("deadline_action", "DeadlineAction")) {
+            _ = try await $0.store.group("g")
+        },
+        Case(
+            table: "group_prerequisites", column: "condition",
+            read: ("prerequisite_conditions", "Array<PrerequisiteCondition>")
+        ) { _ = try await $0.store.group("late") },
+        Case(table: "groups", column: "state", read: ("prerequisite_states", "Array<GroupState>")) {
+            try await $0.run("UPDATE groups SET state = 'open' WHERE name = 'late'")
+            _ = try await $0.store.group("late")
+        },
+        Case(table: "tasks", column: "state", read: ("state", "TaskState")) {
+            _ = try await $0.store.task("a", of: "g")
+        },
+        Case(table: "tasks", column: "failure_kind", read: ("failure_kind", "Optional<FailureKind>")) {
+            _ = try await $0.store.task("a", of: "g")
+        },
+        Case(table: "attempts", column: "kind", read: ("kind", "FailureKind")) {
+            _ = try await $0.store.explanation(of: "a", in: "g")
+        },
+        Case(table: "attempts", column: "outcome", read: ("outcome", "AttemptOutcome")) {
+            _ = try await $0.store.explanation(of: "a", in: "g")
+        },
+        Case(table: "leases", column: "kind", read: ("kind", "LeaseKind")) {
+            _ = try await $0.store.explanation(of: "b", in: "g")
+        },
+        Case(table: "deliveries", column: "state", read: ("state", "DeliveryState")) {
+            _ = try await $0.store.deliveries(state: nil, subscription: nil, after: 0, limit: 10)
+        },
+    ]
+
+    @Test(arguments: cases) func textThatIsNotListedIsRefused(_ one: Case) async throws {
+        try await StoreFixture.run { fixture in
+            try await Self.fill(fixture)
+            try await one.ask(fixture)
+            for constraint in try await fixture.values(
+                "SELECT conname::text FROM pg_constraint WHERE contype = 'c' AND conrelid = \(one.table)::text::regclass",
+                as: String.self)
+            {
+                try await fixture.run(SQL(unsafeRaw: "ALTER TABLE \(one.table) DROP CONSTRAINT \"\(constraint)\""))
+            }
+            try await fixture.run(SQL(unsafeRaw: "UPDATE \(one.table) SET \(one.column) = 'of tomorrow'"))
+            let error = await #expect(throws: PostgresError.self) { try await one.ask(fixture) }
+            #expect(
+                error
+                    == .decoding(
+                        .init(
+                            column: one.read.column, requested: one.read.type, problem: .unknownText("of tomorrow"))))
+        }
+    }
+
+    /// Something in every table: a task that has failed once, one that is leased, a group that waits, and a delivery.
+    private static func fill(_ fixture: StoreFixture) async throws {
+        try await fixture.subscribe()
+        try await fixture.makeGroup("g", [Wanted("a"), Wanted("b")])
+        var worker = try await fixture.makeWorker()
+        for lease in try await worker.claim(2) where lease.key == "a" { try await worker.fail(lease, .network) }
+        _ = try await fixture.store.createGroup(
+            GroupCreation(
+                name: "late", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: false,
+                creationKey: nil, prerequisites: [GroupPrerequisite(group: "g", on: .finished)]), upload: nil)
+        try await fixture.makeEvents(["done"])
+        try await fixture.fanOut()
+    }
+}
