@@ -36,6 +36,11 @@ struct RoundTable: Service {
 
     /// Goes round until the coordinator stops.
     func run() async {
+        // A service that returns ends the others.
+        guard !rounds.isEmpty else {
+            try? await gracefulShutdown()
+            return
+        }
         let board = Board(RoundSchedule(periods: rounds.map(\.period), now: clock.now()))
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
