@@ -64,42 +64,31 @@ public struct Coordinator: Service {
         policy.fleetRate = configuration.maxBytesPerSecond
         policy.backoffBase = configuration.retryBase
         policy.backoffMaximum = configuration.retryMaximum
-        let store = Store(pool: pool, policy: policy)
+        let wakeup = Wakeup()
+        let store = Store(pool: pool, policy: policy) { wakeup($0) }
         let metrics = CoordinatorMetrics()
         let clock = MonotonicClock.system
         let bell = Bell()
         let asked = AskedSessions()
         let dispatcher = ClaimDispatcher(
-            store: store, metrics: metrics, logger: logger, clock: clock, asked: asked)
-        let sequencer = EventSequencer(store: store, bell: bell, metrics: metrics, logger: logger)
-        let hinter = WorkHinter(store: store, logger: logger)
-        let hasWork: @Sendable () async -> Void = {
-            await dispatcher.news()
-            hinter.news()
-        }
+            store: store, signal: wakeup.claims, metrics: metrics, logger: logger, clock: clock, asked: asked)
+        let sequencer = EventSequencer(
+            store: store, door: wakeup.commits, bell: bell, metrics: metrics, logger: logger)
+        let hinter = WorkHinter(store: store, door: wakeup.hints, logger: logger)
         let writer = ReportWriter(
             store: store,
             planner: ChunkPlanner(bounds: configuration.minimumChunk...configuration.maximumChunk), metrics: metrics,
-            logger: logger, random: { Double.random(in: 0..<1) },
-            written: { work, events in
-                if work { await hasWork() }
-                if events { sequencer.news() }
-            })
+            logger: logger, random: { Double.random(in: 0..<1) })
         let reports = ReportBatcher(writer: writer)
         let deliverer = Deliverer(
-            store: store, post: post, bell: bell, policy: configuration.delivery, metrics: metrics, logger: logger,
-            random: { Double.random(in: 0..<1) })
-        let retention = EventRetention(
-            store: store, age: configuration.eventRetention, metrics: metrics, logger: logger)
+            store: store, post: post, bell: bell, door: wakeup.deliveries, policy: configuration.delivery,
+            metrics: metrics, logger: logger, random: { Double.random(in: 0..<1) })
         let api = API(
             store: store,
             syncs: SyncService(
                 store: store, dispatcher: dispatcher, reports: reports, configuration: configuration, metrics: metrics,
                 asked: asked),
-            sequencer: sequencer, deliverer: deliverer, hasWork: hasWork, bell: bell, clock: clock,
-            configuration: configuration,
-            metrics: metrics,
-            logger: logger)
+            bell: bell, clock: clock, configuration: configuration, metrics: metrics, logger: logger)
         let server = Application(
             router: api.router(),
             configuration: ApplicationConfiguration(
@@ -108,15 +97,20 @@ public struct Coordinator: Service {
             logger: logger)
         let listener = HintListener(
             listener: PostgresListener(database, channels: Store.Channel.allCases.map(\.rawValue), logger: logger),
-            dispatcher: dispatcher, bell: bell)
-        let sweeper = Sweeper(
-            store: store, dispatcher: dispatcher, sequencer: sequencer, configuration: configuration, metrics: metrics,
-            logger: logger)
+            claims: wakeup.claims, bell: bell)
+        let grace = SessionGrace()
+        let sweeps = Sweeps(
+            store: store, dispatcher: dispatcher, sequencer: sequencer, claims: wakeup.claims, grace: grace,
+            configuration: configuration, metrics: metrics, logger: logger)
+        let rounds = RoundTable(
+            rounds: configuration.adjustRounds(sweeps.rounds),
+            lanes: RoundTable.lanes(connections: configuration.databaseConnections), metrics: metrics, logger: logger,
+            clock: clock, onOutage: { grace.notice() })
 
         // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
         // batcher and the sequencer, and these two at the end.
         let services: [any Service] = [
-            sequencer, reports, hinter, server, dispatcher, listener, sweeper, retention, deliverer, watch,
+            sequencer, reports, hinter, server, dispatcher, listener, rounds, deliverer, watch,
         ]
         var group = ServiceGroupConfiguration(
             services: services.map {

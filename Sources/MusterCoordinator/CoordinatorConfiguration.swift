@@ -34,7 +34,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var minimumChunk: ByteCount = Limits.chunk.lowerBound
     /// The largest chunk.
     public var maximumChunk: ByteCount = Limits.chunk.upperBound
-    /// Connections to the database.
+    /// Connections to the database. The background rounds take half of them at the most (`RoundTable`), requests the rest; one more,
+    /// which is not of these, listens for hints.
     public var databaseConnections = 8
     /// How long a lease may go without progress although its session lives.
     public var stallLimit: Duration = .seconds(600)
@@ -45,6 +46,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var eventRetention: Duration = .seconds(30 * 86_400)
     /// How events are delivered to subscriptions.
     var delivery = DeliveryPolicy()
+    /// Changes the table of rounds, for tests: one that fails, one that hangs, none at all.
+    var adjustRounds: @Sendable ([Round]) -> [Round] = { $0 }
 
     /// The defaults, on a database.
     public init(database: String) {

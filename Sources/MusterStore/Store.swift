@@ -4,7 +4,8 @@ public import MusterPostgres
 /// The database in the domain's verbs. It holds nothing but a pool: everything that is true is in PostgreSQL.
 ///
 /// Every verb is one statement or one transaction, and harmless when repeated (I10), unless its documentation says otherwise.
-/// All of them throw `PostgresError`; the methods for callers' requests throw `Refusal` besides.
+/// All of them throw `PostgresError`; the methods for callers' requests throw `Refusal` besides. What changes something is run by
+/// `write`, `writeOnce`, `count` or `transaction`, all of which have to be told who is to be woken by it.
 public struct Store: Sendable {
     /// The bounds that the SQL functions are given.
     public struct Policy: Sendable, Hashable {
@@ -76,15 +77,46 @@ public struct Store: Sendable {
 
     let pool: PostgresPool
     let policy: Policy
+    private let onWake: @Sendable (Wake) -> Void
 
     /// A store over a pool that its owner runs and shuts down.
-    public init(pool: PostgresPool, policy: Policy = Policy()) {
+    ///
+    /// - Parameter onWake: called after each commit that somebody may wait for; it must not block.
+    public init(
+        pool: PostgresPool, policy: Policy = Policy(), onWake: @escaping @Sendable (Wake) -> Void = { _ in }
+    ) {
         self.pool = pool
         self.policy = policy
+        self.onWake = onWake
     }
 
-    /// Runs one statement that may be repeated: after a deadlock or a serialization failure, and when the connection broke so
-    /// that nobody knows whether it was committed (fault F6).
+    /// Wakes those who wait for what was committed just now.
+    func wake(_ wake: Wake) {
+        if !wake.isEmpty { onWake(wake) }
+    }
+
+    /// Runs one statement that changes something, and wakes those who wait for that. It may be repeated, as `query` does.
+    ///
+    /// - Parameters:
+    ///   - wake: who is woken; `nobody` as well for a verb that calls `wake(_:)` itself once it has read what has changed.
+    ///   - deadline: for a statement that takes longer than others.
+    func write(
+        _ sql: SQL, waking wake: Wake, deadline: ContinuousClock.Instant? = nil
+    ) async throws -> PostgresRows {
+        let rows = try await query(sql, deadline: deadline)
+        self.wake(wake)
+        return rows
+    }
+
+    /// Runs one statement that says as `count` how much it changed, and wakes those who wait for that unless it is nothing.
+    func count(_ sql: SQL, waking wake: Wake) async throws -> Int64 {
+        let count: Int64 = try await query(sql)[0].decode("count")
+        if count > 0 { self.wake(wake) }
+        return count
+    }
+
+    /// Runs one statement that changes nothing. It may be repeated: after a deadlock or a serialization failure, and when the
+    /// connection broke so that nobody knows whether it was committed (fault F6).
     ///
     /// - Parameter deadline: for a statement that takes longer than others.
     func query(_ sql: SQL, deadline: ContinuousClock.Instant? = nil) async throws -> PostgresRows {
@@ -98,16 +130,24 @@ public struct Store: Sendable {
         }
     }
 
-    /// Runs one statement that must not be repeated when its outcome is unknown.
-    func queryOnce(_ sql: SQL) async throws -> PostgresRows {
+    /// Runs one statement that changes something and must not be repeated when its outcome is unknown, and wakes those who wait for
+    /// that.
+    func writeOnce(_ sql: SQL, waking wake: Wake) async throws -> PostgresRows {
         var tries = 0
         while true {
             do {
-                return try await pool.query(sql)
+                let rows = try await pool.query(sql)
+                self.wake(wake)
+                return rows
             } catch let error as PostgresError where tries < 4 && error.isRetryable && !error.outcomeUnknown {
                 tries += 1
             }
         }
+    }
+
+    /// Runs the claim, which must not be repeated when its outcome is unknown. Its answer wakes whoever it is for.
+    func queryOnce(_ sql: SQL) async throws -> PostgresRows {
+        try await writeOnce(sql, waking: .nobody)
     }
 
     /// Whether the database answers.

@@ -18,7 +18,7 @@ import Testing
 
     private static func deliverer(_ log: LongLog, _ post: @escaping WebhookSend) -> Deliverer {
         Deliverer(
-            store: log.store, post: post, bell: Bell(), policy: policy, metrics: CoordinatorMetrics(),
+            store: log.store, post: post, bell: Bell(), door: Doorbell(), policy: policy, metrics: CoordinatorMetrics(),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, random: { 0 })
     }
 
@@ -49,7 +49,6 @@ import Testing
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { await deliverer.run() }
-                deliverer.news()
                 let ids = try await posted.wait(for: "the last event") { !$0.isEmpty }
                 #expect(ids == ["e-5000"])
                 group.cancelAll()

@@ -10,6 +10,12 @@ struct ReportedTextTests {
         #expect(ReportedText.clean(String(repeating: "x", count: 5_000)).utf8.count == 2_000)
     }
 
+    @Test func validatorsAreWholeOrNone() {
+        let longest = String(repeating: "e", count: Limits.validatorBytes)
+        #expect(ReportedText.validator(longest) == longest && ReportedText.validator(longest + "e") == nil)
+        #expect(ReportedText.validator("a\u{0}") == nil && ReportedText.validator(nil) == nil)
+    }
+
     @Test func requestNamesArePrintable() {
         #expect(ReportedText.requestID("r-1\u{1B}[2J\nä") == "r-1[2J")
         #expect(ReportedText.requestID(String(repeating: "x", count: 500))?.utf8.count == 200)

@@ -144,10 +144,32 @@ public struct Shrink: Hashable, Sendable, Codable {
     }
 }
 
+/// A report that can't be stored. Its lease has failed, and is the worker's no longer.
+public struct RefusedReport: Hashable, Sendable, Codable {
+    /// The chunk.
+    public var chunk: ChunkID
+    /// The lease's epoch.
+    public var epoch: LeaseEpoch
+    /// What is wrong with it.
+    public var reason: String
+
+    /// A refused report.
+    public init(lease: LeaseName, reason: String) {
+        chunk = lease.chunk
+        epoch = lease.epoch
+        self.reason = reason
+    }
+
+    /// The lease that it is about.
+    public var lease: LeaseName { LeaseName(chunk: chunk, epoch: epoch) }
+}
+
 /// The answer to a sync.
 public struct SyncResponse: Hashable, Sendable, Codable {
     /// Leases that the worker no longer holds: it stops at once.
     public var lost: [LeaseName]
+    /// Reports of this sync that can't be stored: the worker drops them and stops work on their leases, and does not repeat them.
+    public var refused: [RefusedReport]
     /// Running chunks whose tail others should have.
     public var shrink: [Shrink]
     /// New work.
@@ -162,10 +184,11 @@ public struct SyncResponse: Hashable, Sendable, Codable {
 
     /// An answer.
     public init(
-        lost: [LeaseName] = [], shrink: [Shrink] = [], leases: [LeaseDocument] = [], drain: Bool = false,
-        ttlMilliseconds: Int64, budgets: [BudgetShare]? = nil
+        lost: [LeaseName] = [], refused: [RefusedReport] = [], shrink: [Shrink] = [], leases: [LeaseDocument] = [],
+        drain: Bool = false, ttlMilliseconds: Int64, budgets: [BudgetShare]? = nil
     ) {
         self.lost = lost
+        self.refused = refused
         self.shrink = shrink
         self.leases = leases
         self.drain = drain

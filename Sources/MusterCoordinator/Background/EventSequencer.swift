@@ -5,61 +5,48 @@ import MusterStore
 import ServiceLifecycle
 
 /// Gives events their positions as soon as they are committed, and wakes their readers (I9).
-actor EventSequencer: Service {
-    private let store: Store
-    private let bell: Bell
-    private let metrics: CoordinatorMetrics
-    private let logger: Logger
-    private let (rings, door) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+struct EventSequencer: Service {
+    let store: Store
+    /// Rung when events were committed.
+    let door: Doorbell
+    /// Rung for the readers when the log has grown.
+    let bell: Bell
+    let metrics: CoordinatorMetrics
+    let logger: Logger
 
-    init(store: Store, bell: Bell, metrics: CoordinatorMetrics, logger: Logger) {
-        self.store = store
-        self.bell = bell
-        self.metrics = metrics
-        self.logger = logger
-    }
-
-    /// An event was committed just now.
-    nonisolated func news() {
-        door.yield()
-    }
-
-    /// Sequences until the coordinator stops: at every news, and once a second for what another coordinator committed before
-    /// it died.
+    /// Sequences at every ring until the coordinator stops, the last requests' events included.
     func run() async {
         await withGracefulShutdownHandler {
-            await withTaskGroup(of: Void.self) { group in
-                group.addTask { [door] in
-                    while !Task.isCancelled {
-                        try? await Task.sleep(for: .seconds(1))
-                        door.yield()
-                    }
-                }
-                for await _ in rings { await sequence() }
-                group.cancelAll()
-            }
+            for await _ in door.rings { await attempt() }
         } onGracefulShutdown: { [door] in
             door.finish()
         }
         // What the last requests committed is not left for the next start.
-        await sequence()
+        await attempt()
         bell.ring()
     }
 
-    private func sequence() async {
+    /// Gives out positions until nothing is left without one. What another coordinator committed before it died is found by a
+    /// round that calls this once a second.
+    func sequence() async throws {
+        var total: Int64 = 0
+        while true {
+            let count = try await store.sequenceEvents()
+            total += count
+            guard count > 0 else { break }
+        }
+        guard total > 0 else { return }
+        metrics.add(.eventsSequenced, Int(total))
+        bell.ring()
+        try await store.hint(.events)
+    }
+
+    private func attempt() async {
         do {
-            var total: Int64 = 0
-            while true {
-                let count = try await store.sequenceEvents()
-                total += count
-                guard count > 0 else { break }
-            }
-            guard total > 0 else { return }
-            metrics.add(.eventsSequenced, Int(total))
-            bell.ring()
-            try await store.hint(.events)
+            try await sequence()
         } catch {
-            logger.warning("sequencing failed", metadata: [CoordinatorMetadata.error: "\(error)"])
+            // The round comes within a second, and says so where an operator looks.
+            logger.debug("sequencing failed", metadata: [CoordinatorMetadata.error: "\(error)"])
         }
     }
 }

@@ -8,7 +8,8 @@ import ServiceLifecycle
 /// the most, since everything is polled as well.
 struct HintListener: Service {
     let listener: PostgresListener
-    let dispatcher: ClaimDispatcher
+    /// Where those who wait for work here are rung for.
+    let claims: Signal
     let bell: Bell
 
     /// Listens until the coordinator stops.
@@ -18,13 +19,13 @@ struct HintListener: Service {
                 switch event {
                 case .notification(let notification):
                     switch Store.Channel(rawValue: notification.channel) {
-                    case .work: await dispatcher.news()
+                    case .work: claims.raiseNews()
                     case .events: bell.ring()
                     case nil: break
                     }
                 case .listening, .reconnected:
                     // Whatever was said while nobody listened may concern us.
-                    await dispatcher.news()
+                    claims.raiseNews()
                     bell.ring()
                 }
             }
@@ -35,23 +36,20 @@ struct HintListener: Service {
 /// Sends hints about new work to the other coordinators, many as one: a connection of the pool sends them after commit.
 actor WorkHinter: Service {
     private let store: Store
+    private let door: Doorbell
     private let logger: Logger
-    private let (rings, door) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    init(store: Store, logger: Logger) {
+    /// - Parameter door: rung when there may be new work.
+    init(store: Store, door: Doorbell, logger: Logger) {
         self.store = store
+        self.door = door
         self.logger = logger
-    }
-
-    /// There may be new work.
-    nonisolated func news() {
-        door.yield()
     }
 
     /// Sends until the coordinator stops, at most some twenty hints a second.
     func run() async {
         await cancelWhenGracefulShutdown { [self] in
-            for await _ in rings {
+            for await _ in door.rings {
                 do {
                     try await store.hint(.work)
                     try await Task.sleep(for: .milliseconds(50))

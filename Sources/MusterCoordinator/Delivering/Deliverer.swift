@@ -10,34 +10,31 @@ actor Deliverer: Service {
     private let store: Store
     private let post: WebhookSend
     private let bell: Bell
+    private let door: Doorbell
     private let policy: DeliveryPolicy
     private let metrics: CoordinatorMetrics
     private let logger: Logger
     private let random: @Sendable () -> Double
     /// Rung when there is no more time for what is under way.
     private let hurry = Bell()
-    private let (rings, door) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private var underWay: Int32 = 0
 
     /// - Parameters:
     ///   - bell: rung when the log has grown.
+    ///   - door: rung when something may be due.
     ///   - random: from 0 to less than 1, for the jitter.
     init(
-        store: Store, post: @escaping WebhookSend, bell: Bell, policy: DeliveryPolicy, metrics: CoordinatorMetrics,
-        logger: Logger, random: @escaping @Sendable () -> Double
+        store: Store, post: @escaping WebhookSend, bell: Bell, door: Doorbell, policy: DeliveryPolicy,
+        metrics: CoordinatorMetrics, logger: Logger, random: @escaping @Sendable () -> Double
     ) {
         self.store = store
         self.post = post
         self.bell = bell
+        self.door = door
         self.policy = policy
         self.metrics = metrics
         self.logger = logger
         self.random = random
-    }
-
-    /// Something may be due.
-    nonisolated func news() {
-        door.yield()
     }
 
     /// Delivers until the coordinator stops; what is under way then gets a little time, and goes back to be claimed after that.
@@ -48,7 +45,7 @@ actor Deliverer: Service {
                 group.addTask { [bell, door, policy] in
                     while !Task.isCancelled {
                         let rings = bell.rings
-                        door.yield()
+                        door.ring()
                         await bell.wait(since: rings, limit: policy.poll)
                     }
                 }
@@ -70,7 +67,7 @@ actor Deliverer: Service {
 
     private func deliverUntilStopped() async {
         await withDiscardingTaskGroup { group in
-            for await _ in rings {
+            for await _ in door.rings {
                 for delivery in await claim() {
                     group.addTask { await self.deliver(delivery) }
                 }
@@ -85,7 +82,7 @@ actor Deliverer: Service {
         do {
             var calls = 0
             while calls < policy.fanOuts, try await store.fanOutEvents() { calls += 1 }
-            if calls == policy.fanOuts { door.yield() }
+            if calls == policy.fanOuts { door.ring() }
             let claimed = try await store.claimDeliveries(
                 limit: policy.concurrency - underWay, hold: policy.timeout + policy.claimMargin)
             underWay += Int32(claimed.count)
@@ -112,7 +109,7 @@ actor Deliverer: Service {
         }
         underWay -= 1
         // There may be another one for the room that is free now.
-        door.yield()
+        door.ring()
     }
 
     /// Posts, unless there is no time for it any more.

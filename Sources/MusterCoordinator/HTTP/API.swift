@@ -9,9 +9,6 @@ import ServiceLifecycle
 struct API: Sendable {
     let store: Store
     let syncs: SyncService
-    let sequencer: EventSequencer
-    let deliverer: Deliverer
-    let hasWork: @Sendable () async -> Void
     let bell: Bell
     let clock: MonotonicClock
     let configuration: CoordinatorConfiguration
@@ -38,17 +35,14 @@ struct API: Sendable {
         }
 
         let admin = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .admin))
-        let hasEvents: @Sendable () async -> Void = { [sequencer] in sequencer.news() }
         let intake = TaskIntake(store: store, metrics: metrics)
-        GroupRoutes(store: store, intake: intake, hasWork: hasWork, hasEvents: hasEvents).add(to: admin)
-        TaskRoutes(store: store, intake: intake, hasWork: hasWork, hasEvents: hasEvents).add(to: admin)
+        GroupRoutes(store: store, intake: intake).add(to: admin)
+        TaskRoutes(store: store, intake: intake).add(to: admin)
         let reader = EventReader(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll)
         EventRoutes(reader: reader).add(to: admin)
         ConsumerRoutes(store: store, reader: reader).add(to: admin)
-        SubscriptionRoutes(store: store, hasDeliveries: { [deliverer] in deliverer.news() }).add(to: admin)
-        FleetRoutes(
-            store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin, hasWork: hasWork
-        ).add(to: admin)
+        SubscriptionRoutes(store: store).add(to: admin)
+        FleetRoutes(store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin).add(to: admin)
 
         let worker = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .worker))
         SessionRoutes(syncs: syncs).add(to: worker)

@@ -8,8 +8,6 @@ import MusterStore
 struct FleetRoutes: Sendable {
     let store: Store
     let maxConnectionsPerOrigin: Int32
-    /// Called after something was set going.
-    let hasWork: @Sendable () async -> Void
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.get("workers", use: workers)
@@ -55,8 +53,6 @@ struct FleetRoutes: Sendable {
         let record = try await store.setOrigin(
             key, maxConnections: patch.maxConnections.stored, bytesPerSecond: patch.bytesPerSecond.stored,
             pausedUntil: pause)
-        // A pause that ends, or a larger cap, lets work out.
-        await hasWork()
         return try Answer.json(OriginDocument(record, cap: maxConnectionsPerOrigin))
     }
 

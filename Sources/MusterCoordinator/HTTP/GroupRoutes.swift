@@ -9,10 +9,6 @@ import MusterStore
 struct GroupRoutes: Sendable {
     let store: Store
     let intake: TaskIntake
-    /// Called after something was added or set going.
-    let hasWork: @Sendable () async -> Void
-    /// Called after a group may have been closed.
-    let hasEvents: @Sendable () async -> Void
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("groups", use: create)
@@ -33,17 +29,14 @@ struct GroupRoutes: Sendable {
             guard try await request.document(VerbRequest.self).keys == nil else {
                 throw Problem(.invalidRequest, "a group is sealed as a whole", pointer: "/keys")
             }
-            let sealed = try await store.seal(name)
-            await hasEvents()
-            return try await answer(sealed)
+            return try await answer(try await store.seal(name))
         }
         group.post("groups/:name/reopen") { request, context in
             let name = try context.path("name")
             guard try await request.document(VerbRequest.self).keys == nil else {
                 throw Problem(.invalidRequest, "a group is reopened as a whole", pointer: "/keys")
             }
-            let reopened = try await store.reopen(name)
-            return try await answer(reopened)
+            return try await answer(try await store.reopen(name))
         }
         group.post("groups/:name/pause") { try await apply(.pause, $0, $1) }
         group.post("groups/:name/resume") { try await apply(.resume, $0, $1) }
@@ -63,8 +56,6 @@ struct GroupRoutes: Sendable {
         let creation = try GroupCreation(wish, key: key)
         let upload = try await intake.stage(wish.tasks ?? [], pointer: "/tasks", policy: wish.policy)
         let group = try await intake.finish(upload) { try await store.createGroup(creation, upload: upload) }
-        await hasWork()
-        if creation.isSealed { await hasEvents() }
         return try await answer(group, status: .created)
     }
 
@@ -74,9 +65,6 @@ struct GroupRoutes: Sendable {
         let patch = try await request.document(GroupPatch.self)
         try patch.check(of: name)
         let group = try await store.change(name, try GroupChange(patch))
-        // A larger limit, an open window or a prerequisite less lets work out, and may complete an empty group.
-        await hasWork()
-        await hasEvents()
         return try await answer(group)
     }
 
@@ -91,9 +79,6 @@ struct GroupRoutes: Sendable {
     private func remove(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let files = try request.query("files", as: RemovedFiles.self) ?? .keep
         try await store.remove(try context.path("name"), keys: nil, deletingFiles: files == .delete)
-        // Leftovers on disk are work for somebody.
-        await hasWork()
-        await hasEvents()
         return Answer.empty
     }
 
@@ -105,8 +90,6 @@ struct GroupRoutes: Sendable {
             throw Problem(.invalidRequest, "say which tasks are meant", pointer: "/keys")
         }
         let removed = try await store.remove(name, keys: keys, deletingFiles: files == .delete)
-        await hasWork()
-        await hasEvents()
         var group = try await store.group(name)
         group.changedTasks = removed
         return try await answer(group)
@@ -118,8 +101,6 @@ struct GroupRoutes: Sendable {
         let name = try context.path("name")
         let keys = try await request.document(VerbRequest.self).keys
         let group = try await store.apply(verb, to: name, keys: keys)
-        await hasWork()
-        await hasEvents()
         return try await answer(group)
     }
 }

@@ -7,8 +7,6 @@ import MusterStore
 /// `/v1/subscriptions`: to whom events are delivered.
 struct SubscriptionRoutes: Sendable {
     let store: Store
-    /// Called after something may have become due.
-    let hasDeliveries: @Sendable () -> Void
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("subscriptions", use: create)
@@ -61,7 +59,6 @@ struct SubscriptionRoutes: Sendable {
         change.types = wish.types
         change.isEnabled = wish.enabled
         let record = try await store.change(subscription: try context.path("name"), change)
-        hasDeliveries()
         return try Answer.json(SubscriptionDocument(record))
     }
 
@@ -80,7 +77,6 @@ struct SubscriptionRoutes: Sendable {
             throw Problem(.deliveryNotFound, "\"\(text)\" is no delivery's number")
         }
         let record = try await store.replay(delivery: id)
-        hasDeliveries()
         return try Answer.json(DeliveryDocument(record), status: .accepted)
     }
 

@@ -9,10 +9,6 @@ import MusterStore
 struct TaskRoutes: Sendable {
     let store: Store
     let intake: TaskIntake
-    /// Called after tasks were added.
-    let hasWork: @Sendable () async -> Void
-    /// Called after a group may have been closed.
-    let hasEvents: @Sendable () async -> Void
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("groups/:name/tasks", use: add)
@@ -30,8 +26,6 @@ struct TaskRoutes: Sendable {
             let files = try request.query("files", as: RemovedFiles.self) ?? .keep
             try await store.remove(
                 try context.path("name"), keys: [try context.path("key")], deletingFiles: files == .delete)
-            await hasWork()
-            await hasEvents()
             return Answer.empty
         }
     }
@@ -53,7 +47,6 @@ struct TaskRoutes: Sendable {
             guard let upload else { return Addition(added: 0, existing: 0) }
             return try await store.addTasks(upload, to: name, reopening: reopening)
         }
-        if addition.added > 0 { await hasWork() }
         return try Answer.json(AddedDocument(added: addition.added, existing: addition.existing))
     }
 

@@ -15,16 +15,19 @@ actor ClaimDispatcher: Service {
     private let logger: Logger
     private let clock: MonotonicClock
     private let asked: AskedSessions
-    private let signal = Signal()
+    private let signal: Signal
     /// When idle sessions were last used to help with stragglers.
     private var helpedAt: Int64?
     private var room = WaitingRoom<CheckedContinuation<Answer, Never>>()
     private var isClosed = false
 
+    /// - Parameter signal: where those who make work ring.
     init(
-        store: Store, metrics: CoordinatorMetrics, logger: Logger, clock: MonotonicClock, asked: AskedSessions
+        store: Store, signal: Signal, metrics: CoordinatorMetrics, logger: Logger, clock: MonotonicClock,
+        asked: AskedSessions
     ) {
         self.store = store
+        self.signal = signal
         self.asked = asked
         self.metrics = metrics
         self.logger = logger
@@ -50,19 +53,14 @@ actor ClaimDispatcher: Service {
         return try answer.get()
     }
 
-    /// There may be something new to lease: chunks were added, came back, or became due.
-    func news() {
-        room.news()
-        signal.raise()
-    }
-
     /// Runs claims until the coordinator stops.
     func run() async {
         await withGracefulShutdownHandler {
-            for await departures in signal.stream {
-                for gone in departures {
+            for await notes in signal.stream {
+                for gone in notes.departures {
                     room.leave(gone.session, sequence: gone.sequence)?.ticket.resume(returning: .success([]))
                 }
+                if notes.hasNews { room.news() }
                 await claimForAll()
             }
         } onGracefulShutdown: { [signal] in
@@ -72,24 +70,15 @@ actor ClaimDispatcher: Service {
         for guest in room.close() { guest.ticket.resume(returning: .success([])) }
     }
 
-    /// A look at the clock, a few times a second: deadlines, and a poll of the database in case a hint was lost.
-    func tick(polls: Bool) async {
+    /// A look at the clock, a few times a second: those who have waited long enough are answered.
+    func expire() {
         for guest in room.expire(now: clock.now()) { guest.ticket.resume(returning: .success([])) }
-        if polls {
-            news()
-            await findAsked()
-        }
     }
 
     /// Who is asked to shrink something is to hear it soon, whichever coordinator asked.
-    private func findAsked() async {
-        do {
-            let untold = asked.replace(with: try await store.shrinkingSessions())
-            for guest in room.dismiss(untold) { guest.ticket.resume(returning: .success([])) }
-        } catch {
-            // The next poll finds them.
-            logger.debug("stragglers not looked for", metadata: [CoordinatorMetadata.error: "\(error)"])
-        }
+    func findAsked() async throws {
+        let untold = asked.replace(with: try await store.shrinkingSessions())
+        for guest in room.dismiss(untold) { guest.ticket.resume(returning: .success([])) }
     }
 
     private func claimForAll() async {
@@ -134,7 +123,6 @@ actor ClaimDispatcher: Service {
             metrics.add(.shrinksAsked, help.asked.count)
             metrics.add(.doublesGranted, help.doubles.count)
             metrics.add(.leasesSilent, help.taken)
-            if help.taken > 0 { room.news() }
             asked.add(help.asked)
             return help
         } catch {

@@ -16,26 +16,26 @@ actor ReportBatcher: Service {
     }
 
     private typealias Waiter = (
-        submission: Submission, continuation: CheckedContinuation<Result<[LeaseName], any Error>, Never>
+        submission: Submission, continuation: CheckedContinuation<Result<ReportWriter.Answer, any Error>, Never>
     )
 
     private let writer: ReportWriter
     private var waiting: [Waiter] = []
     private var isClosed = false
-    private let (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    private let door = Doorbell()
 
     init(writer: ReportWriter) {
         self.writer = writer
     }
 
-    /// Writes a sync's reports. Returns the leases that are not the session's any more.
+    /// Writes a sync's reports. Returns what it is told of them.
     ///
     /// Once accepted the reports are written even if the caller goes away: they are true, and idempotent.
-    func submit(_ submission: Submission) async throws -> [LeaseName] {
+    func submit(_ submission: Submission) async throws -> ReportWriter.Answer {
         guard !isClosed else { throw Problem(.stopping, "try another coordinator") }
         let result = await withCheckedContinuation { continuation in
             waiting.append((submission, continuation))
-            bell.yield()
+            door.ring()
         }
         return try result.get()
     }
@@ -43,9 +43,9 @@ actor ReportBatcher: Service {
     /// Writes batches until the coordinator stops, the last one included.
     func run() async {
         await withGracefulShutdownHandler {
-            for await _ in rings { await flush() }
-        } onGracefulShutdown: { [bell] in
-            bell.finish()
+            for await _ in door.rings { await flush() }
+        } onGracefulShutdown: { [door] in
+            door.finish()
         }
         isClosed = true
         await flush()

@@ -43,10 +43,16 @@ enum ReportedText {
         }
     }
 
+    /// A validator as the origin stated it; `nil` when it is longer than any is believed, or can't be stored. A part of one would be
+    /// another validator.
+    static func validator(_ text: String?) -> String? {
+        text.flatMap { $0.utf8.count <= Limits.validatorBytes && !$0.utf8.contains(0) ? $0 : nil }
+    }
+
     /// What a response said of the content.
     static func representation(_ stated: Representation) -> Representation {
         Representation(
-            size: stated.size, etag: stated.etag.map(clean), lastModified: stated.lastModified.map(clean),
+            size: stated.size, etag: validator(stated.etag), lastModified: validator(stated.lastModified),
             isDateStrong: stated.isDateStrong, digests: stated.digests.map(digests))
     }
 

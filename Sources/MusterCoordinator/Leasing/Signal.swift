@@ -1,7 +1,7 @@
 import MusterCore
 import Synchronization
 
-/// A doorbell with a note: many rings before the door is opened count as one, but no departure is forgotten.
+/// The doorbell of the dispatcher, with notes: many rings before the door is opened count as one, but no departure is forgotten.
 final class Signal: Sendable {
     /// A sync whose client has gone.
     struct Departure: Sendable {
@@ -9,31 +9,45 @@ final class Signal: Sendable {
         let sequence: Int64
     }
 
-    private let departures = Mutex<[Departure]>([])
-    private let (rings, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    /// What was left at the door since it was opened last.
+    struct Notes: Sendable {
+        /// Whether there may be something new to lease.
+        var hasNews = false
+        /// Everybody who has gone.
+        var departures: [Departure] = []
+    }
 
-    /// Rings.
+    private let notes = Mutex(Notes())
+    private let door = Doorbell()
+
+    /// Rings: somebody has come.
     func raise() {
-        continuation.yield()
+        door.ring()
+    }
+
+    /// Rings and says that there may be something new to lease.
+    func raiseNews() {
+        notes.withLock { $0.hasNews = true }
+        door.ring()
     }
 
     /// Rings and says who has gone.
     func raise(leaving departure: Departure) {
-        departures.withLock { $0.append(departure) }
-        continuation.yield()
+        notes.withLock { $0.departures.append(departure) }
+        door.ring()
     }
 
     /// No more rings.
     func finish() {
-        continuation.finish()
+        door.finish()
     }
 
-    /// One element per opening of the door: everybody who has gone since the last one.
-    var stream: some AsyncSequence<[Departure], Never> {
-        rings.map { [self] in
-            departures.withLock { gone in
-                defer { gone.removeAll() }
-                return gone
+    /// One element per opening of the door.
+    var stream: some AsyncSequence<Notes, Never> {
+        door.rings.map { [self] in
+            notes.withLock { notes in
+                defer { notes = Notes() }
+                return notes
             }
         }
     }

@@ -45,29 +45,32 @@ struct SyncService: Sendable {
     /// Ends a session.
     func close(_ session: SessionID) async throws {
         try await store.closeSession(session)
-        await dispatcher.news()
     }
 
     /// Answers a sync: renews the session, writes its reports, repairs what a lost answer left behind, and grants leases.
     func sync(_ session: SessionID, _ request: SyncRequest) async throws -> SyncResponse {
         try check(request)
         metrics.add(.syncs)
-        metrics.add(.bytesReceived, Int(max(0, request.receivedBytes)))
-        let status = String(decoding: try JSONEncoder().encode(request.sinks), as: UTF8.self)
+        let received = min(max(0, request.receivedBytes), Limits.receivedPerSync.bytes)
+        metrics.add(.bytesReceived, Int(received))
+        let sinks = Self.sinks(request.sinks)
+        let status = String(decoding: try JSONEncoder().encode(sinks), as: UTF8.self)
         let renewal = SessionRenewal(
             session: session, sequence: request.sequence,
-            parkedSinks: request.sinks.filter { $0.parked != nil }.map(\.name), sinkStatus: status,
-            receivedBytes: max(0, request.receivedBytes))
+            parkedSinks: sinks.filter { $0.parked != nil }.map(\.name), sinkStatus: status,
+            receivedBytes: received)
         guard
             let renewed = try await store.renew(
                 renewal, settled: request.settled, held: request.held, timeToLive: configuration.sessionTimeToLive)
         else { throw Problem(.sessionNotFound, "open a new session") }
         metrics.add(.leasesRepaired, Int(renewed.repaired))
-        if renewed.repaired > 0 { await dispatcher.news() }
 
         var lost = renewed.lost
+        var refused: [RefusedReport] = []
         if !request.reports.isEmpty {
-            lost += try await reports.submit(.init(session: session, reports: request.reports))
+            let answer = try await reports.submit(.init(session: session, reports: request.reports))
+            lost += answer.lost
+            refused = answer.refused
         }
         var shares = try await settle(session, request)
         var leases: [GrantedLease] = []
@@ -88,7 +91,7 @@ struct SyncService: Sendable {
         // What was granted may draw from budgets that the session had no share of before.
         if leases.contains(where: \.isLimited) { shares = try await store.budgetShares(of: session) }
         return SyncResponse(
-            lost: Array(Set(lost)), shrink: try await shrinkWishes(of: session),
+            lost: Array(Set(lost)), refused: refused, shrink: try await shrinkWishes(of: session),
             leases: try leases.map { try LeaseDocument($0) }, drain: renewed.isDraining,
             ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
             budgets: shares.isEmpty
@@ -105,7 +108,8 @@ struct SyncService: Sendable {
 
     /// Tells what the session used of byte budgets, and what its shares are now; nothing where there are none.
     private func settle(_ session: SessionID, _ request: SyncRequest) async throws -> [StoredShare] {
-        let traffic = request.traffic ?? []
+        // A name that is none of a budget names nothing.
+        let traffic = (request.traffic ?? []).filter { Self.isText($0.budget) }
         guard try await budgets.isNeeded() || !traffic.isEmpty else { return [] }
         return try await store.settleBudgets(
             session, sequence: request.sequence,
@@ -147,6 +151,8 @@ struct SyncService: Sendable {
         text.utf8.count <= Limits.nameCharacters && text.unicodeScalars.allSatisfy { $0.value >= 32 }
     }
 
+    /// What can't be a sync of any worker's is refused. What a worker may have from an origin, a resolver or an operating system is
+    /// not looked at here: the worker would repeat it for ever, and its session would starve.
     private func check(_ request: SyncRequest) throws(InputRefusal) {
         guard request.sequence > 0, request.settled >= 0, request.settled < request.sequence else {
             throw InputRefusal(pointer: "/sequence", reason: "must be positive and greater than settled")
@@ -157,32 +163,24 @@ struct SyncService: Sendable {
         guard request.held.count <= Limits.heldPerSync else {
             throw InputRefusal(pointer: "/held", reason: "at most \(Limits.heldPerSync) leases")
         }
-        guard request.traffic?.count ?? 0 <= Limits.heldPerSync,
-            request.traffic?.allSatisfy({ $0.budget.utf8.count <= 2_000 && !$0.budget.utf8.contains(0) }) ?? true
-        else {
-            throw InputRefusal(pointer: "/traffic", reason: "at most \(Limits.heldPerSync) budgets, by their names")
+        guard request.traffic?.count ?? 0 <= Limits.heldPerSync else {
+            throw InputRefusal(pointer: "/traffic", reason: "at most \(Limits.heldPerSync) budgets")
         }
         guard request.sinks.count <= Limits.sinksPerWorker else {
             throw InputRefusal(pointer: "/sinks", reason: "at most \(Limits.sinksPerWorker) sinks")
         }
-        for (index, sink) in request.sinks.enumerated()
-        where !NameRule.accepts(sink.name) || !Self.isText(sink.detail) {
-            throw InputRefusal(
-                pointer: "/sinks/\(index)", reason: "not a sink's name, or a detail that can't be stored")
-        }
-        for (index, report) in request.reports.enumerated() {
-            if let durable = report.durable, durable.offset < 0 {
-                throw InputRefusal(pointer: "/reports/\(index)/durable/offset", reason: "must not be negative")
-            }
-            if let size = report.learned?.representation.size, size < 0 {
-                throw InputRefusal(
-                    pointer: "/reports/\(index)/learned/representation/size", reason: "must not be negative")
-            }
+    }
+
+    /// The state of sinks as it can be stored and shown.
+    private static func sinks(_ sinks: [SinkStatus]) -> [SinkStatus] {
+        sinks.filter { NameRule.accepts($0.name) }.map { sink in
+            var sink = sink
+            sink.detail = sink.detail.map(ReportedText.clean)
+            return sink
         }
     }
 
-    private static func isText(_ text: String?) -> Bool {
-        guard let text else { return true }
-        return text.utf8.count <= 2_000 && !text.utf8.contains(0)
+    private static func isText(_ text: String) -> Bool {
+        text.utf8.count <= 2_000 && !text.utf8.contains(0)
     }
 }

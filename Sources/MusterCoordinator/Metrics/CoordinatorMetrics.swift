@@ -34,6 +34,8 @@ final class CoordinatorMetrics: Sendable {
         case reports = "muster_reports_total"
         /// Reports under a lease that was somebody else's by then (I1).
         case staleReports = "muster_reports_stale_total"
+        /// Reports that can't be stored, whose leases failed (I19).
+        case reportsRefused = "muster_reports_refused_total"
         /// Chunks that became durable to their end.
         case chunksDone = "muster_chunks_done_total"
         /// Files put in place.
@@ -83,6 +85,7 @@ final class CoordinatorMetrics: Sendable {
             case .doublesWon: "Second leases that were through first."
             case .reports: "Reports of workers."
             case .staleReports: "Reports refused because the lease was lost."
+            case .reportsRefused: "Reports refused because they can't be stored."
             case .chunksDone: "Chunks durable to their end."
             case .tasksFinished: "Files put in place."
             case .tasksReused: "Files made of one that the sink had, so that nothing was fetched."
@@ -102,7 +105,22 @@ final class CoordinatorMetrics: Sendable {
         }
     }
 
+    /// What is counted of each round, by its name.
+    private enum RoundCounter: String, CaseIterable {
+        case runs = "muster_rounds_total"
+        case failures = "muster_round_failures_total"
+
+        /// One line of explanation.
+        var help: String {
+            switch self {
+            case .runs: "Runs of background rounds, those that failed included."
+            case .failures: "Runs of background rounds that failed."
+            }
+        }
+    }
+
     private let values = Mutex<[Counter: Int]>([:])
+    private let rounds = Mutex<[RoundCounter: [RoundName: Int]]>([:])
 
     /// Counts `amount` more.
     func add(_ counter: Counter, _ amount: Int = 1) {
@@ -114,17 +132,33 @@ final class CoordinatorMetrics: Sendable {
         }
     }
 
+    /// Counts a run of a round.
+    func count(_ round: RoundName, isFailure: Bool = false) {
+        rounds.withLock { rounds in
+            rounds[.runs, default: [:]][round, default: 0] += 1
+            if isFailure { rounds[.failures, default: [:]][round, default: 0] += 1 }
+        }
+    }
+
     /// The text of `GET /metrics`.
     func render() -> String {
         let values = values.withLock { $0 }
-        return Counter.allCases.map { counter in
-            """
-            # HELP \(counter.rawValue) \(counter.help)
-            # TYPE \(counter.rawValue) counter
-            \(counter.rawValue) \(values[counter] ?? 0)
+        let rounds = rounds.withLock { $0 }
+        let plain = Counter.allCases.map { counter in
+            Self.family(counter.rawValue, counter.help, [("", values[counter] ?? 0)])
+        }
+        let labelled = RoundCounter.allCases.map { counter in
+            Self.family(
+                counter.rawValue, counter.help,
+                RoundName.allCases.map { ("{round=\"\($0.rawValue)\"}", rounds[counter]?[$0] ?? 0) })
+        }
+        return (plain + labelled).joined()
+    }
 
-            """
-        }.joined()
+    /// What there is of one name: its explanation once, and a line for each set of labels.
+    private static func family(_ name: String, _ help: String, _ samples: [(labels: String, value: Int)]) -> String {
+        "# HELP \(name) \(help)\n# TYPE \(name) counter\n"
+            + samples.map { "\(name)\($0.labels) \($0.value)\n" }.joined()
     }
 }
 
@@ -141,4 +175,6 @@ enum CoordinatorMetadata {
     static let request = "request"
     static let subscription = "subscription"
     static let event = "event"
+    static let round = "round"
+    static let runs = "runs"
 }

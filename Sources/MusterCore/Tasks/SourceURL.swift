@@ -15,6 +15,8 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         case tooLong
         /// Not a URL with a host, or it has control characters or spaces.
         case malformed
+        /// A host of more than `Limits.hostBytes`.
+        case hostTooLong
         /// A scheme that Muster does not fetch.
         case unsupportedScheme(String)
         /// User and password belong into the options, where they are kept secret.
@@ -25,6 +27,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             switch self {
             case .tooLong: "the URL is longer than \(Limits.urlBytes) bytes"
             case .malformed: "not a URL with a host"
+            case .hostTooLong: "the host's name is longer than \(Limits.hostBytes) bytes"
             case .unsupportedScheme(let scheme):
                 "the scheme \"\(scheme)\" is not supported; use http, https, ftp, ftps or sftp"
             case .credentials:
@@ -40,7 +43,10 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             let components = URLComponents(string: text), let scheme = components.scheme?.lowercased()
         else { throw .malformed }
         guard let defaultPort = Self.defaultPort(scheme: scheme) else { throw .unsupportedScheme(scheme) }
-        guard let host = components.host?.lowercased(), !host.isEmpty else { throw .malformed }
+        guard let host = components.host?.lowercased(), !host.isEmpty,
+            host.unicodeScalars.allSatisfy({ $0.value > 32 && $0.value != 127 })
+        else { throw .malformed }
+        guard host.utf8.count <= Limits.hostBytes else { throw .hostTooLong }
         guard components.user == nil, components.password == nil else { throw .credentials }
         // A port that is too large for a number reads as no port at all.
         if components.port == nil, let place = components.rangeOfPort, !place.isEmpty { throw .malformed }

@@ -77,8 +77,13 @@ public struct ResponseFacts: Sendable, Hashable {
     public func representation(size: Int64?) -> Representation {
         let digests = StatedDigests(self).byName
         return Representation(
-            size: size, etag: value("etag"), lastModified: value("last-modified"), isDateStrong: isDateStrong,
+            size: size, etag: validator("etag"), lastModified: validator("last-modified"), isDateStrong: isDateStrong,
             digests: digests.isEmpty ? nil : digests)
+    }
+
+    /// A field that names the content; one of more than `Limits.validatorBytes` counts as none.
+    private func validator(_ name: String) -> String? {
+        value(name).flatMap { $0.utf8.count <= Limits.validatorBytes ? $0 : nil }
     }
 
     /// Whether Last-Modified may stand in If-Range: at least 60 s older than Date, so that no second change falls into

@@ -6,6 +6,12 @@ public enum Limits {
     public static let manifestLine = ByteCount.kibibytes(64)
     /// The size of a file, whoever states it: sums and chunk ends stay far from the end of 64 bits.
     public static let fileSize = ByteCount(bytes: 1 << 50)
+    /// Bytes that one sync may say were received, for the display of speeds: more than any worker receives between two.
+    public static let receivedPerSync = ByteCount(bytes: 1 << 40)
+    /// Bytes of an ETag or Last-Modified field; a longer one counts as none.
+    public static let validatorBytes = 2_000
+    /// Bytes of a host's name (RFC 1035 §2.3.4), so that an origin's key fits into an index.
+    public static let hostBytes = 253
     /// Bytes of a URL.
     public static let urlBytes = 8_192
     /// Bytes of a task's path below its sink.

@@ -192,6 +192,15 @@ extension PostgresError {
         }
     }
 
+    /// Whether the server refused the statement for what is in it, as it would every time: a value that no column can hold, a
+    /// constraint, a sum that overflows, a row that is too large for its index.
+    public var isOfData: Bool {
+        switch self {
+        case .server(let server): server.sqlState.isOfData
+        case .connection, .deadlineExceeded, .decoding, .misuse, .shutDown, .rolledBack: false
+        }
+    }
+
     /// Whether the database could not be reached or used for writing just now, through no fault of the statement.
     public var isUnavailable: Bool {
         switch self {

@@ -88,6 +88,14 @@ public enum SQLState: Hashable, Sendable {
         }
     }
 
+    /// Whether the code says that the data is at fault: classes 21 (cardinality), 22 (data), 23 (constraints) and 54 (limits).
+    var isOfData: Bool {
+        switch code.prefix(2) {
+        case "21", "22", "23", "54": true
+        default: false
+        }
+    }
+
     /// Finds the code in libpq's verbose words, `FATAL:  28P01: …`; the last one, if several addresses were tried.
     init?(inVerboseMessage message: String) {
         let parts = message.split(separator: ":", omittingEmptySubsequences: false)

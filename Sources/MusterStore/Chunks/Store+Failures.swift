@@ -7,7 +7,7 @@ extension Store {
     public func report(failed report: LeaseReport.Failed, random: Double) async throws {
         let progress = report.progress
         let status = report.status.map { Int($0) }
-        _ = try await query(
+        _ = try await write(
             """
             SELECT report_failure(\(progress.session), \(progress.lease.chunk), \(progress.lease.epoch),
                 \(progress.durable.offset), \(Int64(progress.durable.crc)), \(report.kind.rule.rawValue),
@@ -16,25 +16,25 @@ extension Store {
                 \(report.kind.isExpiry(status: status)), \(random), \(policy.firstChunk), \(policy.attempts),
                 \(policy.contentVersions), \(policy.deaths), \(policy.leasesPerOrigin), \(policy.backoffBase.milliseconds),
                 \(policy.backoffMaximum.milliseconds))::text
-            """)
+            """, waking: [.work, .events])
     }
 
     /// The resolver gave a fresh URL: it is used for every further request to the source (range contract, row 21).
     public func report(resolved report: LeaseReport.Resolved) async throws {
-        _ = try await query(
+        _ = try await write(
             """
             SELECT report_resolved(\(report.session), \(report.lease.chunk), \(report.lease.epoch), \(report.url),
                 \(report.origin), \(report.headers.map { PostgresJSON($0) }))::text
-            """)
+            """, waking: .work)
     }
 
     /// Starts a task over as one stream.
     public func report(restart lease: LeaseName, detail: String, session: SessionID) async throws {
-        _ = try await query(
+        _ = try await write(
             """
             SELECT report_restart(\(session), \(lease.chunk), \(lease.epoch), \(detail), \(policy.firstChunk),
                 \(policy.attempts))::text
-            """)
+            """, waking: [.work, .events])
     }
 
     /// A lease that was granted just now, and whose work nobody can be told since what is stored of it can't be read, fails alone: its

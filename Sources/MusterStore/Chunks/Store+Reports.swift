@@ -6,24 +6,24 @@ extension Store {
     /// Moves durable offsets forward (I4). Returns the leases that are not their reporters' any more.
     public func report(progress reports: [LeaseReport.Progress]) async throws -> [LeaseReport.Progress] {
         guard !reports.isEmpty else { return [] }
-        let rows = try await query(
+        let rows = try await write(
             """
             SELECT n FROM report_progress(\(reports.map(\.session)), \(reports.map(\.lease.chunk)),
                 \(reports.map(\.lease.epoch)), \(reports.map(\.durable.offset)), \(reports.map { Int64($0.durable.crc) })) AS n
-            """)
+            """, waking: .nobody)
         return try rows.map { reports[Int(try $0.decode("n", as: Int32.self)) - 1] }
     }
 
     /// What the first response to a task taught; plans the rest (I3). Returns whether the lease is still the reporter's.
     public func report(learned report: LeaseReport.Learned) async throws -> Bool {
         let representation = report.representation
-        return try await query(
+        return try await write(
             """
             SELECT report_answer(\(report.session), \(report.lease.chunk), \(report.lease.epoch), \(representation.size),
                 \(representation.etag), \(representation.lastModified), \(representation.isDateStrong ?? false),
                 \(try Self.json(representation.digests)), \(report.effectiveURL), \(report.suggestedName),
                 \(report.isSplittable), \(report.chunkSize)) AS held
-            """)[0].decode("held")
+            """, waking: .work)[0].decode("held")
     }
 
     /// Records chunks that are durable to their end, and purges that are done. Returns how many of the chunks were fetched by two,
@@ -31,7 +31,7 @@ extension Store {
     @discardableResult
     public func report(done reports: [LeaseReport.Done]) async throws -> Int {
         guard !reports.isEmpty else { return 0 }
-        let rows = try await query(
+        let rows = try await write(
             """
             WITH won AS MATERIALIZED (
                 SELECT count(*) AS count FROM leases
@@ -42,14 +42,14 @@ extension Store {
                 report_done(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
                     \(reports.map { Int64($0.crc) }))::text
             FROM won
-            """)
+            """, waking: .work)
         return Int(try rows[0].decode("count", as: Int64.self))
     }
 
     /// Records files that stand at their paths, with events and counts, and closes groups (I6, I7).
     public func report(finished reports: [LeaseReport.Finished]) async throws {
         guard !reports.isEmpty else { return }
-        _ = try await query(
+        _ = try await write(
             """
             SELECT report_contents(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
                 \(reports.map(\.size)), \(reports.map { PostgresJSON($0.digests) }), \(reports.map { $0.representation?.etag }),
@@ -57,18 +57,18 @@ extension Store {
                 \(reports.map(\.effectiveURL)), \(reports.map(\.path)),
                 \(try reports.map { try Self.json($0.representation?.digests) }),
                 \(reports.map { $0.crc.map { Int64($0) } }), \(reports.map(\.reusedFrom)))::text
-            """)
+            """, waking: [.work, .events])
     }
 
     /// Takes back leases that their holder gives up, having stopped writing.
     public func report(released reports: [LeaseReport.Progress], session: SessionID) async throws {
         guard !reports.isEmpty else { return }
-        _ = try await query(
+        _ = try await write(
             """
             SELECT report_released(\(session), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
                 \(reports.map(\.durable.offset)), \(reports.map { Int64($0.durable.crc) }), \(policy.firstChunk),
                 \(policy.deaths))::text
-            """)
+            """, waking: [.work, .events])
     }
 
     /// Digests as a JSON object; nothing when there are none.

@@ -38,13 +38,13 @@ extension Store {
     ///
     /// Not repeated when its outcome is unknown, like `claim`.
     public func helpStragglers(_ idle: [ClaimRequest]) async throws -> StragglerHelp {
-        let rows = try await queryOnce(
+        let rows = try await writeOnce(
             """
             SELECT h.chunk_id, h.is_limited, h.asked, h.taken
             FROM help_stragglers(\(idle.map(\.session)), \(idle.map(\.sequence)), \(idle.map(\.room)),
                 \(policy.leasesPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate), \(policy.shrinkUnit),
                 \(policy.minimumShrink), \(policy.wastedPart), \(policy.firstChunk), \(policy.deaths)) AS h
-            """)
+            """, waking: .nobody)
         var doubles: [Int64] = []
         var limited: [Int64] = []
         var asked: [SessionID] = []
@@ -56,6 +56,8 @@ extension Store {
             doubles.append(chunk)
             if try row.decode("is_limited") { limited.append(chunk) }
         }
+        // A chunk that is taken back too often is poison, and fails its task.
+        if taken > 0 { wake([.work, .events]) }
         guard !doubles.isEmpty else { return StragglerHelp(doubles: [], asked: asked, taken: taken) }
         let leases = try await grants(
             try await query("SELECT g.* FROM granted_leases(\(doubles), \(limited)) AS g"))
@@ -84,9 +86,10 @@ extension Store {
 
     /// A holder's chunk ends at `end` by now: what lies behind is for others (I3).
     public func report(shrunk lease: LeaseName, end: Int64, session: SessionID) async throws -> ShrinkOutcome {
-        let isNearer: Bool? = try await query(
-            "SELECT report_shrunk(\(session), \(lease.chunk), \(lease.epoch), \(end)) AS is_nearer")[0].decode(
-                "is_nearer")
+        let isNearer: Bool? = try await write(
+            "SELECT report_shrunk(\(session), \(lease.chunk), \(lease.epoch), \(end)) AS is_nearer", waking: .nobody
+        )[0].decode("is_nearer")
+        if isNearer == true { wake(.work) }
         return isNearer.map { $0 ? .agreed : .kept } ?? .lost
     }
 }

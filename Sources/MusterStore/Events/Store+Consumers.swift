@@ -23,8 +23,9 @@ extension Store {
     ///
     /// - Throws: `EventRefusal.beyondEnd` when the log does not reach that far, `tooManyConsumers` for a name that is one too many.
     public func acknowledge(_ position: Int64, consumer name: String) async throws -> ConsumerRecord {
-        let rows = try await query(
-            "SELECT stands, last, at FROM acknowledge_events(\(name), \(position), \(Limits.consumers))")
+        let rows = try await write(
+            "SELECT stands, last, at FROM acknowledge_events(\(name), \(position), \(Limits.consumers))",
+            waking: .nobody)
         guard let row = rows.first else {
             let last = try await query("SELECT last_position FROM event_log")[0]
             throw EventRefusal.beyondEnd(last: try last.decode("last_position"))
@@ -53,7 +54,8 @@ extension Store {
 
     /// Forgets a consumer's place.
     public func removeConsumer(_ name: String) async throws {
-        let rows = try await queryOnce("DELETE FROM consumers WHERE name = \(name) RETURNING name")
+        let rows = try await writeOnce(
+            "DELETE FROM consumers WHERE name = \(name) RETURNING name", waking: .nobody)
         guard !rows.isEmpty else { throw EventRefusal.noSuchConsumer(name) }
     }
 }

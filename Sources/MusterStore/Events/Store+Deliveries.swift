@@ -4,7 +4,8 @@ import MusterPostgres
 extension Store {
     /// Makes deliveries of the events that subscriptions have not seen yet, and returns whether there may be more.
     public func fanOutEvents(limit: Int32 = 1_000) async throws -> Bool {
-        try await query("SELECT fan_out_events(\(limit)) AS count")[0].decode("count", as: Int64.self) > 0
+        // The one who calls this is the one who would be woken.
+        try await count("SELECT fan_out_events(\(limit)) AS count", waking: .nobody) > 0
     }
 
     /// Claims deliveries that are due.
@@ -17,12 +18,12 @@ extension Store {
     ) async throws -> [ClaimedDelivery] {
         guard limit > 0 else { return [] }
         // Repeated when its answer was lost: what the lost answer held is due again once its claim has run out.
-        return try await query(
+        return try await write(
             """
             SELECT id, epoch, attempts, subscription, url, secret, previous_secret, moment,
                 event_position, event_id, event_type, event_subject, event_at, event_data
             FROM claim_deliveries(\(limit), \(each), \(hold.milliseconds)::bigint * interval '1 ms')
-            """
+            """, waking: .nobody
         ).map(ClaimedDelivery.init)
     }
 
@@ -36,13 +37,13 @@ extension Store {
             case .gone(let status, let reason): ("gone", status, reason, nil, nil)
             case .released: ("released", nil, nil, nil, nil)
             }
-        return try await query(
+        return try await write(
             """
             SELECT settle_delivery(\(delivery.id), \(delivery.epoch), \(kind), \(status), \(failure),
                 \(wait?.milliseconds)::bigint * interval '1 ms',
                 \(until.map { PostgresTimestamp(microsecondsSinceEpoch: $0.microseconds) }),
                 \(Limits.webhookRetryAfter.milliseconds)::bigint * interval '1 ms', \(delivery.url)) AS counted
-            """)[0].decode("counted")
+            """, waking: .nobody)[0].decode("counted")
     }
 
     /// A page of deliveries, the oldest first.
@@ -71,7 +72,7 @@ extension Store {
 
     /// Delivers an event once more, whatever became of it before; the schedule begins anew.
     public func replay(delivery id: Int64) async throws -> DeliveryRecord {
-        let rows = try await query(
+        let rows = try await write(
             """
             WITH replayed AS (
                 UPDATE deliveries d SET state = 'pending', attempts = 0, next_at = statement_timestamp(), claimed = false,
@@ -80,7 +81,7 @@ extension Store {
             )
             SELECT \(DeliveryRecord.columns)
             FROM replayed d JOIN subscriptions s ON s.id = d.subscription_id JOIN events e ON e.position = d.position
-            """)
+            """, waking: .deliveries)
         guard let row = rows.first else { throw EventRefusal.noSuchDelivery(id) }
         return try DeliveryRecord(row)
     }

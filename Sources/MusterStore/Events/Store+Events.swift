@@ -30,7 +30,8 @@ public struct EventStretch: Sendable, Hashable {
 extension Store {
     /// Gives positions to events that were committed since. Returns how many got one.
     public func sequenceEvents(limit: Int32 = 10_000) async throws -> Int64 {
-        try await query("SELECT sequence_events(\(limit)) AS count")[0].decode("count")
+        // The one who calls this tells the readers when it is through.
+        try await count("SELECT sequence_events(\(limit)) AS count", waking: .nobody)
     }
 
     /// Reads the log from after a position.
@@ -77,9 +78,8 @@ extension Store {
     /// Drops events that are older than `age`, in the order of the log and never the newest one. What is still to be delivered
     /// waits for that (I9). Returns by how much the log has become shorter; there may be more when it is `limit`.
     public func dropOldEvents(olderThan age: Duration, limit: Int32 = 2_000) async throws -> Int64 {
-        try await query(
-            "SELECT drop_old_events(\(age.milliseconds)::bigint * interval '1 ms', \(limit)) AS count"
-        )[0].decode("count")
+        try await count(
+            "SELECT drop_old_events(\(age.milliseconds)::bigint * interval '1 ms', \(limit)) AS count", waking: .nobody)
     }
 }
 

@@ -85,14 +85,14 @@ extension Store {
         let count: Int64 = try await query("SELECT count(*) AS count FROM subscriptions WHERE name <> \(name)")[0]
             .decode("count")
         guard count < Limits.subscriptions else { throw EventRefusal.tooManySubscriptions }
-        _ = try await query(
+        _ = try await write(
             """
             INSERT INTO subscriptions (name, url, secret, creation_key, groups, expression, types, position)
             SELECT \(name), \(url), \(secret.text), \(key), \(filter.groups), \(filter.groupsExpression), \(filter.types),
                 last_position
             FROM event_log
             ON CONFLICT (name) DO NOTHING
-            """)
+            """, waking: .nobody)
         // Asked apart: the insertion may be a repetition after its answer was lost.
         let same = try await query(
             """
@@ -128,7 +128,7 @@ extension Store {
         let filter = try EventFilter(groups: groups, types: change.types ?? [])
         let secret = change.secret?.text
         let isOther: SQL = "\(secret)::text IS NOT NULL AND \(secret)::text <> s.secret"
-        let isKnown = try await transaction { connection in
+        let isKnown = try await transaction(waking: .deliveries) { connection in
             // Before the rest, since it locks the log, and that comes before subscriptions.
             if let isEnabled = change.isEnabled {
                 _ = try await connection.query("SELECT enable_subscription(\(name), \(isEnabled))::text")
@@ -157,7 +157,8 @@ extension Store {
 
     /// Forgets a subscription and its deliveries.
     public func removeSubscription(_ name: String) async throws {
-        let rows = try await queryOnce("DELETE FROM subscriptions WHERE name = \(name) RETURNING name")
+        let rows = try await writeOnce(
+            "DELETE FROM subscriptions WHERE name = \(name) RETURNING name", waking: .nobody)
         guard !rows.isEmpty else { throw EventRefusal.noSuchSubscription(name) }
     }
 }

@@ -8,7 +8,8 @@ extension Store {
     public func change(_ name: String, _ change: GroupChange) async throws -> GroupRecord {
         try await checkZones(of: change.window.wish.value, timetable: change.timetable.wish.value)
         let id = try await groupID(name)
-        try await transaction { connection in
+        // A larger limit, an open window or a prerequisite less lets work out, and may complete an empty group.
+        try await transaction(waking: [.work, .events]) { connection in
             // The locks of several groups are taken in order, so this comes first.
             if let prerequisites = change.prerequisites {
                 try await Self.setPrerequisites(prerequisites, of: id, named: name, on: connection)
@@ -46,7 +47,9 @@ extension Store {
     /// is open stays so.
     public func reopen(_ name: String) async throws -> GroupRecord {
         let id = try await groupID(name)
-        while try await !query("SELECT reopen_group(\(id)) AS done")[0].decode("done", as: Bool.self) {
+        while try await !write("SELECT reopen_group(\(id)) AS done", waking: [.work, .events])[0]
+            .decode("done", as: Bool.self)
+        {
             try await finishCancel(of: id)
         }
         return try await group(name)

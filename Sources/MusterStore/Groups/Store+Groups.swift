@@ -9,7 +9,7 @@ extension Store {
     public func createGroup(_ creation: GroupCreation, upload: Upload?) async throws -> GroupRecord {
         try await checkZones(of: creation.window, timetable: creation.timetable)
         let limit = creation.deadline?.milliseconds
-        let name = try await transaction { connection in
+        let name = try await transaction(waking: [.work, .events]) { connection in
             let rows = try await connection.query(
                 """
                 INSERT INTO groups (name, sink, priority, weight, max_connections, metadata, creation_key, fetch_options,
@@ -68,7 +68,7 @@ extension Store {
     /// Seals a group.
     public func seal(_ name: String) async throws -> GroupRecord {
         let id = try await groupID(name)
-        _ = try await query("SELECT seal_group(\(id))::text")
+        _ = try await write("SELECT seal_group(\(id))::text", waking: .events)
         return try await group(name)
     }
 
@@ -80,14 +80,17 @@ extension Store {
         return try row.decode("id")
     }
 
-    /// Runs a transaction that may be repeated, also when nobody knows whether it was committed (fault F6).
+    /// Runs a transaction that may be repeated, also when nobody knows whether it was committed (fault F6), and wakes those who wait
+    /// for what it changes.
     func transaction<Answer: Sendable>(
-        _ body: @Sendable (PostgresConnection) async throws -> Answer
+        waking wake: Wake, _ body: @Sendable (PostgresConnection) async throws -> Answer
     ) async throws -> Answer {
         var tries = 0
         while true {
             do {
-                return try await pool.withTransaction(body)
+                let answer = try await pool.withTransaction(body)
+                self.wake(wake)
+                return answer
             } catch let error as PostgresError where tries < 4 && error.outcomeUnknown {
                 tries += 1
             }

@@ -32,8 +32,8 @@ extension Store {
         case .retry: changed = try await retry(id, named: name, keys: keys)
         case .pause, .resume, .cancel:
             if let keys {
-                changed = try await query("SELECT apply_verb(\(id), \(verb.rawValue), \(keys)) AS count")[0].decode(
-                    "count")
+                changed = try await count(
+                    "SELECT apply_verb(\(id), \(verb.rawValue), \(keys)) AS count", waking: [.work, .events])
             } else {
                 changed = try await drive(verb.rawValue, id)
             }
@@ -55,7 +55,8 @@ extension Store {
         let verb = deletingFiles ? "remove_files" : "remove"
         do {
             guard let keys else { return try await drive(verb, id) }
-            return try await query("SELECT apply_verb(\(id), \(verb), \(keys)) AS count")[0].decode("count")
+            return try await count(
+                "SELECT apply_verb(\(id), \(verb), \(keys)) AS count", waking: [.work, .events])
         } catch let error as PostgresError where error.constraint == "group_prerequisites_in_use" {
             throw Refusal.groupInUse(name, by: try await dependent(of: id) ?? "")
         }
@@ -68,8 +69,10 @@ extension Store {
     public func sweepWishes(slices: Int = 4) async throws -> Int64 {
         var changed: Int64 = 0
         for _ in 0..<slices {
-            let count: Int64? = try await query("SELECT sweep_wishes(\(policy.verbSlice)) AS count")[0].decode("count")
-            guard let count else { break }
+            let rows = try await write("SELECT sweep_wishes(\(policy.verbSlice)) AS count", waking: .nobody)
+            guard let count = try rows[0].decode("count", as: Int64?.self) else { break }
+            // A slice that found nothing left to move may have ended the group.
+            wake([.work, .events])
             changed += count
         }
         return changed
@@ -95,11 +98,11 @@ extension Store {
         var next = start
         var changed: Int64 = 0
         while true {
-            let row = try await query(
+            let row = try await write(
                 """
                 SELECT changed, place, last, is_done
                 FROM verb_slice(\(group), \(verb), \(next.place), \(next.last), \(policy.verbSlice))
-                """)[0]
+                """, waking: [.work, .events])[0]
             changed += try row.decode("changed", as: Int64.self)
             if try row.decode("is_done") { return changed }
             next = Slice(place: try row.decode("place"), last: try row.decode("last"))
@@ -111,17 +114,18 @@ extension Store {
     private func dropFailed(_ group: GroupID, _ keys: [String]?) async throws {
         let limit: Int32 = 1_000
         while true {
-            let rows = try await query(
-                "SELECT drop_failed(\(group), \(keys), \(policy.firstChunk), \(limit)) AS count")
-            guard try rows[0].decode("count", as: Int64.self) == limit else { return }
+            let dropped = try await count(
+                "SELECT drop_failed(\(group), \(keys), \(policy.firstChunk), \(limit)) AS count", waking: .work)
+            guard dropped == Int64(limit) else { return }
         }
     }
 
     private func retry(_ group: GroupID, named name: String, keys: [String]?) async throws -> Int64 {
         do {
             while true {
-                let rows = try await query(
-                    "SELECT apply_verb(\(group), 'retry', \(keys)) AS count", deadline: .now + Self.retryLimit)
+                let rows = try await write(
+                    "SELECT apply_verb(\(group), 'retry', \(keys)) AS count", waking: [.work, .events],
+                    deadline: .now + Self.retryLimit)
                 if let count: Int64 = try rows[0].decode("count") { return count }
                 try await finishCancel(of: group)
             }

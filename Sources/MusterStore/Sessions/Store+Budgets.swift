@@ -41,7 +41,7 @@ extension Store {
     /// Whether there is any byte budget, or was one that some session still has a share of. Cheap; meant to be asked once a
     /// second, so that syncs ask nothing where there is none, and so that what sessions had that are over is free again.
     public func hasBudgets() async throws -> Bool {
-        let isSo: Bool = try await query("SELECT has_budgets() AS is_so")[0].decode("is_so")
+        let isSo: Bool = try await write("SELECT has_budgets() AS is_so", waking: .nobody)[0].decode("is_so")
         return isSo || policy.fleetRate != nil
     }
 
@@ -50,11 +50,11 @@ extension Store {
     public func settleBudgets(
         _ session: SessionID, sequence: Int64, use: [BudgetUse]
     ) async throws -> [StoredShare] {
-        try await query(
+        try await write(
             """
             SELECT budget, offer FROM settle_budgets(\(session), \(sequence), \(policy.fleetRate), \(use.map(\.budget)),
                 \(use.map(\.bytes)), \(use.map(\.bytesPerSecond)), \(use.map(\.isShort)))
-            """
+            """, waking: .nobody
         ).map(StoredShare.init)
     }
 

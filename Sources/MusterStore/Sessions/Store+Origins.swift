@@ -69,11 +69,12 @@ extension Store {
         let cap = maxConnections.wish
         let pause = pausedUntil.wish
         let until = pause.value.map { PostgresTimestamp(microsecondsSinceEpoch: $0.microseconds) }
-        _ = try await query(
+        // A pause that ends, or a larger cap, lets work out.
+        _ = try await write(
             """
             SELECT change_origin(\(key), \(cap.isSet), \(cap.value), \(pause.isSet), \(until),
                 \(rate.isSet), \(rate.value))::text
-            """)
+            """, waking: .work)
         return try OriginRecord(
             try await query(
                 """
@@ -85,6 +86,6 @@ extension Store {
     /// Adds up what came from origins since the last time, for their speeds. Returns of how many origins something came.
     @discardableResult
     public func foldOriginRates() async throws -> Int64 {
-        try await query("SELECT fold_origin_rates() AS count")[0].decode("count")
+        try await count("SELECT fold_origin_rates() AS count", waking: .nobody)
     }
 }

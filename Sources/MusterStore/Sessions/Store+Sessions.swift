@@ -96,13 +96,13 @@ extension Store {
     /// Opens a session.
     public func openSession(_ opening: SessionOpening, timeToLive: Duration) async throws -> SessionID {
         // Not repeated when the outcome is unknown: a session that nobody knows of expires by itself, a doubled one does too.
-        let rows = try await queryOnce(
+        let rows = try await writeOnce(
             """
             INSERT INTO sessions (worker, version, labels, slots, sinks, bytes_per_second, expires_at)
             VALUES (\(opening.worker), \(opening.version), \(PostgresJSON(opening.labels)), \(opening.slots), \(opening.sinks),
                 \(opening.bytesPerSecond), statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms')
             RETURNING id
-            """)
+            """, waking: .nobody)
         return try rows[0].decode("id")
     }
 
@@ -119,42 +119,46 @@ extension Store {
     public func renew(
         _ renewal: SessionRenewal, settled: Int64, held: [LeaseName], timeToLive: Duration
     ) async throws -> RenewedSession? {
-        let rows = try await query(
+        let rows = try await write(
             """
             SELECT is_newest, is_draining, repaired, lost FROM sync_session(\(renewal.session), \(renewal.sequence),
                 \(timeToLive.milliseconds)::bigint * interval '1 ms', \(renewal.parkedSinks),
                 \(PostgresJSON(renewal.sinkStatus)), \(renewal.receivedBytes), \(settled), \(held.map(\.chunk)),
                 \(held.map(\.epoch)), \(policy.firstChunk), \(policy.deaths))
-            """)
+            """, waking: .nobody)
         guard let row = rows.first else { return nil }
+        let repaired: Int64 = try row.decode("repaired")
+        if repaired > 0 { wake([.work, .events]) }
         let lost = try row.decode("lost", as: [Int32]?.self) ?? []
         return RenewedSession(
             isNewest: try row.decode("is_newest"), isDraining: try row.decode("is_draining"),
-            repaired: try row.decode("repaired"), lost: lost.map { held[Int($0) - 1] })
+            repaired: repaired, lost: lost.map { held[Int($0) - 1] })
     }
 
     /// Ends a session whose worker says that all its writes have stopped.
     public func closeSession(_ session: SessionID) async throws {
-        _ = try await query("SELECT close_session(\(session), \(policy.firstChunk), \(policy.deaths))::text")
+        _ = try await write(
+            "SELECT close_session(\(session), \(policy.firstChunk), \(policy.deaths))::text", waking: [.work, .events])
     }
 
     /// Gives sessions that expired while nobody could renew them another time to live.
     public func graceExpiredSessions(timeToLive: Duration) async throws {
-        _ = try await query(
+        _ = try await write(
             """
             UPDATE sessions SET expires_at = statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms'
             WHERE expires_at < statement_timestamp()
-            """)
+            """, waking: .nobody)
     }
 
     /// Lets every session expire at once, for a coordinator that knows that no worker has outlived its start.
     public func expireAllSessions() async throws {
-        _ = try await query("UPDATE sessions SET expires_at = 'epoch'")
+        _ = try await write("UPDATE sessions SET expires_at = 'epoch'", waking: .nobody)
     }
 
     /// Asks every session of a worker to leave.
     public func drain(worker: String) async throws {
-        let rows = try await query("UPDATE sessions SET draining = true WHERE worker = \(worker) RETURNING id")
+        let rows = try await write(
+            "UPDATE sessions SET draining = true WHERE worker = \(worker) RETURNING id", waking: .nobody)
         guard !rows.isEmpty else { throw Refusal.noSuchWorker(worker) }
     }
 

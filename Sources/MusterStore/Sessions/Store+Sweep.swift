@@ -12,18 +12,21 @@ extension Store {
 
     /// Ends expired sessions and takes back what they held (I14).
     public func sweepSessions(limit: Int32 = 1_000) async throws -> Swept {
-        let row = try await query(
-            "SELECT sessions, leases FROM sweep_sessions(\(limit), \(policy.firstChunk), \(policy.deaths))")[0]
-        return Swept(sessions: try row.decode("sessions"), leases: try row.decode("leases"))
+        let row = try await write(
+            "SELECT sessions, leases FROM sweep_sessions(\(limit), \(policy.firstChunk), \(policy.deaths))",
+            waking: .nobody)[0]
+        let swept = Swept(sessions: try row.decode("sessions"), leases: try row.decode("leases"))
+        if swept.leases > 0 { wake([.work, .events]) }
+        return swept
     }
 
     /// Takes back leases that made no progress for `stall`, whatever their session's heartbeats say.
     public func sweepStalled(stall: Duration, limit: Int32 = 1_000) async throws -> Int64 {
-        try await query(
+        try await count(
             """
             SELECT sweep_stalled(\(stall.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.firstChunk),
                 \(policy.deaths)) AS count
-            """)[0].decode("count")
+            """, waking: [.work, .events])
     }
 
     /// Takes back chunks that are much slower than others on the same task or origin (range contract, row 32), and hands them to another
@@ -31,11 +34,11 @@ extension Store {
     ///
     /// - Parameter age: How old a lease must be, and how long it would need still.
     public func sweepSlow(olderThan age: Duration = .seconds(30), limit: Int32 = 100) async throws -> Int64 {
-        try await query(
+        try await count(
             """
             SELECT sweep_slow(\(age.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.firstChunk), \(policy.deaths))
                 AS count
-            """)[0].decode("count")
+            """, waking: [.work, .events])
     }
 
     /// Fails tasks whose deadline has passed (row 33), in transactions of `limit` tasks. Returns how many; some may be left after
@@ -43,7 +46,7 @@ extension Store {
     public func failOverdue(limit: Int32 = 1_000, rounds: Int = 10) async throws -> Int64 {
         var failed: Int64 = 0
         for _ in 0..<rounds {
-            let count: Int64 = try await query("SELECT fail_overdue(\(limit)) AS count")[0].decode("count")
+            let count = try await count("SELECT fail_overdue(\(limit)) AS count", waking: [.work, .events])
             failed += count
             guard count == Int64(limit) else { break }
         }
@@ -52,56 +55,61 @@ extension Store {
 
     /// Makes chunks leasable whose backoff is over. Returns how many.
     public func promoteDueChunks(limit: Int32 = 10_000) async throws -> Int64 {
-        try await query("SELECT promote_due_chunks(\(limit)) AS count")[0].decode("count")
+        try await count("SELECT promote_due_chunks(\(limit)) AS count", waking: .work)
     }
 
-    /// What was found of groups that had to do something else from some moment on.
-    public struct SweptGroups: Sendable, Hashable {
-        /// Groups that wait for no other group any more.
-        public let released: Int64
-        /// Groups whose deadline has passed.
-        public let expired: Int64
+    /// What was found of groups whose time was over.
+    public struct ExpiredGroups: Sendable, Hashable {
+        /// How many groups there were.
+        public let groups: Int64
         /// Tasks that failed by that. There may be more when it is `limit`.
         public let failedTasks: Int64
-        /// Leases that were taken back since their group may not run now.
-        public let recalled: Int64
     }
 
-    /// Lets groups begin that wait for nobody any more, does what is to follow when a group's time is over, and takes back what
-    /// groups fetch that may not run now. Three transactions, none of which waits for a lock of a group.
-    public func sweepGroups(limit: Int32 = 1_000) async throws -> SweptGroups {
-        let overdue = try await query("SELECT expired_groups, failed_tasks FROM expire_groups(16, \(limit))")[0]
+    /// Does what is to follow when a group's time is over. It waits for no lock of a group.
+    public func expireGroups(limit: Int32 = 1_000) async throws -> ExpiredGroups {
+        let row = try await write(
+            "SELECT expired_groups, failed_tasks FROM expire_groups(16, \(limit))", waking: .nobody)[0]
+        let expired = ExpiredGroups(
+            groups: try row.decode("expired_groups"), failedTasks: try row.decode("failed_tasks"))
+        if expired.groups > 0 || expired.failedTasks > 0 { wake([.work, .events]) }
+        return expired
+    }
+
+    /// Lets groups begin that wait for no other group any more. Returns how many. It waits for no lock of a group.
+    public func releaseGroups(limit: Int32 = 1_000) async throws -> Int64 {
         var released: Int64 = 0
         while true {
             // Empty groups complete by that, and let others begin in turn.
-            let count: Int64 = try await query("SELECT release_groups(\(limit)) AS count")[0].decode("count")
+            let count = try await count("SELECT release_groups(\(limit)) AS count", waking: [.work, .events])
             released += count
-            guard count > 0 else { break }
+            guard count > 0 else { return released }
         }
-        let recalled: Int64 = try await query(
-            "SELECT recall_leases(\(limit), \(policy.firstChunk), \(policy.deaths)) AS count")[0].decode("count")
-        return SweptGroups(
-            released: released, expired: try overdue.decode("expired_groups"),
-            failedTasks: try overdue.decode("failed_tasks"), recalled: recalled)
+    }
+
+    /// Takes back what groups fetch that may not run now. Returns how many leases. It waits for no lock of a group.
+    public func recallLeases(limit: Int32 = 1_000) async throws -> Int64 {
+        try await count(
+            "SELECT recall_leases(\(limit), \(policy.firstChunk), \(policy.deaths)) AS count", waking: [.work, .events])
     }
 
     /// Lets leftovers be deleted that nobody writes any more (I13). Returns how many deletions can be leased by that.
     public func releasePurges(limit: Int32 = 1_000) async throws -> Int64 {
-        try await query("SELECT release_purges(\(limit)) AS count")[0].decode("count")
+        try await count("SELECT release_purges(\(limit)) AS count", waking: .work)
     }
 
     /// Lets chunks go that wait for the file of another task, where that has ended or does not get on. Returns how many.
     public func releaseRepeats(limit: Int32 = 1_000) async throws -> Int64 {
-        try await query("SELECT release_repeats(\(limit)) AS count")[0].decode("count")
+        try await count("SELECT release_repeats(\(limit)) AS count", waking: .work)
     }
 
     /// Deletes uploads whose last tasks were staged longer ago than `age`: nobody came back for them.
     public func sweepStagedTasks(olderThan age: Duration) async throws {
-        _ = try await query(
+        _ = try await write(
             """
             DELETE FROM staged_tasks WHERE upload IN (
                 SELECT upload FROM staged_tasks GROUP BY upload
                 HAVING max(staged_at) < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms')
-            """)
+            """, waking: .nobody)
     }
 }

@@ -55,7 +55,7 @@ public struct Addition: Sendable, Hashable {
 extension Store {
     /// A place for tasks on their way in. Nothing of them is visible until they are added.
     public func beginUpload() async throws -> Upload {
-        Upload(id: try await query("SELECT nextval('upload_ids') AS upload")[0].decode("upload"))
+        Upload(id: try await write("SELECT nextval('upload_ids') AS upload", waking: .nobody)[0].decode("upload"))
     }
 
     /// Puts tasks into an upload.
@@ -87,7 +87,7 @@ extension Store {
 
     /// Drops an upload that is not wanted any more.
     public func abandon(_ upload: Upload) async throws {
-        _ = try await query("DELETE FROM staged_tasks WHERE upload = \(upload.id)")
+        _ = try await write("DELETE FROM staged_tasks WHERE upload = \(upload.id)", waking: .nobody)
     }
 
     /// Adds an upload's tasks to a group, all or none.
@@ -96,7 +96,7 @@ extension Store {
     public func addTasks(_ upload: Upload, to group: String, reopening: Bool = false) async throws -> Addition {
         let id = try await groupID(group)
         while true {
-            let addition = try await transaction { connection in
+            let addition = try await transaction(waking: [.work, .events]) { connection in
                 try await Self.add(upload, to: id, reopening: reopening, firstChunk: policy.firstChunk, on: connection)
             }
             if let addition { return addition }

@@ -215,6 +215,11 @@ extension WorkerEngine {
         case .trustRenewed: logger.info("The session is renewed; writing goes on")
         case .leaseLost(let name):
             logger.info("A lease was taken away", metadata: .init([.chunk: "\(name.chunk)", .epoch: "\(name.epoch)"]))
+        case .reportRefused(let name, let reason):
+            logger.error(
+                "What was reported of a lease can't be stored; the lease has failed",
+                metadata: .init([.chunk: "\(name.chunk)", .epoch: "\(name.epoch)", .reason: reason])
+            )
         case .sinkParked(let sink, let trouble):
             logger.error(
                 "A sink takes no more work for now",

@@ -56,6 +56,8 @@ enum MachineNote: Sendable, Hashable {
     case trustRenewed
     /// A lease was taken away.
     case leaseLost(LeaseName)
+    /// What was reported of a lease can't be stored, and the lease has failed for that.
+    case reportRefused(LeaseName, String)
     /// A sink takes no work for now.
     case sinkParked(String, SinkTrouble)
     /// A sink works again.

@@ -102,6 +102,10 @@ extension WorkerMachine {
         }
         renew(&open, sent: sync.sent, answer, now)
         session = .open(open)
+        for refusal in answer.refused where leases[refusal.lease]?.isStopping == false {
+            effects.append(.log(.reportRefused(refusal.lease, refusal.reason)))
+            takeAway(refusal.lease)
+        }
         for name in ledger.acknowledge(sync.receipts, now: now) { leases.remove(name) }
         for name in newlyLost where leases[name] != nil {
             effects.append(.log(.leaseLost(name)))

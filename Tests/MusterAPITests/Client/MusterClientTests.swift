@@ -233,7 +233,8 @@ struct MusterClientRequestTests {
 
     @Test func syncGoesToItsSessionAndWaitsLongerThanTheCoordinator() async throws {
         let script = Script([
-            one: .answer(200, #"{"lost":[],"shrink":[],"leases":[],"drain":false,"ttlMilliseconds":30000}"#)
+            one: .answer(
+                200, #"{"lost":[],"refused":[],"shrink":[],"leases":[],"drain":false,"ttlMilliseconds":30000}"#)
         ])
         let request = SyncRequest(sequence: 2, settled: 1, waitMilliseconds: 20_000)
         #expect(try await script.client([one]).sync(SessionID(7), request) == SyncResponse(ttlMilliseconds: 30_000))

@@ -89,6 +89,7 @@ struct SessionDocumentTests {
         )
         let response = SyncResponse(
             lost: [lease],
+            refused: [RefusedReport(lease: lease, reason: "no")],
             shrink: [Shrink(lease: lease, end: 12)],
             leases: [work],
             drain: true,
@@ -99,7 +100,8 @@ struct SessionDocumentTests {
             + #""expectedDigests":{"md5":"00"},"expectedSize":16,"fenced":true,"kind":"fetch","path":"a/b","planned":true,"#
             + #""representation":{"etag":"\"x\"","size":16},"resume":{"crc":3,"offset":9},"sink":"s","#
             + #""source":{"headers":{"Authorization":"secret"},"ordinal":0,"url":"https://h/a"},"start":8,"stream":false,"#
-            + #""task":5,"version":2}],"lost":[{"chunk":31,"epoch":77}],"shrink":[{"end":12,"lease":{"chunk":31,"epoch":77}}],"#
+            + #""task":5,"version":2}],"lost":[{"chunk":31,"epoch":77}],"#
+            + #""refused":[{"chunk":31,"epoch":77,"reason":"no"}],"shrink":[{"end":12,"lease":{"chunk":31,"epoch":77}}],"#
             + #""ttlMilliseconds":30000}"#
         #expect(try jsonText(response) == json)
         #expect(try document(SyncResponse.self, json) == response)
@@ -127,7 +129,7 @@ struct SessionDocumentTests {
         #expect(
             try jsonText(answer)
                 == #"{"budgets":[{"bytesPerSecond":5,"name":"origin:https://h:443"},{"bytesPerSecond":6,"name":"fleet"}],"#
-                + #""drain":false,"leases":[],"lost":[],"shrink":[],"ttlMilliseconds":1}"#)
+                + #""drain":false,"leases":[],"lost":[],"refused":[],"shrink":[],"ttlMilliseconds":1}"#)
         #expect(try document(SyncResponse.self, jsonText(answer)) == answer)
         let session = SessionRequest(name: "w", sinks: ["s"], slots: 4, version: "1", bytesPerSecond: 9)
         #expect(try document(SessionRequest.self, jsonText(session)) == session)

@@ -71,8 +71,22 @@ struct SourceURLTests {
         #expect(Self.refusal(longest + "a") == .tooLong)
     }
 
+    @Test func hostIsBounded() throws {
+        let label = String(repeating: "h", count: 63)
+        let longest = "\(label).\(label).\(label).\(label.prefix(61))"
+        #expect(try SourceURL(validating: "http://\(longest)/").origin == "http://\(longest):80")
+        #expect(Self.refusal("http://\(longest)h/") == .hostTooLong)
+        // Whether such a name is too long for us or none for Foundation, it is refused.
+        #expect(Self.refusal("http://\(String(repeating: "h", count: 4_000))/") != nil)
+    }
+
+    @Test(arguments: ["http://h%00h/", "http://h%0ah/", "http://%20/", "http://%7f/"])
+    func aHostHasNoControlCharactersHoweverTheyAreWritten(text: String) {
+        #expect(Self.refusal(text) == .malformed)
+    }
+
     @Test func everyRefusalSaysWhyWithoutTheURL() {
-        let all: [SourceURL.Refusal] = [.tooLong, .malformed, .unsupportedScheme("gopher"), .credentials]
+        let all: [SourceURL.Refusal] = [.tooLong, .malformed, .hostTooLong, .unsupportedScheme("gopher"), .credentials]
         #expect(Set(all.map(\.description)).count == all.count)
         #expect(SourceURL.Refusal.credentials.description.contains("\"credentials\""))
         let schemes = SourceURL.Refusal.unsupportedScheme("gopher").description

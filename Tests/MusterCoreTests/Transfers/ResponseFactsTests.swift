@@ -242,6 +242,13 @@ struct RepresentationTests {
         #expect(Representation(etag: etag).strongETag == (isStrong ? etag : nil))
     }
 
+    @Test func aValidatorOfAnyLengthIsNone() {
+        let long = String(repeating: "e", count: Limits.validatorBytes + 1)
+        let facts = ResponseFacts(
+            status: 200, headers: [(name: "ETag", value: long), (name: "Last-Modified", value: long)])
+        #expect(facts.representation(size: 5) == Representation(size: 5))
+    }
+
     @Test func aTagOrADateIsAValidator() {
         #expect(!Representation(size: 5).hasValidator)
         #expect(Representation(etag: "W/\"a\"").hasValidator)

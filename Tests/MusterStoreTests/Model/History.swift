@@ -38,6 +38,8 @@ struct History {
     var problems: [String] = []
     /// Every lease ever granted: reports about old ones come late.
     var granted: [GrantedLease] = []
+    /// What could be leased, and how many events there were, after the last step.
+    var waking = WakeWatch()
     /// Every session ever opened.
     var sessions: [SessionID] = []
 
@@ -77,8 +79,9 @@ struct History {
         try await fixture.wipe()
     }
 
-    private func compare() async throws {
+    private mutating func compare() async throws {
         var problems = problems
+        problems += try await waking.compare(fixture)
         let shown = try await StoreText.lines(fixture)
         let wanted = model.lines
         if shown != wanted {

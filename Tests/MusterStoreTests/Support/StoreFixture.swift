@@ -10,6 +10,8 @@ struct StoreFixture: Sendable {
     let store: Store
     let policy: Store.Policy
     let conninfo: String
+    /// Whom the store has woken.
+    let wakes: WakeLog
 
     /// Small bounds, so that few bytes and few failures reach every branch.
     static var smallPolicy: Store.Policy {
@@ -43,8 +45,9 @@ struct StoreFixture: Sendable {
         try await server.execute("CREATE DATABASE \(name) TEMPLATE \(template)")
         let conninfo = await server.conninfo.replacingDatabase(with: name)
         let pool = PostgresPool(PostgresConfiguration(conninfo), limits: .init(maximumConnections: connections))
-        let fixture = StoreFixture(
-            pool: pool, store: Store(pool: pool, policy: policy), policy: policy, conninfo: conninfo)
+        let wakes = WakeLog()
+        let store = Store(pool: pool, policy: policy) { wakes.add($0) }
+        let fixture = StoreFixture(pool: pool, store: store, policy: policy, conninfo: conninfo, wakes: wakes)
         do {
             try await body(fixture)
             await pool.shutdown()

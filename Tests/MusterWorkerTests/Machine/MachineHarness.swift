@@ -74,6 +74,7 @@ struct MachineHarness {
         _ sync: SyncRequest?,
         _ leases: [LeaseDocument] = [],
         lost: [LeaseName] = [],
+        refused: [RefusedReport] = [],
         shrink: [Shrink] = [],
         drain: Bool = false,
         budgets: [BudgetShare]? = nil,
@@ -81,6 +82,7 @@ struct MachineHarness {
     ) -> [MachineEffect] {
         let answer = SyncResponse(
             lost: lost,
+            refused: refused,
             shrink: shrink,
             leases: leases,
             drain: drain,

@@ -1,0 +1,78 @@
+import Logging
+import MusterCore
+import MusterStore
+
+/// What the rounds of a coordinator do. Any number of coordinators may go round at once: what one has locked the others skip.
+struct Sweeps: Sendable {
+    let store: Store
+    let dispatcher: ClaimDispatcher
+    let sequencer: EventSequencer
+    /// Where those who wait for work are rung for.
+    let claims: Signal
+    let grace: SessionGrace
+    let configuration: CoordinatorConfiguration
+    let metrics: CoordinatorMetrics
+    let logger: Logger
+
+    /// How often work that was lost or waited is looked for. Part of the bound on recovery (I14).
+    static let interval = Duration.milliseconds(250)
+    /// How many events are dropped in one transaction; the log can't be written on for so long.
+    private static let droppedAtOnce: Int32 = 2_000
+
+    /// The table of rounds.
+    var rounds: [Round] {
+        [
+            Round(.polls, every: Self.interval) { await dispatcher.expire() },
+            Round(.sessions, every: Self.interval) { try await endSessions() },
+            Round(.backoffs, every: Self.interval) { _ = try await store.promoteDueChunks() },
+            Round(.wishes, every: Self.interval) { _ = try await store.sweepWishes() },
+            Round(.groupDeadlines, every: Self.interval) {
+                metrics.add(.tasksOverdue, Int(try await store.expireGroups().failedTasks))
+            },
+            Round(.chains, every: Self.interval) { _ = try await store.releaseGroups() },
+            Round(.recalls, every: Self.interval) { _ = try await store.recallLeases() },
+            Round(.purges, every: Self.interval) { _ = try await store.releasePurges() },
+            Round(.repeats, every: Self.interval) { _ = try await store.releaseRepeats() },
+            Round(.taskDeadlines, every: .seconds(1)) {
+                metrics.add(.tasksOverdue, Int(try await store.failOverdue()))
+            },
+            Round(.originRates, every: .seconds(1)) { try await store.foldOriginRates() },
+            // Other coordinators poll as well: they need no hint.
+            Round(.work, every: .seconds(1)) { claims.raiseNews() },
+            Round(.shrinking, every: .seconds(1)) { try await dispatcher.findAsked() },
+            Round(.events, every: .seconds(1)) { try await sequencer.sequence() },
+            Round(.slow, every: .seconds(5)) { metrics.add(.leasesSlow, Int(try await store.sweepSlow())) },
+            Round(.stalled, every: .seconds(10)) {
+                _ = try await store.sweepStalled(stall: configuration.stallLimit)
+            },
+            Round(.uploads, every: .seconds(10)) { try await store.sweepStagedTasks(olderThan: .seconds(3_600)) },
+            // More often where events are kept for minutes only.
+            Round(.retention, everyOrSooner: min(.seconds(60), configuration.eventRetention / 10)) {
+                let dropped = try await store.dropOldEvents(
+                    olderThan: configuration.eventRetention, limit: Self.droppedAtOnce)
+                metrics.add(.eventsDropped, Int(dropped))
+                return dropped == Int64(Self.droppedAtOnce) ? .unfinished : .finished
+            },
+        ]
+    }
+
+    /// Ends sessions that have expired, and none before those have had their grace whose time ran out in an outage.
+    private func endSessions() async throws {
+        try await grace.settle { isStart in
+            if isStart, configuration.ownsFleet {
+                try await store.expireAllSessions()
+            } else {
+                try await store.graceExpiredSessions(timeToLive: configuration.sessionTimeToLive)
+            }
+        }
+        let swept = try await store.sweepSessions()
+        guard swept.sessions > 0 || swept.leases > 0 else { return }
+        metrics.add(.sessionsExpired, Int(swept.sessions))
+        metrics.add(.leasesExpired, Int(swept.leases))
+        logger.info(
+            "sessions expired",
+            metadata: [
+                CoordinatorMetadata.sessions: "\(swept.sessions)", CoordinatorMetadata.leases: "\(swept.leases)",
+            ])
+    }
+}

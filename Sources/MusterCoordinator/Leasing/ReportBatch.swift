@@ -1,0 +1,114 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import MusterStore
+
+/// The reports of several syncs on their way into the store, without those that turn out not to be storable.
+struct ReportBatch {
+    /// A report and who reports.
+    struct Entry: Sendable {
+        let session: SessionID
+        var report: Report
+    }
+
+    /// What names a lease of somebody's.
+    fileprivate struct Holding: Hashable {
+        let session: SessionID
+        let lease: LeaseName
+    }
+
+    private let entries: [Entry]
+    private var refusedLeases: Set<Holding> = []
+    /// The reports that can't be stored, and why.
+    private(set) var refused: [(entry: Entry, flaw: ReportFlaw)] = []
+    /// The leases that were not their reporters' any more.
+    var lost: [LeaseReport.Progress] = []
+
+    /// A batch; what is impossible about a report is found at once.
+    init(_ submissions: [ReportBatcher.Submission]) {
+        entries = submissions.flatMap { submission in
+            submission.reports.map { Entry(session: submission.session, report: $0) }
+        }
+        for entry in entries {
+            if let flaw = ReportFlaw(entry.report) { refuse(entry, flaw) }
+        }
+    }
+
+    /// What may still be stored, in the order in which it came: of a lease with a refused report nothing.
+    var pending: [Entry] {
+        refusedLeases.isEmpty ? entries : entries.filter { !refusedLeases.contains($0.holding) }
+    }
+
+    /// What a sync is told.
+    func answer(for session: SessionID) -> ReportWriter.Answer {
+        ReportWriter.Answer(
+            lost: lost.filter { $0.session == session }.map(\.lease),
+            refused: refused.filter { $0.entry.session == session }.map {
+                RefusedReport(lease: $0.entry.report.lease, reason: $0.flaw.reason)
+            })
+    }
+
+    /// Writes one report. Returns `nil` if it is refused.
+    @discardableResult
+    mutating func attempt<Value>(_ entry: Entry, _ body: () async throws -> Value) async throws -> Value? {
+        do {
+            return try await body()
+        } catch let error as PostgresError where error.isOfData {
+            refuse(entry, .refused(error.sqlState ?? .other("")))
+            return nil
+        }
+    }
+
+    /// Writes reports with one statement. Where the database refuses it for its data, the halves are written instead, until the
+    /// culprits stand alone: with one of them among n, in 2 log n statements. Returns what `body` does, of all of them.
+    mutating func divide<Value>(_ entries: [Entry], _ body: ([Entry]) async throws -> [Value]) async throws -> [Value] {
+        guard let first = entries.first else { return [] }
+        do {
+            return try await body(entries)
+        } catch let error as PostgresError where error.isOfData {
+            guard entries.count > 1 else {
+                refuse(first, .refused(error.sqlState ?? .other("")))
+                return []
+            }
+            let middle = entries.count / 2
+            return try await divide(Array(entries[..<middle]), body) + divide(Array(entries[middle...]), body)
+        }
+    }
+
+    private mutating func refuse(_ entry: Entry, _ flaw: ReportFlaw) {
+        // Once for a lease, however many of its reports are of no use.
+        guard refusedLeases.insert(entry.holding).inserted else { return }
+        refused.append((entry, flaw))
+    }
+}
+
+extension ReportBatch.Entry {
+    fileprivate var holding: ReportBatch.Holding { .init(session: session, lease: report.lease) }
+
+    /// How far the lease is, in the store's terms.
+    var progress: LeaseReport.Progress {
+        LeaseReport.Progress(
+            session: session, lease: report.lease, durable: report.durable ?? DurablePrefix(offset: 0, crc: 0))
+    }
+
+    /// A chunk that is durable to its end.
+    var done: LeaseReport.Done {
+        LeaseReport.Done(session: session, lease: report.lease, crc: report.durable?.crc ?? 0)
+    }
+
+    /// A file that stands at its path.
+    func finished() throws -> LeaseReport.Finished? {
+        guard let finished = report.finished else { return nil }
+        let digests = ReportedText.digests(finished.digests)
+        return LeaseReport.Finished(
+            session: session, lease: report.lease, size: finished.size,
+            digests: String(decoding: try JSONEncoder().encode(digests), as: UTF8.self),
+            representation: report.learned.map { ReportedText.representation($0.representation) },
+            effectiveURL: report.learned?.effectiveURL.map(ReportedText.clean),
+            path: ReportedText.path(finished.path),
+            // What a report of a whole file says to be durable is all of it.
+            crc: report.durable.flatMap { $0.offset == finished.size ? $0.crc : nil },
+            reusedFrom: ReportedText.path(finished.reusedFrom))
+    }
+}

@@ -1,0 +1,19 @@
+import MusterStore
+
+/// What the rounds on groups found together.
+struct SweptGroups: Sendable, Hashable {
+    let released: Int64
+    let expired: Int64
+    let failedTasks: Int64
+    let recalled: Int64
+}
+
+extension Store {
+    /// The rounds on groups, one after the other: deadlines, chains, windows.
+    func sweepGroups(limit: Int32 = 1_000) async throws -> SweptGroups {
+        let expired = try await expireGroups(limit: limit)
+        return SweptGroups(
+            released: try await releaseGroups(limit: limit), expired: expired.groups, failedTasks: expired.failedTasks,
+            recalled: try await recallLeases(limit: limit))
+    }
+}

@@ -1,0 +1,44 @@
+import MusterPostgres
+import MusterStore
+import Synchronization
+
+/// Whom a store has woken.
+final class WakeLog: Sendable {
+    private let woken = Mutex(Wake.nobody)
+
+    func add(_ wake: Wake) { woken.withLock { $0.formUnion(wake) } }
+
+    /// All who were woken since it was asked last.
+    func take() -> Wake {
+        woken.withLock { woken in
+            defer { woken = .nobody }
+            return woken
+        }
+    }
+}
+
+/// Looks after every step whether the database has something for somebody whom nobody woke: no verb may forget to.
+struct WakeWatch: Sendable {
+    private var leasable: Set<Int64> = []
+    private var events: Int64 = 0
+
+    /// Returns what was forgotten, in words.
+    mutating func compare(_ fixture: StoreFixture) async throws -> [String] {
+        let wake = fixture.wakes.take()
+        let leasable = Set(
+            try await fixture.pool.query("SELECT id FROM ready_chunks WHERE status = 'ready'").map {
+                try $0.decode("id", as: Int64.self)
+            })
+        let events: Int64 = try await fixture.pool.query("SELECT count(*) AS count FROM events")[0].decode("count")
+        defer { (self.leasable, self.events) = (leasable, events) }
+        var forgotten: [String] = []
+        if !leasable.isSubset(of: self.leasable), !wake.contains(.work) {
+            forgotten.append(
+                "chunks \(leasable.subtracting(self.leasable).sorted()) became ready, and nobody was woken")
+        }
+        if events > self.events, !wake.contains(.events) {
+            forgotten.append("\(events - self.events) events were written, and nobody was woken")
+        }
+        return forgotten
+    }
+}
