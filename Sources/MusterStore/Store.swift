@@ -145,11 +145,6 @@ public struct Store: Sendable {
         }
     }
 
-    /// Runs the claim, which must not be repeated when its outcome is unknown. Its answer wakes whoever it is for.
-    func queryOnce(_ sql: SQL) async throws -> PostgresRows {
-        try await writeOnce(sql, waking: .nobody)
-    }
-
     /// Whether the database answers.
     public func ping() async throws {
         _ = try await pool.query("SELECT 1")

@@ -19,12 +19,12 @@ public struct ClaimRequest: Sendable, Hashable {
 }
 
 extension Store {
-    /// Grants leases: the only way into the claim function, and so the one place where a lease comes into being (I1, I2, I5).
+    /// Grants leases (I1, I2, I5). Only `helpStragglers` grants others: doubles of leases that run.
     ///
     /// Not repeated when its outcome is unknown: leases that were granted without the worker learning of them are given back
     /// by its next sync.
     public func claim(_ requests: [ClaimRequest]) async throws -> [GrantedLease] {
-        try await queryOnce(
+        try await writeOnce(
             """
             SELECT g.*
             FROM (
@@ -34,7 +34,7 @@ extension Store {
             ) AS shared
             CROSS JOIN LATERAL granted_leases(shared.chunks, coalesce(shared.limited, '{}')) AS g
             WHERE shared.chunks IS NOT NULL
-            """
+            """, waking: .nobody
         ).map(GrantedLease.init)
     }
 }

@@ -1,4 +1,4 @@
--- The grant of leases: the one place where a lease comes into being (I1, I2, I5).
+-- The grant of leases (I1, I2, I5). Only a double of a lease that runs comes into being elsewhere: `grant_double`.
 --
 -- One call serves many sessions at once, each with its newest sync and its room. It takes every lock first and reads counts in later
 -- statements, whose snapshots are newer than the locks: a statement that locks and counts at once grants beyond a cap (I5).

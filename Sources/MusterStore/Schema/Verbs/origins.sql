@@ -100,6 +100,6 @@ $$;
 -- a speed does not seem to rise for half a minute.
 CREATE FUNCTION bytes_per_second(p_bytes double precision, p_at timestamptz, p_since timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    SELECT (decayed(p_bytes, p_at, 0) / (10 * greatest(0.1,
+    SELECT least(9e18, decayed(p_bytes, p_at, 0) / (10 * greatest(0.1,
         1 - exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_since)::double precision / 10))))))::bigint
 $$;
