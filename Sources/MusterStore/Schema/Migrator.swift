@@ -29,8 +29,7 @@ public struct Migrator: Sendable {
     /// - Throws: `SchemaRefusal` when nothing leads from the database to this build, or coordinators use it.
     public func migrate() async throws -> [String] {
         try await withConnection { connection in
-            guard try await Self.difference(connection) != nil else { return [] }
-            try await lock(connection)
+            guard try await lock(connection) else { return [] }
             // Another migrator may have been first.
             switch try await Self.difference(connection) {
             case nil: return []
@@ -106,16 +105,22 @@ public struct Migrator: Sendable {
             })
     }
 
-    /// Takes the schema's lock for itself, until the connection ends. It asks again and again instead of waiting in the
-    /// lock's queue: there, coordinators that run would have to wait behind it.
-    private func lock(_ connection: PostgresConnection) async throws {
+    /// Takes the schema's lock for itself, until the connection ends. Returns false when there is no need to: the database
+    /// is of this build, perhaps since another migrator was first, whose coordinator holds the lock by now.
+    ///
+    /// It asks again and again instead of waiting in the lock's queue: there, coordinators that run would have to wait
+    /// behind it.
+    private func lock(_ connection: PostgresConnection) async throws -> Bool {
         let end = ContinuousClock.now + patience
-        while try await !connection.query("SELECT pg_try_advisory_lock(\(SchemaFence.key)) AS held")[0].decode("held") {
+        while try await Self.difference(connection) != nil {
+            let tried = try await connection.query("SELECT pg_try_advisory_lock(\(SchemaFence.key)) AS held")
+            if try tried[0].decode("held") { return true }
             guard ContinuousClock.now < end else {
                 throw SchemaRefusal.inUse(by: try await Self.holders(connection))
             }
             try await Task.sleep(for: .milliseconds(100))
         }
+        return false
     }
 
     private static func holders(_ connection: PostgresConnection) async throws -> [String] {

@@ -107,6 +107,26 @@ import Testing
         }
     }
 
+    /// Two coordinators are started with `--migrate` at once: the second one waits while the first one migrates, and then the
+    /// first one holds the lock for as long as it runs.
+    @Test func aMigratorThatWaitedIsDoneWhenAnotherOneWasFirst() async throws {
+        try await withEmptyDatabase { configuration in
+            _ = try await Migrator(configuration).migrate()
+            try await withConnection(configuration) { coordinator in
+                try await SchemaFence.enter(coordinator)
+                try await coordinator.execute("UPDATE muster_build SET build = 'another ' || build")
+                async let applied = Migrator(configuration, patience: .seconds(600)).migrate()
+                try await eventually("a migrator that waits") {
+                    try await coordinator.query(
+                        "SELECT FROM pg_stat_activity WHERE application_name = 'muster-migrate' AND query LIKE '%pg_try_advisory_lock%'"
+                    ).count > 0
+                }
+                try await coordinator.execute("UPDATE muster_build SET build = replace(build, 'another ', '')")
+                #expect(try await applied.isEmpty)
+            }
+        }
+    }
+
     @Test func aConnectionOfAnotherBuildIsRefused() async throws {
         try await withEmptyDatabase { configuration in
             _ = try await Migrator(configuration).migrate()

@@ -119,7 +119,7 @@ import Testing
     @Test func holdersWhoseSessionsWereEndedAreSilent() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [970])
-            try await scene.pass(seconds: 20)
+            try await scene.pass(seconds: 1_800)
             try await fixture.store.expireAllSessions()
             try await scene.idle.sync()
             try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '20 s' WHERE worker = 'slow'")
