@@ -199,7 +199,7 @@ struct ProgressAPITests {
             settled: 0, held: [], timeToLive: .seconds(600))
         let leases = try await store.claim([ClaimRequest(session: session, sequence: 1, room: count)])
         let reports = leases.map {
-            LeaseReport.Progress(session: session, lease: $0.name, durable: DurablePrefix(offset: 1_000, crc: 1))
+            LeaseReport.Progress(session: session, lease: $0.name, durable: DurablePrefix(offset: 900_000, crc: 1))
         }
         #expect(try await store.report(progress: reports).isEmpty && reports.count == Int(count))
     }
