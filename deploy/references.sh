@@ -82,7 +82,7 @@ awk -v OFS='\t' '
     }' "${documents[@]}" |
     while IFS=$'\t' read -r place kind name; do
         if [ "$kind" = sql ]; then :
-        elif [[ $name =~ ^Muster[A-Za-z]+Tests/[A-Za-z0-9+]+\.[A-Za-z0-9_]+$ && $name != *.swift ]]; then kind=test
+        elif [[ $name =~ ^Muster[A-Za-z]+Tests/[A-Za-z0-9+]+\.[A-Za-z0-9_]+$ && $name != *.swift ]]; then kind="test"
         elif [[ $name =~ ^[A-Za-z_][A-Za-z0-9_]*\(\)$ ]]; then kind='function' name=${name%()}
         elif [[ $name =~ ^(Sources|Tests|deploy|docs|Muster[A-Za-z]*|CLib[a-z]*)/[A-Za-z0-9_.+/-]*$ ]]; then kind=path
         elif [[ $name =~ ^[A-Za-z0-9_.+-][A-Za-z0-9_.+/-]*/[A-Za-z0-9_.+-]+\.(swift|sql|md|sh|yaml)$ ]]; then kind=path
@@ -104,6 +104,7 @@ done < <(sort -u "$work/referred")
 grep -rnE '\b(fsync|fdatasync|muster_syncfs|synchronize(Data|FileSystem|Directory)?)\(' Sources --include='*.swift' --include='*.h' |
     grep -vE '^[^:]+:[0-9]+: *//' | sed -E 's|^Sources/([^:]+):.*|\1|' | sort -u >"$work/syncing"
 awk '/^## / { isTable = $0 == "## What is synced, and when" } isTable && /^\| `/' docs/architecture.md >"$work/table"
+# shellcheck disable=SC2016
 sed -E 's/^\| `([^`]+)`.*/\1/' "$work/table" | sort -u >"$work/listed"
 for file in $(comm -23 "$work/syncing" "$work/listed"); do complain "docs/architecture.md: the table of syncs does not name $file"; done
 for file in $(comm -13 "$work/syncing" "$work/listed"); do complain "docs/architecture.md: the table of syncs names $file, which syncs nothing"; done
