@@ -87,7 +87,7 @@ public struct Coordinator: Service {
             store: store,
             syncs: SyncService(
                 store: store, dispatcher: dispatcher, reports: reports, configuration: configuration, metrics: metrics,
-                asked: asked),
+                asked: asked, logger: logger),
             bell: bell, clock: clock, configuration: configuration, metrics: metrics, logger: logger)
         let server = Application(
             router: api.router(),

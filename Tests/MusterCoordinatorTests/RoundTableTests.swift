@@ -135,7 +135,7 @@ struct RoundTableTests {
             try await eventually("the end of the session") {
                 let text = String(decoding: try await coordinator.raw("GET", "/metrics").body, as: UTF8.self)
                 return text.contains("muster_sessions_expired_total 1\n")
-                    && !text.contains("muster_round_failures_total{round=\"wishes\"} 0\n") ? true : nil
+                    && !text.contains("muster_round_failures_total{round=\"wishes\"} 0\n")
             }
         }
     }

@@ -87,8 +87,7 @@ import Testing
         #expect(leases.count == 2)
         let handout = LeaseHandout(
             store: store, metrics: CoordinatorMetrics(),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            hasEvents: {})
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         return await handout.documents(of: leases)
     }
 

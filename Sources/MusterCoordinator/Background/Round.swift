@@ -18,7 +18,7 @@ enum RoundName: String, CaseIterable, Sendable {
     case purges
     /// Tasks that waited for the file of another one go on.
     case repeats
-    /// Tasks whose deadline has passed fail (`http.md` row 33).
+    /// Tasks whose deadline has passed fail (range contract, row 33).
     case taskDeadlines
     /// The speeds of origins.
     case originRates

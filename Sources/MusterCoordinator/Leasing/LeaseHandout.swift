@@ -11,8 +11,6 @@ struct LeaseHandout: Sendable {
     let store: Store
     let metrics: CoordinatorMetrics
     let logger: Logger
-    /// Called when the log has grown.
-    let hasEvents: @Sendable () async -> Void
 
     /// The leases that can be worked on.
     func documents(of leases: [GrantedLease]) async -> [LeaseDocument] {
@@ -33,7 +31,6 @@ struct LeaseHandout: Sendable {
         logger.error("lease can't be read", metadata: [CoordinatorMetadata.error: "\(reason)"])
         do {
             try await store.report(unreadable: lease.name, of: lease.session, detail: "\(reason)")
-            await hasEvents()
         } catch {
             // The worker does not know of the lease: its next sync gives it back.
             logger.warning("unreadable lease not failed", metadata: [CoordinatorMetadata.error: "\(error)"])

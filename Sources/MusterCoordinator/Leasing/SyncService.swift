@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Logging
 import MusterAPI
 import MusterCore
 import MusterPostgres
@@ -13,10 +14,11 @@ struct SyncService: Sendable {
     let metrics: CoordinatorMetrics
     let budgets: BudgetWatch
     let asked: AskedSessions
+    let handout: LeaseHandout
 
     init(
         store: Store, dispatcher: ClaimDispatcher, reports: ReportBatcher, configuration: CoordinatorConfiguration,
-        metrics: CoordinatorMetrics, asked: AskedSessions
+        metrics: CoordinatorMetrics, asked: AskedSessions, logger: Logger
     ) {
         self.store = store
         self.dispatcher = dispatcher
@@ -25,6 +27,7 @@ struct SyncService: Sendable {
         self.metrics = metrics
         budgets = BudgetWatch(store: store)
         self.asked = asked
+        handout = LeaseHandout(store: store, metrics: metrics, logger: logger)
     }
 
     /// Opens a session.
@@ -92,7 +95,7 @@ struct SyncService: Sendable {
         if leases.contains(where: \.isLimited) { shares = try await store.budgetShares(of: session) }
         return SyncResponse(
             lost: Array(Set(lost)), refused: refused, shrink: try await shrinkWishes(of: session),
-            leases: try leases.map { try LeaseDocument($0) }, drain: renewed.isDraining,
+            leases: await handout.documents(of: leases), drain: renewed.isDraining,
             ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
             budgets: shares.isEmpty
                 ? nil : shares.map { BudgetShare(name: $0.budget, bytesPerSecond: $0.bytesPerSecond) })

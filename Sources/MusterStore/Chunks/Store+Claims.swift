@@ -24,7 +24,7 @@ extension Store {
     /// Not repeated when its outcome is unknown: leases that were granted without the worker learning of them are given back
     /// by its next sync.
     public func claim(_ requests: [ClaimRequest]) async throws -> [GrantedLease] {
-        try await writeOnce(
+        let rows = try await writeOnce(
             """
             SELECT g.*
             FROM (
@@ -35,6 +35,7 @@ extension Store {
             CROSS JOIN LATERAL granted_leases(shared.chunks, coalesce(shared.limited, '{}')) AS g
             WHERE shared.chunks IS NOT NULL
             """, waking: .nobody
-        ).map(GrantedLease.init)
+        )
+        return try await grants(rows)
     }
 }

@@ -40,7 +40,7 @@ CREATE TABLE groups (
     reuses           boolean NOT NULL DEFAULT true,          -- its tasks may use files that the sink has, and give theirs (adr/0013)
     metadata         jsonb,                                  -- the caller's own; given back, never read
     fetch_options    jsonb,                                  -- how sources are asked; may hold secrets: leases alone read it
-    policy           jsonb,                                  -- what is done where http leaves a choice
+    policy           jsonb,                                  -- what is done where the range contract leaves a choice
     resolver         jsonb,                                  -- gives fresh URLs; its headers may hold secrets
     -- How many of its tasks are in each state (I6); adr/0003.
     queued           bigint NOT NULL DEFAULT 0,              -- tasks

@@ -66,7 +66,7 @@ CREATE INDEX ready_chunks_by_task ON ready_chunks (task_id);
 -- One question at a time per task, whatever the number of workers (row 21).
 CREATE UNIQUE INDEX ready_chunks_one_question ON ready_chunks (task_id) WHERE kind = 'resolve';
 
--- What is leased now. The columns that both tables have mean the same in both.
+-- What is leased now.
 CREATE TABLE leases (
     chunk_id        bigint PRIMARY KEY,                      -- I2: a chunk has at most one lease
     epoch           bigint NOT NULL DEFAULT nextval('lease_epochs'),   -- the fencing token (I1)
@@ -113,7 +113,7 @@ CREATE UNIQUE INDEX leases_one_question ON leases (task_id) WHERE kind = 'resolv
 CREATE INDEX leases_shrinking ON leases (session_id) WHERE shrink_to IS NOT NULL;
 CREATE UNIQUE INDEX leases_doubling ON leases (doubles) WHERE doubles IS NOT NULL;
 
--- What the finalizer checks (I3); gone when the task is.
+-- What the finalizer checks (I3); gone when the task is done.
 CREATE TABLE done_chunks (
     task_id bigint NOT NULL,                                 -- its task
     version integer NOT NULL,                                -- the content version

@@ -10,7 +10,7 @@ CREATE TABLE events (
     position bigint CONSTRAINT events_position_unique UNIQUE,   -- NULL until the sequencer has seen it
     type     text NOT NULL,                                  -- dev.muster.….v1
     subject  text NOT NULL,                                  -- groups/<name>
-    data     jsonb NOT NULL,                                 -- one of MusterAPI's payloads, by the type
+    data     jsonb NOT NULL,                                 -- one of the payloads in MusterCore/Events, by the type
     at       timestamptz NOT NULL DEFAULT statement_timestamp()   -- when it became true
 );
 CREATE INDEX events_unsequenced ON events (serial) WHERE position IS NULL;

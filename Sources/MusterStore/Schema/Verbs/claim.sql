@@ -1,6 +1,6 @@
 -- The grant of leases (I1, I2, I5). Only a double of a lease that runs comes into being elsewhere: `grant_double`.
 --
--- One call serves many sessions at once, each with its newest sync and its room. It takes every lock first and reads counts in later
+-- One call serves many sessions at once, each with its newest sync and its room. For each sink it takes every lock first and reads counts in later
 -- statements, whose snapshots are newer than the locks: a statement that locks and counts at once grants beyond a cap (I5).
 -- p_fleet_rate is the fleet's byte budget in bytes per second, or NULL. Returns the chunks that are leased; `is_limited` marks those
 -- that a byte budget bounds. Which group goes first is decided in sharing.sql, which mirror in mirrors.sql.

@@ -280,7 +280,7 @@ LANGUAGE sql AS $$
         SELECT o.serial FROM attempts o WHERE o.task_id = p_task ORDER BY o.serial DESC OFFSET 50 LIMIT 1);
 $$;
 
--- What the chunk waits for after so many failures: 1 s × 2ⁿ with full jitter, unless the coordinator says otherwise.
+-- What the chunk waits for after so many failures: base × 2ⁿ⁻¹ with full jitter, unless the coordinator says otherwise.
 CREATE FUNCTION backoff(p_attempts integer, p_base_ms bigint, p_maximum_ms bigint, p_random double precision) RETURNS interval
 LANGUAGE sql IMMUTABLE AS $$
     SELECT least(p_maximum_ms, p_base_ms * power(2, least(greatest(p_attempts, 1), 20) - 1)) * p_random * interval '1 ms'

@@ -1,7 +1,7 @@
 -- How chunks come back: lost with their session, given back, or dropped because the task stops or starts over. The callers hold the locks
 -- of the groups. A purge of an old content version outlives whatever becomes of its task.
 
--- Puts leases back: `p_lost` when their session is gone, which counts as a death and fences the task. Returns how many came back.
+-- Puts leases back: `p_lost` when their session is gone or they are stalled, which counts as a death and fences the task. Returns how many came back.
 CREATE FUNCTION return_leases(
     p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer
 ) RETURNS bigint
