@@ -19,7 +19,7 @@ public struct EventDocument: Hashable, Sendable {
     public var position: Int64
     /// `application/json`.
     public var datacontenttype: String
-    /// The facts as they came: whoever passes an event on passes on all of it. `payload()` has them by name.
+    /// The facts as they came: an event that is passed on keeps all of them. `payload()` has them by name.
     public var data: JSONValue
 
     /// An event at a position of the log.

@@ -16,7 +16,7 @@ struct GroupPattern: Hashable, Sendable {
 }
 
 extension EventType {
-    /// The types that there are, as people type them. Whoever wants one that came later writes it whole.
+    /// The types that there are, as people type them. A type that came later is written whole.
     static var words: [String] { allCases.map(\.short) }
 
     /// `group.succeeded` as `dev.muster.group.succeeded.v1`; what is whole stays. `nil` when one of them is neither whole nor

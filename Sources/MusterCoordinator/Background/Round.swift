@@ -24,7 +24,7 @@ enum RoundName: String, CaseIterable, Sendable {
     case originRates
     /// Work is looked for although nobody said that there is any: hints may be lost (fault F14).
     case work
-    /// Sessions that are asked to shrink chunks are found, whoever asked them.
+    /// Finds sessions that are asked to shrink chunks, by any coordinator.
     case shrinking
     /// Events get their positions that a coordinator committed which has died since.
     case events
@@ -38,7 +38,7 @@ enum RoundName: String, CaseIterable, Sendable {
     case retention
 }
 
-/// A row of the table of rounds: what is done, and how often. Whom it wakes is said by the store's verbs (`Wake`).
+/// A row of the table of rounds: what is done, and how often. The store's verbs say what it wakes (`Wake`).
 struct Round: Sendable {
     /// What a run has come to.
     enum Outcome: Sendable {

@@ -2,7 +2,7 @@ import MusterStore
 
 /// Wakes those who wait for what a verb of the store has committed: the one place that knows who they are.
 ///
-/// The store calls it after each such commit (`Wake`), whoever called the verb: a route, a sync, a round, a webhook's answer.
+/// The store calls it after each such commit (`Wake`), for every caller of the verb: a route, a sync, a round, a webhook's answer.
 struct Wakeup: Sendable {
     /// Claims for the syncs that wait here.
     let claims = Signal()
