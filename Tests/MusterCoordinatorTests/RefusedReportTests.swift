@@ -14,7 +14,7 @@ struct RefusedReportTests {
     /// A report that nobody should have made.
     enum Nasty: String, CaseIterable, CustomTestStringConvertible {
         case hugeSize, negativeSize, sizeBeyondAnyFile, hugeOffset, negativeOffset, hugeFile, negativeFile
-        case offsetOfGivenBack, offsetOfFailed, sumOfSizes, sumOfBytes, sumOfFiles
+        case offsetOfGivenBack, offsetOfFailed, doneWithoutBytes, failedWithoutReason, shrunkWithoutEnd, sumOfSizes, sumOfBytes, sumOfFiles
 
         var testDescription: String { rawValue }
 
@@ -32,6 +32,9 @@ struct RefusedReportTests {
                 Report(
                     lease: lease, kind: .failed, durable: Self.durable(.max),
                     failure: .init(kind: .network, detail: "reset"))
+            case .doneWithoutBytes: Report(lease: lease, kind: .done)
+            case .failedWithoutReason: Report(lease: lease, kind: .failed)
+            case .shrunkWithoutEnd: Report(lease: lease, kind: .shrunk)
             case .sumOfSizes: Self.learned(lease, 1 << 49)
             case .sumOfBytes: Report(lease: lease, kind: .progress, durable: Self.durable(1 << 40))
             case .sumOfFiles:
@@ -44,7 +47,7 @@ struct RefusedReportTests {
             switch self {
             case .sumOfSizes, .sumOfBytes, .sumOfFiles: true
             case .hugeSize, .negativeSize, .sizeBeyondAnyFile, .hugeOffset, .negativeOffset, .hugeFile, .negativeFile,
-                .offsetOfGivenBack, .offsetOfFailed:
+                .offsetOfGivenBack, .offsetOfFailed, .doneWithoutBytes, .failedWithoutReason, .shrunkWithoutEnd:
                 false
             }
         }

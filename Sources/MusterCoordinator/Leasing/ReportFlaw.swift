@@ -8,13 +8,24 @@ enum ReportFlaw: Sendable, Hashable {
     case size
     /// So would what is durable of it.
     case offset
+    /// A report of its kind says more than this one does.
+    case incomplete
     /// PostgreSQL refuses it for what is in it.
     case refused(SQLState)
 
     /// What is wrong with a report before anybody tries to store it.
     init?(_ report: Report) {
         let file = 0...Limits.fileSize.bytes
-        if let durable = report.durable, !file.contains(durable.offset) {
+        let isComplete =
+            switch report.kind {
+            case .done: report.finished != nil || report.durable != nil
+            case .failed: report.failure != nil
+            case .shrunk: report.end != nil
+            case .progress, .released, .restart, .resolved: true
+            }
+        if !isComplete {
+            self = .incomplete
+        } else if let durable = report.durable, !file.contains(durable.offset) {
             self = .offset
         } else if let size = report.learned?.representation.size, !file.contains(size) {
             self = .size
@@ -33,6 +44,7 @@ enum ReportFlaw: Sendable, Hashable {
         switch self {
         case .size: "the size that was stated is not within 0 to \(Limits.fileSize)"
         case .offset: "an offset was reported that is not within 0 to \(Limits.fileSize)"
+        case .incomplete: "the report lacks what a report of its kind says"
         case .refused(let state): "the database refuses what was reported (\(state.code))"
         }
     }

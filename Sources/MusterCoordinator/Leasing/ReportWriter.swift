@@ -58,9 +58,9 @@ struct ReportWriter: Sendable {
             let isHeld = try await batch.attempt(entry) { try await write(learned: learned, of: entry) }
             if isHeld == false { batch.lost.append(entry.progress) }
         }
-        // Whoever has shrunk a chunk says so before anything else that follows from it.
+        // That a chunk was shrunk comes before anything else that follows from it.
         for entry in batch.pending where entry.report.kind == .shrunk {
-            let end = entry.report.end ?? .max
+            guard let end = entry.report.end else { continue }
             switch try await batch.attempt(
                 entry, { try await store.report(shrunk: entry.report.lease, end: end, session: entry.session) })
             {
@@ -132,7 +132,7 @@ struct ReportWriter: Sendable {
     }
 
     private func write(failure entry: ReportBatch.Entry) async throws {
-        let failure = entry.report.failure ?? Report.Failure(kind: .network, detail: "no reason given")
+        guard let failure = entry.report.failure else { return }
         try await store.report(
             failed: LeaseReport.Failed(
                 progress: entry.progress, kind: failure.kind, detail: ReportedText.clean(failure.detail),

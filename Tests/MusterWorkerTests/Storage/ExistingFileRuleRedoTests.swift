@@ -80,6 +80,9 @@ import Testing
         try await ScratchSink.with { scratch in
             try scratch.write(foreign, to: "f.x")
             try leave(crash, at: "f.x", in: scratch)
+            // Open, so that its number is nobody else's.
+            let zombie = open(scratch.path + "/f.x", O_RDONLY)
+            defer { close(zombie) }
             let placed = scratch.inode("f.x")
             let order = try scratch.order(1, path: "f.x", bytes, fenced: fenced, ifExists: .replace)
             try await redo(order, expecting: "f.x", in: scratch)
@@ -97,6 +100,9 @@ import Testing
             try scratch.write(foreign, to: "f.x")
             try scratch.write(foreign, to: "f (2).x")
             try leave(crash, at: "f (3).x", in: scratch)
+            // Open, so that its number is nobody else's.
+            let zombie = open(scratch.path + "/f (3).x", O_RDONLY)
+            defer { close(zombie) }
             let placed = scratch.inode("f (3).x")
             let order = try scratch.order(1, path: "f.x", bytes, fenced: fenced, ifExists: .rename)
             try await redo(order, expecting: "f (3).x", in: scratch)
