@@ -14,7 +14,8 @@ struct RefusedReportTests {
     /// A report that nobody should have made.
     enum Nasty: String, CaseIterable, CustomTestStringConvertible {
         case hugeSize, negativeSize, sizeBeyondAnyFile, hugeOffset, negativeOffset, hugeFile, negativeFile
-        case offsetOfGivenBack, offsetOfFailed, doneWithoutBytes, failedWithoutReason, shrunkWithoutEnd, sumOfSizes, sumOfBytes, sumOfFiles
+        case offsetOfGivenBack, offsetOfFailed, doneWithoutBytes, failedWithoutReason, shrunkWithoutEnd, sumOfSizes,
+            sumOfBytes, sumOfFiles
 
         var testDescription: String { rawValue }
 
