@@ -14,7 +14,7 @@ struct RefusedReportTests {
     /// A report that nobody should have made.
     enum Nasty: String, CaseIterable, CustomTestStringConvertible {
         case hugeSize, negativeSize, sizeBeyondAnyFile, hugeOffset, negativeOffset, hugeFile, negativeFile
-        case offsetOfGivenBack, offsetOfFailed, doneWithoutBytes, failedWithoutReason, shrunkWithoutEnd, sumOfSizes,
+        case offsetOfGivenBack, offsetOfFailed, failedWithoutReason, shrunkWithoutEnd, sumOfSizes,
             sumOfBytes, sumOfFiles
 
         var testDescription: String { rawValue }
@@ -33,7 +33,6 @@ struct RefusedReportTests {
                 Report(
                     lease: lease, kind: .failed, durable: Self.durable(.max),
                     failure: .init(kind: .network, detail: "reset"))
-            case .doneWithoutBytes: Report(lease: lease, kind: .done)
             case .failedWithoutReason: Report(lease: lease, kind: .failed)
             case .shrunkWithoutEnd: Report(lease: lease, kind: .shrunk)
             case .sumOfSizes: Self.learned(lease, 1 << 49)
@@ -48,7 +47,7 @@ struct RefusedReportTests {
             switch self {
             case .sumOfSizes, .sumOfBytes, .sumOfFiles: true
             case .hugeSize, .negativeSize, .sizeBeyondAnyFile, .hugeOffset, .negativeOffset, .hugeFile, .negativeFile,
-                .offsetOfGivenBack, .offsetOfFailed, .doneWithoutBytes, .failedWithoutReason, .shrunkWithoutEnd:
+                .offsetOfGivenBack, .offsetOfFailed, .failedWithoutReason, .shrunkWithoutEnd:
                 false
             }
         }
