@@ -14,7 +14,8 @@ struct RefusedReportTests {
     /// A report that nobody should have made.
     enum Nasty: String, CaseIterable, CustomTestStringConvertible {
         case hugeSize, negativeSize, sizeBeyondAnyFile, hugeOffset, negativeOffset, hugeFile, negativeFile
-        case offsetOfGivenBack, offsetOfFailed, doneWithoutBytes, failedWithoutReason, shrunkWithoutEnd, sumOfSizes, sumOfBytes, sumOfFiles
+        case offsetOfGivenBack, offsetOfFailed, doneWithoutBytes, failedWithoutReason, shrunkWithoutEnd, sumOfSizes,
+            sumOfBytes, sumOfFiles
 
         var testDescription: String { rawValue }
 
@@ -56,7 +57,7 @@ struct RefusedReportTests {
             Report(
                 lease: lease, kind: .progress, durable: durable(0),
                 learned: .init(
-                    representation: Representation(size: size), splittable: false, effectiveURL: nil, source: 0))
+                    representation: Representation(size: size), rung: .whole, effectiveURL: nil, source: 0))
         }
 
         private static func durable(_ offset: Int64) -> DurablePrefix { DurablePrefix(offset: offset, crc: 7) }
@@ -116,7 +117,7 @@ struct RefusedReportTests {
             let good = try await client.group("good")
             #expect(good.state == .succeeded && good.tasks.succeeded == 4)
             let task = try #require(try await client.tasks(of: "bad").items.first)
-            #expect(task.state == .queued && task.failure?.kind == .badRange)
+            #expect(task.state == .failed && task.failure?.kind == .badRange)
             #expect(task.failure?.detail == answer.refused.first?.reason)
             // The session is as well as before.
             let next = try await client.sync(
@@ -128,7 +129,7 @@ struct RefusedReportTests {
         }
     }
 
-    @Test func theTriesOfATaskWhoseReportsAreRefusedAreBounded() async throws {
+    @Test func aTaskWhoseReportIsRefusedHasFailed() async throws {
         try await RunningCoordinator.with(configure: {
             $0.retryBase = .milliseconds(1)
             $0.retryMaximum = .milliseconds(1)
@@ -155,7 +156,7 @@ struct RefusedReportTests {
                 try #require(refused <= Int(Limits.attempts))
             }
             let task = try #require(try await client.tasks(of: "g").items.first)
-            #expect(refused == Int(Limits.attempts) && task.state == .failed && task.failure?.kind == .badRange)
+            #expect(refused == 1 && task.state == .failed && task.failure?.kind == .badRange)
         }
     }
 
@@ -171,7 +172,7 @@ struct RefusedReportTests {
             var learned = Report.Learned(
                 representation: Representation(
                     size: 100 << 20, etag: "\"" + String(repeating: "e", count: 2 << 20) + "\"", lastModified: "\u{0}",
-                    digests: ["\u{0}": "\u{0}"]), splittable: true,
+                    digests: ["\u{0}": "\u{0}"]), rung: .chunks,
                 effectiveURL: "http://" + String(repeating: "h", count: 4_000) + "/\u{0}", source: .max)
             learned.suggestedName = "a\u{0}"
             let report = Report(
@@ -216,7 +217,7 @@ struct RefusedReportTests {
             let learned = Report(
                 lease: first.name, kind: .progress, durable: DurablePrefix(offset: 4, crc: 9),
                 learned: .init(
-                    representation: Representation(size: 10, etag: "\"e\""), splittable: true, effectiveURL: nil,
+                    representation: Representation(size: 10, etag: "\"e\""), rung: .chunks, effectiveURL: nil,
                     source: 0))
             _ = try await client.sync(
                 session, SyncRequest(sequence: 2, settled: 1, reports: [learned], held: [first.name]))

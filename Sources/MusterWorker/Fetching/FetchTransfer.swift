@@ -82,7 +82,8 @@ final class FetchTransfer: TransferHandler {
     func head(_ head: ResponseHead) -> HeadVerdict {
         let facts = ResponseFacts(
             status: head.status,
-            headers: head.headers.fields.map { (name: $0.name, value: $0.value) }
+            headers: head.headers.fields.map { (name: $0.name, value: $0.value) },
+            isHTTP: head.version != .notHTTP
         )
         let verdict = judge(facts, effectiveURL: head.effectiveURL)
         let (answer, plan) = state.withLock { state -> (HeadVerdict, FetchPlan?) in

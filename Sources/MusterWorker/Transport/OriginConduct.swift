@@ -1,0 +1,50 @@
+import MusterCore
+import Synchronization
+
+/// What all jobs of a worker know of the origins together, for as long as it runs: how many transfers run there, and which rungs of the
+/// ladder they have contradicted.
+final class OriginConduct: Sendable {
+    private struct State {
+        var running: [String: Int] = [:]
+        var rungs = OriginRungs()
+    }
+
+    private let state = Mutex(State())
+    private let now: @Sendable () -> Int64
+
+    /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
+    init(now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
+        self.now = now
+    }
+
+    /// A transfer begins.
+    func enter(_ origin: String) {
+        state.withLock { $0.running[origin, default: 0] += 1 }
+    }
+
+    /// A transfer is over. Returns whether others ran at the origin when it ended.
+    func leave(_ origin: String) -> Bool {
+        state.withLock { state in
+            let others = (state.running[origin] ?? 1) - 1
+            state.running[origin] = others > 0 ? others : nil
+            return others > 0
+        }
+    }
+
+    /// A path has contradicted a rung.
+    func contradicted(_ rung: Rung, by source: SourceURL) {
+        let moment = now()
+        state.withLock { $0.rungs.contradicted(rung, by: source.path, of: source.origin, now: moment) }
+    }
+
+    /// A path was served on a rung.
+    func served(_ rung: Rung, by origin: String) {
+        state.withLock { $0.rungs.served(rung, by: origin) }
+    }
+
+    /// Where a source of which nothing is known begins.
+    func first(of origin: String) -> Rung {
+        let moment = now()
+        return state.withLock { $0.rungs.first(of: origin, now: moment) }
+    }
+}
