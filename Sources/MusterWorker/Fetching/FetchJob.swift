@@ -127,12 +127,12 @@ struct FetchJob: Sendable {
             received: { [context] in context.received($0) }
         )
         let before = writer.offset
-        context.conduct.enter(origin)
         let ending = await context.loops.withLoop { [request, control] loop in
             await transfer.run(request, on: loop, control: control)
         }
-        let isShared = context.conduct.leave(origin)
         guard let ending else { return .stopped }
+        if ending.wasAccepted { context.conduct.leave(origin) }
+        let isShared = context.conduct.isBusy(origin)
         plan = ending.plan
         plan.answer = OriginAnswer(ending.head, ending.outcome)
         if let event = ProtocolHistory.Event(ending.head, ending.outcome) {
@@ -162,6 +162,7 @@ struct FetchJob: Sendable {
         } else if let learned = resumable(plan) {
             context.checkpointer.note(learned, of: lease.name)
         }
+        context.conduct.enter(origin)
         if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }
         if plan.isSettled, !plan.isWholeFile, let end = plan.end { control.bound.divide(at: end) }
         let algorithms = plan.digestsOnTheWay(from: writer.offset)
@@ -277,11 +278,11 @@ extension Ladder.Contradiction {
             self = .refusal(kind, detail, retryAfter: retryAfter)
         case (_, .failed(.protocolViolation(let detail), _)):
             self = .answer(TransferError.protocolViolation(detail).description, to: .stream)
-        // Of HTTP/2 alone: HTTP/1.1 is asked soon (row 23).
-        case (_, .failed(.streamReset, _)): return nil
-        // It ended before anything was answered.
-        case (.waiting, .failed(let error, _)):
-            self = .refusal(error.failureKind, error.description, retryAfter: nil)
+        // The connection ended before anything was answered. That a stream of HTTP/2 did says more of HTTP/2 (row 23).
+        case (.waiting, .failed(.reset(let detail), _)):
+            self = .refusal(.network, TransferError.reset(detail).description, retryAfter: nil)
+        case (.waiting, .failed(.truncated(let detail), _)):
+            self = .refusal(.network, TransferError.truncated(detail).description, retryAfter: nil)
         case (.judged, _), (.standing, _), (.waiting, _): return nil
         }
     }

@@ -22,6 +22,15 @@ final class FetchTransfer: TransferHandler {
         let head: ResponseHead?
         /// The plan as the response left it.
         let plan: FetchPlan
+
+        /// Whether a body was taken.
+        var wasAccepted: Bool {
+            switch (judgement, outcome) {
+            case (_, .refused): false
+            case (.judged(.accept), _): true
+            case (.judged, _), (.waiting, _), (.standing, _): false
+            }
+        }
     }
 
     private struct State {

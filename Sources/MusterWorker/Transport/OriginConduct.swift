@@ -1,7 +1,7 @@
 import MusterCore
 import Synchronization
 
-/// What all jobs of a worker know of the origins together, for as long as it runs: how many transfers run there, and which rungs of the
+/// What all jobs of a worker know of the origins together, for as long as it runs: how many bodies come from there, and which rungs of the
 /// ladder they have contradicted.
 final class OriginConduct: Sendable {
     private struct State {
@@ -17,18 +17,22 @@ final class OriginConduct: Sendable {
         self.now = now
     }
 
-    /// A transfer begins.
+    /// The body of a transfer begins to come.
     func enter(_ origin: String) {
         state.withLock { $0.running[origin, default: 0] += 1 }
     }
 
-    /// A transfer is over. Returns whether others ran at the origin when it ended.
-    func leave(_ origin: String) -> Bool {
+    /// That transfer is over.
+    func leave(_ origin: String) {
         state.withLock { state in
             let others = (state.running[origin] ?? 1) - 1
             state.running[origin] = others > 0 ? others : nil
-            return others > 0
         }
+    }
+
+    /// Whether the origin is serving anybody. One that is may refuse for that; one that refuses everybody has another reason (row 24).
+    func isBusy(_ origin: String) -> Bool {
+        state.withLock { $0.running[origin] != nil }
     }
 
     /// A path has contradicted a rung.
