@@ -64,6 +64,7 @@ public struct Coordinator: Service {
         policy.fleetRate = configuration.maxBytesPerSecond
         policy.backoffBase = configuration.retryBase
         policy.backoffMaximum = configuration.retryMaximum
+        policy.unreachedAttempts = configuration.unreachedAttempts
         let wakeup = Wakeup()
         let store = Store(pool: pool, policy: policy) { wakeup($0) }
         let metrics = CoordinatorMetrics()

@@ -44,6 +44,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var ownsFleet = false
     /// How long events are kept: a reader that comes back later is told what it has missed.
     public var eventRetention: Duration = .seconds(30 * 86_400)
+    /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections.
+    public var unreachedAttempts: Int32 = Limits.attempts
     /// How events are delivered to subscriptions.
     var delivery = DeliveryPolicy()
     /// Changes the table of rounds, for tests: one that fails, one that hangs, none at all.

@@ -6,6 +6,7 @@ public import MusterPostgres
 extension TaskState: PostgresText {}
 extension GroupState: PostgresText {}
 extension LeaseKind: PostgresText {}
+extension Rung: PostgresText {}
 extension DeliveryState: PostgresText {}
 extension DeadlineAction: PostgresText {}
 extension PrerequisiteCondition: PostgresText {}

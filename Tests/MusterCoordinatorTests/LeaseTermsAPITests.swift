@@ -69,7 +69,7 @@ struct LeaseTermsAPITests {
         var learned = Report.Learned(
             representation: Representation(
                 size: 10, etag: "\"e\"", lastModified: "Mon, 02 Feb 2026 00:00:00 GMT", isDateStrong: true,
-                digests: ["md5": String(repeating: "a", count: 32), "none": "x"]), splittable: true,
+                digests: ["md5": String(repeating: "a", count: 32), "none": "x"]), rung: .chunks,
             effectiveURL: nil, source: 0)
         learned.suggestedName = "../evil"
         return Report(

@@ -25,7 +25,7 @@ struct StragglerAPITests {
         let learned = Report(
             lease: first.name, kind: .progress, durable: DurablePrefix(offset: 0, crc: 0),
             learned: .init(
-                representation: Representation(size: 2 * size, etag: "\"e\""), splittable: true, effectiveURL: nil,
+                representation: Representation(size: 2 * size, etag: "\"e\""), rung: .chunks, effectiveURL: nil,
                 source: 0))
         let done = Report(lease: first.name, kind: .done, durable: DurablePrefix(offset: size, crc: 7))
         let second = try #require(

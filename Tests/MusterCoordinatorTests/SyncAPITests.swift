@@ -128,7 +128,7 @@ struct SyncAPITests {
             let learned = Report(
                 lease: first.name, kind: .progress, durable: DurablePrefix(offset: 0, crc: 0),
                 learned: .init(
-                    representation: Representation(size: size, etag: "\"e\""), splittable: true, effectiveURL: nil,
+                    representation: Representation(size: size, etag: "\"e\""), rung: .chunks, effectiveURL: nil,
                     source: 0))
             var ranges = [try #require(ByteRange(start: first.start, end: first.end ?? 0))]
             let answer = try await coordinator.client.sync(

@@ -39,6 +39,36 @@ struct BodyTests {
         }
     }
 
+    /// A transfer coding is of the message, not of the file (RFC 9112 §7; range contract, row 13).
+    @Test func codedTransferIsDecodedAndACodedContentIsNot() async throws {
+        let coded: [UInt8] =
+            [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff, 1, 18, 0, 0xed, 0xff] + Array("the file, as it is".utf8)
+            + [0x61, 0x6f, 0xad, 0x2e, 18, 0, 0, 0]
+        let cases = [
+            ("Transfer-Encoding: gzip, chunked", Array("the file, as it is".utf8)),
+            ("Content-Encoding: gzip\r\nTransfer-Encoding: chunked", coded),
+        ]
+        for (fields, body) in cases {
+            try await withServer { connection, _ in
+                _ = connection.readHead()
+                connection.send("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n\(String(coded.count, radix: 16))\r\n")
+                connection.send(coded)
+                connection.send("\r\n0\r\n\r\n")
+                connection.waitForPeerToClose()
+            } _: { loop, server in
+                let (outcome, record) = try await fetch(loop, TransferRequest(url: server.url()))
+                #expect(outcome.end == .framed, "\(outcome)")
+                #expect(record.body == body)
+            }
+        }
+        try await withServer(
+            Self.answering("HTTP/1.1 200 OK\r\nTransfer-Encoding: x, chunked\r\n\r\n1\r\na\r\n0\r\n\r\n")
+        ) { loop, server in
+            let (outcome, _) = try await fetch(loop, TransferRequest(url: server.url()))
+            #expect(outcome.error?.kind == "protocol violation", "\(outcome)")
+        }
+    }
+
     @Test func closeWithoutFramingIsToldApart() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()

@@ -8,6 +8,9 @@ public struct TransferPolicy: Hashable, Sendable, Codable {
     public var validators: ValidatorRule?
     /// Whether content without any validator or digest may be fetched in chunks all the same (row 12).
     public var chunksWithoutValidator: Bool?
+    /// Whether a body whose end nothing marks but the end of its connection is taken for complete at the first read, instead of being read
+    /// until two reads agree (row 14).
+    public var acceptUnframed: Bool?
     /// Whether a finished file gets the origin's Last-Modified as its modification time.
     public var keepModificationTime: Bool?
     /// Where the last segment of a path comes from; `given` when absent (row 34).
@@ -19,7 +22,8 @@ public struct TransferPolicy: Hashable, Sendable, Codable {
     public var reuse: Bool?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case ifExists, validators, chunksWithoutValidator, keepModificationTime, names, computeDigests, reuse
+        case ifExists, validators, chunksWithoutValidator, acceptUnframed, keepModificationTime, names, computeDigests,
+            reuse
     }
 
     /// The defaults.
@@ -31,6 +35,7 @@ public struct TransferPolicy: Hashable, Sendable, Codable {
         ifExists = try container.decodeIfPresent(ExistingFileRule.self, forKey: .ifExists)
         validators = try container.decodeIfPresent(ValidatorRule.self, forKey: .validators)
         chunksWithoutValidator = try container.decodeIfPresent(Bool.self, forKey: .chunksWithoutValidator)
+        acceptUnframed = try container.decodeIfPresent(Bool.self, forKey: .acceptUnframed)
         keepModificationTime = try container.decodeIfPresent(Bool.self, forKey: .keepModificationTime)
         names = try container.decodeIfPresent(NameSource.self, forKey: .names)
         computeDigests = try container.decodeIfPresent([DigestAlgorithm].self, forKey: .computeDigests)

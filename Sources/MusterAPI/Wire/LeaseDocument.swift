@@ -39,8 +39,8 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var end: Int64?
     /// Whether the task's size is known and its chunks are planned.
     public var planned: Bool
-    /// Whether the content must be fetched as one stream, without Range.
-    public var stream: Bool
+    /// How the source is asked: on this rung of the ladder, or further down if it contradicts that too.
+    public var rung: Rung
     /// Whether a lease on this content version was ever lost, so that the part must be copied to a fresh inode (I8).
     public var fenced: Bool
     /// What a predecessor left durable; at `start` with CRC 0 when nothing.
@@ -80,7 +80,7 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// A lease.
     public init(
         name: LeaseName, kind: LeaseKind, task: TaskID, sink: String, path: String, version: Int32, start: Int64,
-        end: Int64?, planned: Bool, stream: Bool, fenced: Bool, resume: DurablePrefix, representation: Representation,
+        end: Int64?, planned: Bool, rung: Rung, fenced: Bool, resume: DurablePrefix, representation: Representation,
         expectedSize: Int64?, expectedDigests: [String: String], source: LeaseSource?, chunks: [FinishedChunk]
     ) {
         chunk = name.chunk
@@ -93,7 +93,7 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
         self.start = start
         self.end = end
         self.planned = planned
-        self.stream = stream
+        self.rung = rung
         self.fenced = fenced
         self.resume = resume
         self.representation = representation

@@ -12,7 +12,7 @@ public struct Report: Hashable, Sendable, Codable {
         case failed
         /// Given back untouched, or as far as it is durable.
         case released
-        /// Ranges don't work: start over as one stream (range contract, row 1).
+        /// The source contradicts the way in which it was asked: start over, a rung further down (range contract, "The ladder").
         case restart
         /// The resolver answered; `resolved` has the fresh URL (row 21).
         case resolved
@@ -24,8 +24,8 @@ public struct Report: Hashable, Sendable, Codable {
     public struct Learned: Hashable, Sendable, Codable {
         /// Size and validators.
         public var representation: Representation
-        /// Whether the rest may be fetched by ranges.
-        public var splittable: Bool
+        /// How the source may be asked for the rest: on this rung of the ladder, and none above.
+        public var rung: Rung
         /// Where the content came from, after redirects.
         public var effectiveURL: String?
         /// Which of the task's sources answered.
@@ -34,9 +34,9 @@ public struct Report: Hashable, Sendable, Codable {
         public var suggestedName: String?
 
         /// What was learned.
-        public init(representation: Representation, splittable: Bool, effectiveURL: String?, source: Int32) {
+        public init(representation: Representation, rung: Rung, effectiveURL: String?, source: Int32) {
             self.representation = representation
-            self.splittable = splittable
+            self.rung = rung
             self.effectiveURL = effectiveURL
             self.source = source
         }
@@ -58,6 +58,8 @@ public struct Report: Hashable, Sendable, Codable {
         public var requestID: String?
         /// Numeric address of the peer, when there was a connection.
         public var address: String?
+        /// Whether nobody was reached at all: the name is unknown, or the connection was refused.
+        public var unreached: Bool?
 
         /// A failure.
         public init(kind: FailureKind, detail: String, retryAfter: Int64? = nil, source: Int32? = nil) {

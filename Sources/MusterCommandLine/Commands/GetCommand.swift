@@ -95,6 +95,8 @@ struct GetCommand: MusterSubcommand {
         (coordinator.adminToken, coordinator.workerToken) = (RandomToken.make(), RandomToken.make())
         if settings.text(.sessionTTL) == nil { coordinator.sessionTimeToLive = Self.sessionTimeToLive }
         coordinator.ownsFleet = true
+        // Somebody waits: a name that is unknown is not asked for minutes on end.
+        coordinator.unreachedAttempts = 3
         try Settings.check(coordinator)
         let worker = try settings.worker(
             servers: [],

@@ -99,6 +99,14 @@ struct PolicyArguments: ParsableArguments {
     @Flag(help: "Name files as their origins suggest. (MUSTER_SUGGESTED_NAMES)")
     var suggestedNames = false
 
+    @Flag(
+        help: """
+            Take a body that ends with its connection, without a length, for complete, instead of reading it until two reads agree. \
+            (MUSTER_ACCEPT_UNFRAMED)
+            """
+    )
+    var acceptUnframed = false
+
     @Option(
         help: ArgumentHelp(
             """
@@ -129,6 +137,8 @@ struct PolicyArguments: ParsableArguments {
     /// What was given of them.
     var given: [SettingName: [String]] {
         Given.values([.ifExists: ifExists, .validators: validators, .reuse: reuse, .resolver: resolver])
-            .merging(Given.flags([.keepTime: keepTime, .suggestedNames: suggestedNames])) { $1 }
+            .merging(
+                Given.flags([.keepTime: keepTime, .suggestedNames: suggestedNames, .acceptUnframed: acceptUnframed])
+            ) { $1 }
     }
 }

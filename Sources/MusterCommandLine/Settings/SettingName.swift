@@ -133,6 +133,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case keepTime = "keep-time"
     /// Whether files get the names that origins suggest.
     case suggestedNames = "suggested-names"
+    /// Whether bodies without any length are complete as they come.
+    case acceptUnframed = "accept-unframed"
     /// Which differences of validators mean a change.
     case validators
     /// Whether files that are there already are used again.

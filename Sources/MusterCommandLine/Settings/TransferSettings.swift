@@ -91,6 +91,7 @@ extension Settings {
         policy.validators = try choice(.validators, of: ValidatorRule.self)
         if try flag(.keepTime) { policy.keepModificationTime = true }
         if try flag(.suggestedNames) { policy.names = .suggested }
+        if try flag(.acceptUnframed) { policy.acceptUnframed = true }
         if text(.reuse) != nil, try !flag(.reuse) { policy.reuse = false }
         return policy
     }

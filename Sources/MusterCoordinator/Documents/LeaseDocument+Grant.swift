@@ -11,7 +11,7 @@ extension LeaseDocument {
         self.init(
             name: lease.name, kind: lease.kind, task: lease.task, sink: lease.sink, path: lease.path,
             version: lease.version, start: lease.start, end: lease.end, planned: lease.isPlanned,
-            stream: lease.isStream, fenced: lease.isFenced, resume: lease.resume,
+            rung: lease.rung, fenced: lease.isFenced, resume: lease.resume,
             representation: lease.representation, expectedSize: lease.expectedSize,
             expectedDigests: try StoredJSON.texts(
                 lease.expectedDigests, column: "tasks.expected_digests", of: "task \(lease.task)"),

@@ -36,7 +36,7 @@ enum ReportFlaw: Sendable, Hashable {
         }
     }
 
-    /// The failure that the lease ends with: an answer that can't be trusted, which is tried again so many times (I12).
+    /// The failure that the lease ends with: an answer that can't be trusted. Another source may do better (I12).
     var kind: FailureKind { .badRange }
 
     /// What is said of it: a text of ours, which can always be stored, whatever stands in the report.

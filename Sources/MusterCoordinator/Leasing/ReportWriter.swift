@@ -110,7 +110,8 @@ struct ReportWriter: Sendable {
         switch entry.report.kind {
         case .failed: try await write(failure: entry)
         case .restart:
-            let detail = ReportedText.clean(entry.report.failure?.detail ?? "ranges do not work")
+            let detail = ReportedText.clean(
+                entry.report.failure?.detail ?? "it contradicts the way in which it was asked")
             try await store.report(restart: entry.report.lease, detail: detail, session: entry.session)
             metrics.add(.leasesFailed)
         case .resolved: try await write(resolved: entry)
@@ -126,7 +127,7 @@ struct ReportWriter: Sendable {
         return try await store.report(
             learned: LeaseReport.Learned(
                 session: entry.session, lease: entry.report.lease, representation: representation,
-                isSplittable: learned.splittable, effectiveURL: learned.effectiveURL.map(ReportedText.clean),
+                rung: learned.rung, effectiveURL: learned.effectiveURL.map(ReportedText.clean),
                 suggestedName: ReportedText.name(learned.suggestedName),
                 chunkSize: planner.chunkSize(size: size, parallelism: 16)))
     }
@@ -138,7 +139,7 @@ struct ReportWriter: Sendable {
                 progress: entry.progress, kind: failure.kind, detail: ReportedText.clean(failure.detail),
                 source: ReportedText.source(failure.source), retryAfter: ReportedText.retryAfter(failure.retryAfter),
                 status: ReportedText.status(failure.status), requestID: ReportedText.requestID(failure.requestID),
-                address: ReportedText.address(failure.address)),
+                address: ReportedText.address(failure.address), isUnreached: failure.unreached == true),
             random: random())
         metrics.add(.leasesFailed)
     }

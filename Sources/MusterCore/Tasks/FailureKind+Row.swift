@@ -61,7 +61,7 @@ extension FailureKind {
         case .timeout: Row(rule: .retry)
         case .tooSlow: Row(rule: .retry)
         case .httpStatus(let status): Self.row(status: status)
-        case .badRange: Row(rule: .retry)
+        case .badRange: Row(rule: .nextSource)
         case .changed: Row(rule: .startOver)
         case .digestMismatch: Row(rule: .startOver)
         case .sizeMismatch: Row(rule: .nextSource)

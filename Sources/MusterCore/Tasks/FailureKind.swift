@@ -15,7 +15,7 @@ public enum FailureKind: Hashable, Sendable {
     case tooSlow
     /// The origin answered with this status.
     case httpStatus(Int)
-    /// The answer to a range request can't be trusted (rows 2, 4, 5, 7, 13, 31).
+    /// The answer can't be trusted, on every rung of the ladder (rows 2, 4, 5, 7, 13, 31).
     case badRange
     /// The content changed more often than a task may start over (row 6).
     case changed

@@ -19,6 +19,8 @@ public struct FetchQuestion: Hashable, Sendable {
     public var mayChunkUnvalidated: Bool
     /// Whether the source is another one than that which taught `known` (row 30).
     public var isOtherMirror: Bool
+    /// The size that an answer stated which was not believed for another reason: less than that is not believed either (row 5).
+    public var claimedSize: Int64?
     /// The media type that the caller expects, in lower case and without parameters (row 27).
     public var expectedContentType: String?
     /// The file that is there already and may be the content: what was asked for is only wanted if it is another one, by
@@ -29,7 +31,8 @@ public struct FetchQuestion: Hashable, Sendable {
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
-        isOtherMirror: Bool = false, expectedContentType: String? = nil, held: Representation? = nil
+        isOtherMirror: Bool = false, claimedSize: Int64? = nil, expectedContentType: String? = nil,
+        held: Representation? = nil
     ) {
         self.range = range
         self.conditional = conditional
@@ -40,6 +43,7 @@ public struct FetchQuestion: Hashable, Sendable {
         self.rule = rule
         self.mayChunkUnvalidated = mayChunkUnvalidated
         self.isOtherMirror = isOtherMirror
+        self.claimedSize = claimedSize
         self.expectedContentType = expectedContentType
         self.held = held
     }

@@ -31,8 +31,12 @@ public struct Representation: Hashable, Sendable, Codable {
         return etag
     }
 
-    /// Whether two responses can be told to be of the same content at all (range contract, row 12).
+    /// Whether a response states anything that another one can be compared with.
     public var hasValidator: Bool { etag != nil || lastModified != nil }
+
+    /// Whether what is stated tells one version from the next (row 9): a tag, or a date that was old enough when it was stated. Under
+    /// a younger one the content may have changed within the same second.
+    public var tellsVersions: Bool { etag != nil || lastModified != nil && isDateStrong == true }
 
     /// Whether the origin stated a digest that tells any other content apart; it is checked at the end as if the caller
     /// had given it (row 35).
@@ -48,6 +52,14 @@ public struct Representation: Hashable, Sendable, Codable {
         case different(String)
         /// They state nothing in common.
         case unknown
+
+        /// Whether nothing that both state differs.
+        var isNoChange: Bool {
+            switch self {
+            case .same, .unknown: true
+            case .different: false
+            }
+        }
     }
 
     /// Compares what both state: sizes, digests, and unless `rule` says that they mean nothing, validators (rows 6 and

@@ -3,10 +3,14 @@ public struct ResponseFacts: Sendable, Hashable {
     /// The status code of the final response, after redirects and 1xx.
     public let status: Int
     private let fields: [(name: String, value: String)]
+    private let isHTTP: Bool
 
     /// Facts of a response; names in any case, values trimmed, in the order in which they came.
-    public init(status: Int, headers: [(name: String, value: String)]) {
+    ///
+    /// - Parameter isHTTP: `false` for a head that was made of what a server of plain files says (row 37).
+    public init(status: Int, headers: [(name: String, value: String)], isHTTP: Bool = true) {
         self.status = status
+        self.isHTTP = isHTTP
         fields = headers.map { ($0.name.lowercased(), $0.value) }
     }
 
@@ -88,8 +92,9 @@ public struct ResponseFacts: Sendable, Hashable {
 
     /// Whether Last-Modified may stand in If-Range: at least 60 s older than Date, so that no second change falls into
     /// the same second, whatever the two clocks behind them are (RFC 9110 §8.8.2.2; row 9). `nil` when one of them is
-    /// missing or can't be read.
+    /// missing or can't be read. Servers of plain files have no Date, and nothing better than a time (row 37).
     private var isDateStrong: Bool? {
+        guard isHTTP else { return value("last-modified").map { _ in true } }
         guard let date, let modified = value("last-modified").flatMap({ HTTPDate($0) }) else { return nil }
         return date.secondsSince1970 - modified.secondsSince1970 >= 60
     }

@@ -14,7 +14,7 @@ extension ResponseVerdict {
     ///   - found: what the response says, and for a size that it doesn't state, what is known.
     ///   - statedSize: the whole size if the response itself states it.
     static func otherContent(
-        _ found: Representation, statedSize: Int64?, _ question: FetchQuestion
+        _ found: Representation, statedSize: Int64?, _ facts: ResponseFacts, _ question: FetchQuestion
     ) -> ResponseVerdict? {
         if let expected = question.expectedSize, let size = found.size, size != expected {
             return wrongSize(size, expected: expected)
@@ -26,7 +26,9 @@ extension ResponseVerdict {
         case .unknown:
             // A response that states no validator although its version has one can't be told to be of this content.
             guard question.planned, question.known.hasValidator, !question.isProvable else { return nil }
-            return refuse(.badRange, "the response states none of the validators that are known")
+            let what = "the response states none of the validators that are known"
+            // A 206 keeps to what was asked; a 200 may be a page in place of the content (row 27), which passes.
+            return facts.status == 206 ? .descend(what, to: .stream) : refuse(.network, what)
         }
     }
 
@@ -36,7 +38,7 @@ extension ResponseVerdict {
         guard question.known.hasValidator, !found.hasValidator, !question.isProvable,
             case .different(let what) = question.known.agreement(with: found, under: question.effectiveRule)
         else { return nil }
-        return refuse(.badRange, "the response states no validator, and is something else: \(what)")
+        return refuse(.network, "the response states no validator, and is something else: \(what)")
     }
 
     static func wrongSize(_ size: Int64, expected: Int64) -> ResponseVerdict {

@@ -1,39 +1,49 @@
 extension ResponseVerdict {
     /// Rows 2–5, 7, 12 and 13: what a 206 (RFC 9110 §15.3.7) carries.
     static func judgePartial(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict {
-        guard let asked = question.range else { return refuse(.badRange, "206 to a request without Range") }
+        guard let asked = question.range else { return .descend("206 to a request without Range", to: .whole) }
         // Row 13: a range of coded content is of other bytes than a range of the file (RFC 9110 §8.4).
         if let coding = facts.contentCoding {
-            return refuse(.badRange, "206 with Content-Encoding \(coding.quoted)")
+            return .descend("206 with Content-Encoding \(coding.quoted)", to: .whole)
         }
         // Row 7; RFC 9110 §14.6.
         if facts.values("content-type").contains(where: { $0.lowercased().hasPrefix("multipart/byteranges") }) {
-            return refuse(.badRange, "206 with several ranges")
+            return .descend("206 with several ranges", to: .stream)
         }
         if let refusal = wrongType(facts, question) { return refusal }
         // Row 2; RFC 9110 §14.4.
         let stated = facts.values("content-range")
-        guard stated.count == 1, let content = ContentRange(stated[0]), let range = content.range else {
-            return refuse(.badRange, "206 with Content-Range \"\(stated.joined(separator: ", ").quoted)\"")
+        let content = stated.count == 1 ? ContentRange(stated[0]) : nil
+        // Row 22c: an empty file as a part of nothing.
+        if let content, content.size == 0, asked.start == 0, !question.planned, length ?? 0 == 0 {
+            let nothing = facts.representation(size: 0)
+            return otherContent(nothing, statedSize: 0, facts, question)
+                ?? .accept(AcceptedBody(offset: 0, count: 0, representation: nothing, isSplittable: false))
+        }
+        guard let content, let range = content.range else {
+            return .descend("206 with Content-Range \"\(stated.joined(separator: ", ").quoted)\"", to: .stream)
         }
         guard range.start == asked.start else {
-            return refuse(.badRange, "206 starts at \(range.start), not at \(asked.start)")
+            return .descend("206 starts at \(range.start), not at \(asked.start)", to: .stream)
         }
         // Row 5; RFC 9110 §15.3.7.1: the length is that of the range.
         if let length, length != range.count {
-            return refuse(.badRange, "Content-Length \(length) for a range of \(range.count) bytes")
+            return .descend("Content-Length \(length) for a range of \(range.count) bytes", to: .stream)
         }
         // Row 14: `*` for the size is allowed (RFC 9110 §14.4), but a plan can't be made from it.
         guard let size = content.size ?? question.known.size else {
-            return .restartAsStream("the origin does not tell the size")
+            return .descend("the origin does not tell the size", to: .whole)
         }
         let found = facts.representation(size: size)
-        if let refusal = otherContent(found, statedSize: content.size, question) { return refusal }
+        if let refusal = otherContent(found, statedSize: content.size, facts, question) { return refusal }
         // Row 12: chunks that nothing tells apart are only fetched if all of the file fits into this one.
         let isSplittable =
-            found.hasValidator || found.statesDigest || question.isProvable || question.mayChunkUnvalidated
+            found.tellsVersions || question.planned && question.known.tellsVersions || found.statesDigest
+            || question.isProvable || question.mayChunkUnvalidated
         let fitsInOne = asked.start == 0 && range.end == size
-        guard isSplittable || fitsInOne else { return .restartAsStream("the origin sends no validator") }
+        guard isSplittable || fitsInOne else {
+            return .descend("the origin sends no validator that tells versions apart", to: .whole)
+        }
         // Rows 3 and 4: fewer bytes than were asked for are taken, more are cut.
         return .accept(
             AcceptedBody(

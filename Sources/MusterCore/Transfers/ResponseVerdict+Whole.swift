@@ -4,26 +4,56 @@ extension ResponseVerdict {
         if let refusal = wrongType(facts, question) { return refusal }
         let found = facts.representation(size: length)
         if let refusal = foreignPage(found, question) { return refusal }
-        if let refusal = otherContent(found, statedSize: length, question) { return refusal }
+        if let refusal = otherContent(found, statedSize: length, facts, question) { return refusal }
+        if let claimed = question.claimedSize, let length, length < claimed, facts.contentCoding == nil {
+            return .descend("\(length) bytes of a file that was said to have \(claimed)", to: .whole)
+        }
         if let asked = question.range {
             // Row 10; RFC 9110 §13.1.5: nothing that is stated differs, and yet the condition failed.
             if question.conditional { return .askUnconditionally }
             // Row 1: a whole body belongs at offset 0, and never into a part that others write to by ranges.
-            guard asked.start == 0, !question.planned else { return .restartAsStream("the origin ignores Range") }
+            guard asked.start == 0, !question.planned else {
+                return .descend("the origin ignores Range", to: .stream)
+            }
+            // Some answer 200 and send the part that was asked for (RFC 9110 §15.3.7 wants 206): a plain GET tells.
+            guard length != asked.count, facts.values("content-range").isEmpty else {
+                return .descend("200 to a range request, with what may be a part", to: .whole)
+            }
+        } else if let refusal = partOfWhole(facts, length: length) {
+            return refusal
         }
         // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
         return .accept(AcceptedBody(offset: 0, count: length, representation: found, isSplittable: false))
     }
 
+    /// A 200 to a plain GET that says that it is a part.
+    private static func partOfWhole(_ facts: ResponseFacts, length: Int64?) -> ResponseVerdict? {
+        for field in facts.values("content-range") {
+            guard let content = ContentRange(field), let range = content.range else { continue }
+            let isWhole = range.start == 0 && content.size.map { $0 == range.end } ?? true
+            guard isWhole, length.map({ $0 == range.end }) ?? true else {
+                return .descend("200 with Content-Range \"\(field.quoted)\"", to: .whole)
+            }
+        }
+        return nil
+    }
+
     /// Row 16: a 416 (RFC 9110 §15.5.17).
     static func judgeUnsatisfiable(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict {
         guard let asked = question.range else { return refuse(.httpStatus(416), "416 to a request without Range") }
-        if asked.start == 0, !question.planned { return .askForEverything }
+        if asked.start == 0, !question.planned { return .descend("416 to a range from the first byte on", to: .whole) }
         let stated = facts.values("content-range")
         let content = stated.count == 1 ? ContentRange(stated[0]) : nil
         if let size = content?.size, content?.range == nil {
             if let expected = question.expectedSize, size != expected { return wrongSize(size, expected: expected) }
-            if asked.start == size, size > 0, isStill(facts.representation(size: size), question) { return .complete }
+            let found = facts.representation(size: size)
+            if asked.start == size, size > 0, isStill(found, question) { return .complete }
+            // The content is what it was, as far as anything tells, and yet its bytes are not given.
+            if question.planned, question.known.size == size, asked.start < size,
+                question.known.agreement(with: found, under: question.effectiveRule).isNoChange
+            {
+                return .descend("416 to \(asked) of \(size) bytes", to: .stream)
+            }
         }
         let size = content?.size.map(String.init) ?? "unknown"
         return refuse(.changed, "the range \(asked) is not satisfiable any more, the size is \(size)")

@@ -9,15 +9,13 @@
 /// | 1, 10, 13, 14, 16, 17 | `ResponseVerdict+Whole`: a 200 or a 416 |
 /// | 6, 8, 9, 11, 27, 29, 30, 35 | `ResponseVerdict+Content`: is it the same content? |
 /// | – | `ResponseVerdict+Held`: a 304, is it the content of a file that is there already? |
-/// | 20, 21, 24–26, 31 | here: statuses, lengths, and the origin's wish to be left alone |
+/// | 20, 21, 22a, 22c, 24–26, 31 | here: statuses, lengths, and the origin's wish to be left alone |
 ///
 /// Row 19 is decided by never looking at Accept-Ranges (RFC 9110 §14.3), row 37 by giving the answers of other
 /// protocols heads of the same form: 206 with Content-Range and Last-Modified, or 200 for a whole file.
 public enum ResponseVerdict: Hashable, Sendable {
     /// Write the body.
     case accept(AcceptedBody)
-    /// Ask again with a plain GET: offset 0 was not satisfiable, so the file may be empty (row 16).
-    case askForEverything
     /// Ask again without If-Range: the origin mistrusted it although nothing changed (row 10).
     case askUnconditionally
     /// Ask again without If-None-Match and If-Modified-Since: whether the content is still that of the file which was named can't be
@@ -27,8 +25,8 @@ public enum ResponseVerdict: Hashable, Sendable {
     case unmodified
     /// There is no byte more: what was asked for starts exactly where the file ends (row 16).
     case complete
-    /// Ranges don't work here: start over as one stream (row 1).
-    case restartAsStream(String)
+    /// The answer contradicts the way in which the source was asked: ask it more simply. Rungs above `to` won't do either.
+    case descend(String, to: Rung)
     /// Nothing of the body may be kept. `retryAfter` is the origin's wish, in seconds.
     case refuse(FailureKind, detail: String, retryAfter: Int64?)
 
@@ -36,16 +34,20 @@ public enum ResponseVerdict: Hashable, Sendable {
     public static func judge(_ facts: ResponseFacts, to question: FetchQuestion) -> ResponseVerdict {
         let verdict = byStatus(facts, question)
         // Another mirror that can't do what the others do is done without; it doesn't make them start over (row 30).
-        guard question.isOtherMirror, case .restartAsStream(let what) = verdict else { return verdict }
+        guard question.isOtherMirror, case .descend(let what, _) = verdict else { return verdict }
         return refuse(.changed, "the mirror won't do: \(what)")
     }
 
     private static func byStatus(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict {
         switch facts.status {
-        case 200, 206: return byLength(facts, question)
+        // A 203 or 226 carries a file as a 200 does (row 22c; RFC 9110 §15.3.4, RFC 3229 §10.4.1).
+        case 200, 203, 206, 226: return byLength(facts, question)
         case 304: return judgeUnmodified(facts, question)
         case 416: return judgeUnsatisfiable(facts, question)
-        case 200..<300: return refuse(.badRange, "status \(facts.status) carries no file")
+        case 200..<300: return refuse(.httpStatus(facts.status), "status \(facts.status) carries no file")
+        // Row 22a: what is refused may be the condition alone.
+        case let status where question.conditional && FailureKind.status(status).mayBeForRange:
+            return .askUnconditionally
         default:
             // Rows 20, 21, 24–26; RFC 9110 §15. A redirect that is left at this point led nowhere.
             return .refuse(
@@ -56,11 +58,15 @@ public enum ResponseVerdict: Hashable, Sendable {
 
     /// Row 31; RFC 9110 §8.6, RFC 9112 §6.3: nobody knows where a body with conflicting lengths ends.
     private static func byLength(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict {
+        // A plain GET is the last rung: there a transfer coding counts, as RFC 9112 §6.3 has it, whatever length stands beside it.
+        if facts.isChunked, facts.status != 206, question.range == nil {
+            return judgeWhole(facts, length: nil, question)
+        }
         let length: Int64?
         do {
             length = try facts.contentLength()
         } catch {
-            return refuse(.badRange, "Content-Length \(error.stated.quoted) can't be believed")
+            return .descend("Content-Length \(error.stated.quoted) can't be believed", to: .stream)
         }
         return facts.status == 206
             ? judgePartial(facts, length: length, question) : judgeWhole(facts, length: length, question)

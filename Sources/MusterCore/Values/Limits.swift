@@ -9,7 +9,7 @@ public enum Limits {
     /// Bytes that one sync may say were received, for the display of speeds: more than any worker receives between two.
     public static let receivedPerSync = ByteCount(bytes: 1 << 40)
     /// Bytes of an ETag or Last-Modified field; a longer one counts as none.
-    public static let validatorBytes = 2_000
+    public static let validatorBytes = 8_192
     /// Bytes of a host's name (RFC 1035 §2.3.4), so that an origin's key fits into an index.
     public static let hostBytes = 253
     /// Bytes of a URL.

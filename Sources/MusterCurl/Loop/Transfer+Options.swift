@@ -52,8 +52,9 @@ extension Transfer {
         // An origin of HTTP must not lead to a server of files: other rules hold there.
         let schemes = request.allowedSchemes.filter { ["http", "https"].contains($0) }
         if !schemes.isEmpty { easy.set(CURLOPT_REDIR_PROTOCOLS_STR, schemes.joined(separator: ",")) }
-        // The body is stored as it was sent.
-        easy.set(CURLOPT_HTTP_CONTENT_DECODING, false)
+        // A coding of the content is stored as it was sent: libcurl decodes one only if it has asked for it itself. A coding of the transfer
+        // is no part of the content, and libcurl decodes that, or fails, as long as this is on (RFC 9112 §7).
+        easy.set(CURLOPT_HTTP_CONTENT_DECODING, true)
         switch request.httpVersion {
         case .http1: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2OverTLS: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))

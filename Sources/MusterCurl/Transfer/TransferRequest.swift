@@ -137,7 +137,7 @@ public struct TransferRequest: Sendable {
         self.userAgent = nil
         self.httpVersion = .http2OverTLS
         self.receiveBufferBytes = 256 * 1024
-        self.maxHeadBytes = 64 * 1024
+        self.maxHeadBytes = 256 * 1024
         self.caFile = nil
         self.clientCertificate = nil
         self.basicCredentials = nil

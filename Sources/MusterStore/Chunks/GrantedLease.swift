@@ -27,8 +27,8 @@ public struct GrantedLease: Sendable {
     public let end: Int64?
     /// Whether the task's chunks are cut.
     public let isPlanned: Bool
-    /// Whether it must be fetched as one stream.
-    public let isStream: Bool
+    /// How its source is asked.
+    public let rung: Rung
     /// Whether a lease on this content version was lost (I8).
     public let isFenced: Bool
     /// What a predecessor left.
@@ -87,7 +87,7 @@ public struct GrantedLease: Sendable {
         start = try row.decode("first")
         end = try row.decode("last")
         isPlanned = try row.decode("planned")
-        isStream = try row.decode("stream")
+        rung = try row.decode("rung")
         isFenced = try row.decode("fenced")
         resume = DurablePrefix(offset: try row.decode("resume"), crc: try row.decode("crc"))
         representation = Representation(

@@ -27,8 +27,8 @@ public enum LeaseReport {
         public let lease: LeaseName
         /// Size, validators and stated digests.
         public let representation: Representation
-        /// Whether the rest may be fetched by ranges.
-        public let isSplittable: Bool
+        /// How its source may be asked for the rest.
+        public let rung: Rung
         /// Where the content came from, after redirects.
         public let effectiveURL: String?
         /// The name that the origin suggests, made safe, if the group asks for it (range contract, row 34).
@@ -38,13 +38,13 @@ public enum LeaseReport {
 
         /// A report.
         public init(
-            session: SessionID, lease: LeaseName, representation: Representation, isSplittable: Bool,
+            session: SessionID, lease: LeaseName, representation: Representation, rung: Rung,
             effectiveURL: String?, suggestedName: String?, chunkSize: Int64
         ) {
             self.session = session
             self.lease = lease
             self.representation = representation
-            self.isSplittable = isSplittable
+            self.rung = rung
             self.effectiveURL = effectiveURL
             self.suggestedName = suggestedName
             self.chunkSize = chunkSize
@@ -124,11 +124,13 @@ public enum LeaseReport {
         public let requestID: String?
         /// Numeric address of the peer, when there was a connection.
         public let address: String?
+        /// Whether nobody was reached at all.
+        public let isUnreached: Bool
 
         /// A report.
         public init(
             progress: Progress, kind: FailureKind, detail: String, source: Int32?, retryAfter: Int64?,
-            status: Int32? = nil, requestID: String? = nil, address: String? = nil
+            status: Int32? = nil, requestID: String? = nil, address: String? = nil, isUnreached: Bool = false
         ) {
             self.progress = progress
             self.kind = kind
@@ -138,6 +140,7 @@ public enum LeaseReport {
             self.status = status
             self.requestID = requestID
             self.address = address
+            self.isUnreached = isUnreached
         }
     }
 

@@ -7,13 +7,14 @@ extension Store {
     public func report(failed report: LeaseReport.Failed, random: Double) async throws {
         let progress = report.progress
         let status = report.status.map { Int($0) }
+        let attempts = report.isUnreached ? min(policy.unreachedAttempts, policy.attempts) : policy.attempts
         _ = try await write(
             """
             SELECT report_failure(\(progress.session), \(progress.lease.chunk), \(progress.lease.epoch),
                 \(progress.durable.offset), \(Int64(progress.durable.crc)), \(report.kind.rule.rawValue),
                 \(report.kind.rawValue), \(report.detail), \(report.source), \(report.retryAfter), \(report.status),
                 \(report.requestID), \(report.address), \(report.kind.limitSignal(status: status).rawValue),
-                \(report.kind.isExpiry(status: status)), \(random), \(policy.firstChunk), \(policy.attempts),
+                \(report.kind.isExpiry(status: status)), \(random), \(policy.firstChunk), \(attempts),
                 \(policy.contentVersions), \(policy.deaths), \(policy.leasesPerOrigin), \(policy.backoffBase.milliseconds),
                 \(policy.backoffMaximum.milliseconds))::text
             """, waking: [.work, .events])
@@ -28,7 +29,7 @@ extension Store {
             """, waking: .work)
     }
 
-    /// Starts a task over as one stream.
+    /// Starts a task over, with its source asked a rung further down.
     public func report(restart lease: LeaseName, detail: String, session: SessionID) async throws {
         _ = try await write(
             """

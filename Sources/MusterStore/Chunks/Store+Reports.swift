@@ -22,7 +22,7 @@ extension Store {
             SELECT report_answer(\(report.session), \(report.lease.chunk), \(report.lease.epoch), \(representation.size),
                 \(representation.etag), \(representation.lastModified), \(representation.isDateStrong ?? false),
                 \(try Self.json(representation.digests)), \(report.effectiveURL), \(report.suggestedName),
-                \(report.isSplittable), \(report.chunkSize)) AS held
+                \(report.rung), \(report.chunkSize)) AS held
             """, waking: .work)[0].decode("held")
     }
 

@@ -91,7 +91,7 @@ public enum InvariantQuery {
         GROUP BY task_id HAVING count(*) > 1
         UNION ALL
         SELECT 'row 30: task ' || t.id || ' mixes sources that nothing tells apart' FROM tasks t
-        WHERE t.mixes AND (t.clean OR t.stream OR t.size IS NULL OR t.mirrors = 1
+        WHERE t.mixes AND (t.clean OR t.rung <> 'chunks' OR t.size IS NULL OR t.mirrors = 1
             OR t.expected_digests IS NULL AND t.stated_digests IS NULL AND t.etag NOT LIKE '"%')
         UNION ALL
         SELECT 'row 30: task ' || t.id || ' of source ' || t.source || ' is fetched from source ' || p.source

@@ -119,6 +119,12 @@ extension ResponsePlan {
             .mistrustIfRange, .ignoreIfRange:
             // Part of what a correct response is made from, see `make`.
             break
+        case .partAsWhole(let statesRange):
+            guard part != nil else { break }
+            status = 200
+            if !statesRange { set("Content-Range", nil) }
+        case .refuseIfRange(let refusal):
+            if asked.ifRange != nil { replaceBody(status: refusal, contentType: "text/plain", text: "no conditions\n") }
         case .contentRangeShifted(let distance):
             guard let part else { break }
             set("Content-Range", Self.contentRange(part.shifted(by: distance), size: size))
@@ -198,6 +204,8 @@ extension ResponsePlan {
         case .status(let status, let retryAfter):
             replaceBody(status: status, contentType: "text/plain", text: "status \(status)\n")
             set("Retry-After", retryAfter)
+        case .statusOnly(let status):
+            self.status = status
         case .limit(let count, let refusal):
             if asked.activeOnPath >= count { refuse(refusal) }
         case .closeBeforeHeaders:

@@ -3,6 +3,8 @@ extension ScriptedOrigin {
     public enum Misbehaviour: Sendable, Hashable {
         /// Answers a range request with 200 and the whole file (1).
         case ignoreRange
+        /// Answers a range request with 200 and no more than the range, with or without Content-Range (1).
+        case partAsWhole(statesRange: Bool)
         /// Says that the range starts and ends so many bytes elsewhere; the bytes sent are those asked for (2).
         case contentRangeShifted(by: Int64)
         /// Sends the bytes from so many bytes elsewhere, and says so (2).
@@ -38,6 +40,8 @@ extension ScriptedOrigin {
         case weakETag
         /// Mistrusts every If-Range: 200 and the whole file (10).
         case mistrustIfRange
+        /// This status for every If-Range (22a).
+        case refuseIfRange(status: Int)
         /// Does not look at If-Range: 206 even if the validator is another (8).
         case ignoreIfRange
         /// Neither ETag nor Last-Modified (12).
@@ -82,6 +86,8 @@ extension ScriptedOrigin {
         case redirectToSigned(String, status: Int)
         /// This status with a small body (21, 24, 25, 26).
         case status(Int, retryAfter: String?)
+        /// This status over the body that is sent anyway (22c).
+        case statusOnly(Int)
         /// Refuses while so many responses for the path are under way (24).
         case limit(responses: Int, otherwise: Refusal)
         /// Drops the connection before a single byte of the response (24).

@@ -64,7 +64,9 @@ extension ScriptedOrigin.Misbehaviour {
             wire.version == .http2
         case .uncleanClose, .requires(.clientCertificate):
             wire.isTLS
-        case .ignoreRange, .contentRangeShifted, .rangeShifted, .noContentRange, .contentRange, .shortRange, .surplus,
+        case .ignoreRange, .contentRangeShifted, .partAsWhole, .refuseIfRange, .statusOnly, .rangeShifted,
+            .noContentRange,
+            .contentRange, .shortRange, .surplus,
             .unmodified, .contentLengthOff, .replaced, .totalSize, .etag, .lastModified, .nodes, .mixedCache,
             .multipartByteRanges,
             .weakETag, .mistrustIfRange, .ignoreIfRange, .noValidators, .date, .contentEncoding, .chunked,

@@ -17,6 +17,8 @@ final class JobContext: Sendable {
     let budgets: BudgetBook
     /// Which origins are asked in HTTP/1.1, come what may.
     let protocols = OriginProtocols()
+    /// What the origins have done so far.
+    let conduct = OriginConduct()
     /// The worker's configuration.
     let configuration: WorkerConfiguration
     /// The log.

@@ -33,7 +33,7 @@ final class ChunkBound: Sendable {
 
     /// The bound of a lease. It can be brought nearer if the chunks of the task are planned: only then may others fetch the rest.
     init(_ lease: LeaseDocument) {
-        let isDivisible = lease.kind == .fetch && lease.planned && !lease.stream
+        let isDivisible = lease.kind == .fetch && lease.planned && lease.rung == .chunks
         start = lease.start
         leasedEnd = lease.kind == .fetch ? lease.end : nil
         state = Mutex(

@@ -19,7 +19,7 @@ extension FetchJob {
 
     /// Resolves what the options refer to, looks at what stands at the path, and opens the part.
     func begin() async throws(StorageError) -> Beginning {
-        var plan = FetchPlan(lease, source: source)
+        var plan = FetchPlan(lease, source: source, from: context.conduct.first(of: origin))
         let settings: RequestSettings
         switch try await self.settings() {
         case .success(let known): settings = known

@@ -18,13 +18,15 @@ struct FetchJob: Sendable {
         case again
         /// All that the lease is for has come.
         case complete
+        /// The body has come to an end that nothing proves: read it again.
+        case readAgain
         /// A file stands at the path that may be the content.
         case examine([ContentDigest], lastModified: Int64?)
         /// The content is that of a file which the sink has.
         case reuse(HeldFile)
         /// The lease fails.
         case failed(FailureKind, String, retryAfter: Int64?)
-        /// Start over as one stream.
+        /// Start over, a rung further down.
         case restart(String)
         /// Somebody wants the job to end.
         case stopped
@@ -32,6 +34,9 @@ struct FetchJob: Sendable {
 
     /// Whatever a server answers, a lease asks no more often than this; each further request must have brought bytes.
     private static let requestLimit = 100_000
+
+    /// Scheme, host and port of the source.
+    var origin: String { (try? SourceURL(validating: source.url))?.origin ?? source.url }
 
     /// Does the work.
     func run() async -> JobEnding {
@@ -68,7 +73,17 @@ struct FetchJob: Sendable {
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
             if let end = plan.end, writer.offset >= end, end > lease.start { return await complete(plan, writer) }
             switch await ask(&plan, settings, writer, budgets) {
-            case .again: continue
+            case .again:
+                // A plain GET begins at the first byte, whatever the one before has brought.
+                if plan.ladder.rung == .whole, writer.offset > lease.start { writer.restart(at: lease.start) }
+            case .readAgain:
+                switch plan.confirm(writer.prefix) {
+                case true?: return await complete(plan, writer)
+                case false?: writer.restart(at: lease.start)
+                case nil:
+                    return await fail(
+                        .badRange, "the body ends with its connection, and is another one each time", nil, plan, writer)
+                }
             case .complete: return await complete(plan, writer)
             case .examine(let digests, let lastModified):
                 return await adopt(plan, digests, lastModified: lastModified, writer)
@@ -76,7 +91,10 @@ struct FetchJob: Sendable {
                 if let ending = await reuse(held, plan, writer) { return ending }
                 plan.askPlainly()
             case .failed(let kind, let detail, let retryAfter):
-                return await fail(kind, settings.withoutSecrets(detail), retryAfter, plan, writer)
+                let isUnproven = plan.isProvingEnd && kind.rule == .nextSource
+                let context =
+                    isUnproven ? "the body ends with its connection, and can't be read again to prove its end: " : ""
+                return await fail(kind, context + settings.withoutSecrets(detail), retryAfter, plan, writer)
             case .restart(let what): return .restart(settings.withoutSecrets(what))
             case .stopped: return await stop(plan, writer)
             }
@@ -91,7 +109,7 @@ struct FetchJob: Sendable {
         _ budgets: [ByteBudget]
     ) async -> Step {
         let question = plan.question(from: writer.offset)
-        let origin = (try? SourceURL(validating: source.url))?.origin ?? source.url
+        let origin = origin
         var request = plan.request(
             question,
             settings,
@@ -113,8 +131,10 @@ struct FetchJob: Sendable {
             await transfer.run(request, on: loop, control: control)
         }
         guard let ending else { return .stopped }
+        if ending.wasAccepted { context.conduct.leave(origin) }
+        let isShared = context.conduct.isBusy(origin)
         plan = ending.plan
-        plan.answer = OriginAnswer(ending.head, ending.outcome.statistics)
+        plan.answer = OriginAnswer(ending.head, ending.outcome)
         if let event = ProtocolHistory.Event(ending.head, ending.outcome) {
             context.protocols.note(event, of: origin)
         }
@@ -126,6 +146,9 @@ struct FetchJob: Sendable {
             plan.shorten(to: end)
             // However the transfer ended that was cut for it, and whatever it was about to say of the rest.
             if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
+        }
+        if let contradiction = Ladder.Contradiction(ending), control.wish == .work, writer.failure == nil {
+            return step(after: contradiction, to: question, isShared: isShared, ending, &plan)
         }
         if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
@@ -139,9 +162,37 @@ struct FetchJob: Sendable {
         } else if let learned = resumable(plan) {
             context.checkpointer.note(learned, of: lease.name)
         }
+        context.conduct.enter(origin)
+        if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }
         if plan.isSettled, !plan.isWholeFile, let end = plan.end { control.bound.divide(at: end) }
         let algorithms = plan.digestsOnTheWay(from: writer.offset)
         if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }
+    }
+
+    /// What follows from an answer, or from none, that contradicts the way in which the source was asked (range contract, "The ladder").
+    private func step(
+        after contradiction: Ladder.Contradiction,
+        to question: FetchQuestion,
+        isShared: Bool,
+        _ ending: FetchTransfer.Ending,
+        _ plan: inout FetchPlan
+    ) -> Step {
+        let rung = plan.ladder.rung
+        if let head = ending.head, head.status == 206, !head.headers.contains("Content-Encoding") {
+            plan.claimedSize = head.headers["Content-Range"].flatMap { ContentRange($0)?.size }
+        }
+        let isHTTP2 = ending.head?.version == .http2
+        let move = plan.move(after: contradiction, to: question, isShared: isShared, isHTTP2: isHTTP2)
+        if let known = try? SourceURL(validating: source.url) {
+            for left in Rung.allCases where left >= rung && left < plan.ladder.rung {
+                context.conduct.contradicted(left, by: known)
+            }
+        }
+        switch move {
+        case .ask: return .again
+        case .startOver(let what): return .restart(what)
+        case .fail(let kind, let detail, let retryAfter): return .failed(kind, detail, retryAfter: retryAfter)
+        }
     }
 
     /// What the head alone decides; `nil` when a body was accepted.
@@ -158,9 +209,6 @@ struct FetchJob: Sendable {
                 return .failed(.badRange, "the body belongs elsewhere", retryAfter: nil)
             }
             return nil
-        case .askForEverything:
-            plan.askForEverything()
-            return .again
         case .askUnconditionally:
             plan.askUnconditionally()
             return .again
@@ -174,7 +222,7 @@ struct FetchJob: Sendable {
         case .complete:
             plan.ended(at: offset)
             return .complete
-        case .restartAsStream(let what): return .restart(what)
+        case .descend(let what, _): return .failed(.badRange, what, retryAfter: nil)
         case .refuse(let kind, let detail, let retryAfter): return .failed(kind, detail, retryAfter: retryAfter)
         }
     }
@@ -193,13 +241,9 @@ struct FetchJob: Sendable {
         case .completed(_, .surplus) where plan.end == offset && announced == nil:
             return .failed(wrongSize, "there is more than \(offset) bytes", retryAfter: nil)
         case .completed where plan.end == offset, .failed where plan.end == offset: return .complete
-        case .completed(_, .framed)
-        where plan.end == nil && plan.digests.all.isEmpty && ending.head?.isEndUncertain == true:
-            return .failed(
-                .network,
-                "the stream ended without a length, and nothing tells whether that was the end",
-                retryAfter: nil
-            )
+        // Nothing but the end of the connection, or of an HTTP/2 stream, marked the end of the body.
+        case .completed where plan.end == nil && ending.head?.isEndUncertain == true && !plan.believesAnyEnd:
+            return .readAgain
         case .completed(_, .framed) where plan.end == nil:
             plan.ended(at: offset)
             return .complete
@@ -208,7 +252,7 @@ struct FetchJob: Sendable {
         case .completed(_, .framed) where offset - before == announced && offset > before,
             .completed(_, .surplus) where offset > before:
             return .again
-        case .completed(_, .connectionClosed) where plan.end == nil && !plan.digests.all.isEmpty:
+        case .completed(_, .connectionClosed) where plan.end == nil:
             plan.ended(at: offset)
             return .complete
         case .completed(_, .connectionClosed):
@@ -221,6 +265,25 @@ struct FetchJob: Sendable {
             return .failed(.network, "the body ended after \(offset - before) bytes", retryAfter: nil)
         case .stopped, .cancelled: return .stopped
         case .failed(let error, _): return .failed(error.failureKind, error.description, retryAfter: nil)
+        }
+    }
+}
+
+extension Ladder.Contradiction {
+    /// What about a transfer contradicts the way in which the source was asked; `nil` for all else, good or bad.
+    init?(_ ending: FetchTransfer.Ending) {
+        switch (ending.judgement, ending.outcome) {
+        case (.judged(.descend(let what, let rung)), _): self = .answer(what, to: rung)
+        case (.judged(.refuse(let kind, let detail, let retryAfter)), _):
+            self = .refusal(kind, detail, retryAfter: retryAfter)
+        case (_, .failed(.protocolViolation(let detail), _)):
+            self = .answer(TransferError.protocolViolation(detail).description, to: .stream)
+        // The connection ended before anything was answered. That a stream of HTTP/2 did says more of HTTP/2 (row 23).
+        case (.waiting, .failed(.reset(let detail), _)):
+            self = .refusal(.network, TransferError.reset(detail).description, retryAfter: nil)
+        case (.waiting, .failed(.truncated(let detail), _)):
+            self = .refusal(.network, TransferError.truncated(detail).description, retryAfter: nil)
+        case (.judged, _), (.standing, _), (.waiting, _): return nil
         }
     }
 }

@@ -23,15 +23,23 @@ struct FetchPlan: Sendable {
     var standing: StandingFile?
     /// A file that may be the content, as long as that can still turn out.
     private(set) var held: HeldFile?
-    /// Whether the next request carries no Range although the lease would allow one (range contract, row 16).
-    private var asksForEverything = false
+    /// How the source is asked now (range contract, "The ladder").
+    private(set) var ladder: Ladder
+    /// The size that an answer stated which contradicted the way of asking.
+    var claimedSize: Int64?
+    /// What a whole read brought whose end nothing proved, and how many such reads there were (row 14).
+    private var unproven: (read: DurablePrefix, count: Int)?
     /// Whether the next request carries no If-Range (row 10).
     private var asksUnconditionally = false
 
     /// The plan of a lease that fetches from `source`, before anything was asked.
-    init(_ lease: LeaseDocument, source: LeaseSource) {
+    ///
+    /// - Parameter rung: where a source of which nothing is known begins.
+    init(_ lease: LeaseDocument, source: LeaseSource, from rung: Rung = .chunks) {
         self.lease = lease
         self.source = source
+        let isNew = !lease.planned && lease.start == 0 && lease.resume.offset == 0
+        ladder = Ladder(from: isNew ? max(rung, lease.rung) : lease.rung)
         known = lease.representation
         isSettled = lease.planned
         // Before anything is known of the content, and only of the source that the file was fetched from.
@@ -39,14 +47,14 @@ struct FetchPlan: Sendable {
         held = isFirst && source.ordinal == 0 ? lease.have : nil
         // What is known of a task that nobody planned yet is used to go on with it, not to believe it has no more.
         let size = lease.representation.size
-        switch (lease.stream, lease.planned) {
-        case (true, _):
+        switch (lease.rung, lease.planned) {
+        case (.whole, _):
             end = lease.end ?? size
             isWholeFile = lease.start == 0
-        case (false, true):
+        case (_, true):
             end = lease.end ?? size
             isWholeFile = lease.start == 0 && end == size
-        case (false, false):
+        case (_, false):
             let isGoneOnWith = lease.resume.offset > lease.start
             end = isGoneOnWith ? size.map { min(lease.end ?? .max, $0) } : nil
             isWholeFile = isGoneOnWith && lease.start == 0 && size != nil && end == size
@@ -65,8 +73,8 @@ struct FetchPlan: Sendable {
 
     /// Whether what a predecessor left may be gone on with: only if a response can be told to be of the same content.
     var mayResume: Bool {
-        lease.resume.offset > lease.start && !lease.stream
-            && (lease.planned || known.hasValidator || (known.size != nil && !digests.all.isEmpty))
+        lease.resume.offset > lease.start && lease.rung != .whole
+            && (lease.planned || known.tellsVersions || (known.size != nil && !digests.all.isEmpty))
     }
 
     // MARK: - What is asked
@@ -86,6 +94,7 @@ struct FetchPlan: Sendable {
             rule: lease.policy?.validators ?? .strict,
             mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
             isOtherMirror: lease.isOtherMirror == true,
+            claimedSize: claimedSize,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation
         )
@@ -101,7 +110,14 @@ struct FetchPlan: Sendable {
     }
 
     private func range(from offset: Int64) -> ByteRange? {
-        guard !lease.stream, !asksForEverything, let last = end ?? lease.end else { return nil }
+        let last: Int64
+        switch ladder.rung {
+        case .whole: return nil
+        case .stream: return ByteRange(start: offset, end: Limits.fileSize.bytes)
+        case .chunks:
+            guard let end = end ?? lease.end else { return nil }
+            last = end
+        }
         // A file that is known to fit is asked for plainly: no server gets that wrong (row 19).
         if offset == 0, isWholeFile { return nil }
         if offset == 0, !isSettled, let expected = lease.expectedSize, expected <= last { return nil }
@@ -118,9 +134,9 @@ struct FetchPlan: Sendable {
         fellBack: Bool = false,
         isPaced: Bool = false
     ) -> TransferRequest {
-        var request = settings.request(isFirst: !isSettled && !isPaced, fellBack: fellBack)
+        var request = settings.request(isFirst: !isSettled && !isPaced, fellBack: fellBack || ladder.isHTTP1)
         if let range = question.range, !range.isEmpty {
-            request.range = RangeSpec(first: range.start, last: range.end - 1)
+            request.range = RangeSpec(first: range.start, last: ladder.rung == .stream ? nil : range.end - 1)
         }
         guard settings.isHTTP else { return request }
         request.headers.append("Accept-Encoding", "identity")
@@ -131,9 +147,26 @@ struct FetchPlan: Sendable {
         return request
     }
 
-    /// Asks without Range from now on.
-    mutating func askForEverything() {
-        asksForEverything = true
+    /// The answer contradicted the way in which the source was asked, or it refused.
+    ///
+    /// - Parameters:
+    ///   - question: what was asked.
+    ///   - isShared: whether other transfers run at the origin.
+    ///   - isHTTP2: whether HTTP/2 was spoken.
+    mutating func move(
+        after contradiction: Ladder.Contradiction, to question: FetchQuestion, isShared: Bool, isHTTP2: Bool
+    ) -> Ladder.Move {
+        let situation = Ladder.Situation(
+            hasRange: question.range != nil,
+            isUntouched: !lease.planned && !isSettled && learned == nil && lease.resume.offset == lease.start,
+            hasServedRange: isSettled || lease.resume.offset > lease.start,
+            isShared: isShared,
+            isHTTP2: isHTTP2
+        )
+        let move = ladder.move(after: contradiction, in: situation)
+        // Whatever file there is: that question is one contradiction less.
+        if case .ask = move, situation.isUntouched { askPlainly() }
+        return move
     }
 
     /// Asks without If-Range from now on.
@@ -161,7 +194,7 @@ struct FetchPlan: Sendable {
         guard let held else { return }
         learned = Report.Learned(
             representation: held.representation,
-            splittable: false,
+            rung: .whole,
             effectiveURL: effectiveURL ?? held.effectiveURL,
             source: source.ordinal
         )
@@ -183,7 +216,7 @@ struct FetchPlan: Sendable {
         if !isSettled {
             var taught = Report.Learned(
                 representation: body.representation,
-                splittable: body.isSplittable,
+                rung: body.isSplittable ? ladder.rung : .whole,
                 effectiveURL: effectiveURL,
                 source: source.ordinal
             )
@@ -194,7 +227,7 @@ struct FetchPlan: Sendable {
         // A body that comes in no range is the whole content, whatever the lease was for.
         let size = known.size ?? lease.expectedSize
         if status == 206 {
-            end = min(lease.end ?? .max, size ?? .max)
+            end = min(ladder.rung == .chunks ? lease.end ?? .max : .max, size ?? .max)
             isWholeFile = lease.start == 0 && end == size
         } else {
             end = size
@@ -234,6 +267,27 @@ struct FetchPlan: Sendable {
         end = min(end ?? .max, agreed)
         isWholeFile = false
     }
+
+    /// A whole read came to an end that nothing proves. Returns whether it is proven now, by a read before that was the same; `nil` if
+    /// there were so many that differ that no further one will do.
+    mutating func confirm(_ read: DurablePrefix) -> Bool? {
+        if unproven?.read == read {
+            ended(at: read.offset)
+            return true
+        }
+        let count = (unproven?.count ?? 0) + 1
+        unproven = (read, count)
+        return count < Self.mostReads ? false : nil
+    }
+
+    /// Whether a body is complete wherever it ends: a digest tells, or the group takes what it gets.
+    var believesAnyEnd: Bool { !digests.all.isEmpty || lease.policy?.acceptUnframed == true }
+
+    /// Whether the end of the body is only known if it can be read again.
+    var isProvingEnd: Bool { unproven != nil }
+
+    /// After so many whole reads of which no two in a row agree, nobody knows what the file is.
+    private static let mostReads = 4
 
     /// The end of a stream was its end, or the origin has nothing beyond `offset` (row 16).
     mutating func ended(at offset: Int64) {

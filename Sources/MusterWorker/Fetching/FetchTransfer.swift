@@ -22,6 +22,15 @@ final class FetchTransfer: TransferHandler {
         let head: ResponseHead?
         /// The plan as the response left it.
         let plan: FetchPlan
+
+        /// Whether a body was taken.
+        var wasAccepted: Bool {
+            switch (judgement, outcome) {
+            case (_, .refused): false
+            case (.judged(.accept), _): true
+            case (.judged, _), (.waiting, _), (.standing, _): false
+            }
+        }
     }
 
     private struct State {
@@ -82,7 +91,8 @@ final class FetchTransfer: TransferHandler {
     func head(_ head: ResponseHead) -> HeadVerdict {
         let facts = ResponseFacts(
             status: head.status,
-            headers: head.headers.fields.map { (name: $0.name, value: $0.value) }
+            headers: head.headers.fields.map { (name: $0.name, value: $0.value) },
+            isHTTP: head.version != .notHTTP
         )
         let verdict = judge(facts, effectiveURL: head.effectiveURL)
         let (answer, plan) = state.withLock { state -> (HeadVerdict, FetchPlan?) in

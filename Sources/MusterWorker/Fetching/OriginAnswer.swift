@@ -18,7 +18,19 @@ struct OriginAnswer: Sendable, Hashable {
     /// The most bytes of a request's name.
     private static let requestIDBytes = 200
 
+    /// Whether nobody was reached at all.
+    var wasUnreached = false
+
     /// What the end of a transfer tells, with the head if one came.
+    init(_ head: ResponseHead?, _ outcome: TransferOutcome) {
+        self.init(head, outcome.statistics)
+        switch outcome {
+        case .failed(.dns, _), .failed(.connect, _): wasUnreached = true
+        case .failed, .completed, .refused, .stopped, .cancelled: break
+        }
+    }
+
+    /// The same of the transfer's figures alone.
     init(_ head: ResponseHead?, _ statistics: TransferStatistics) {
         status = head?.status
         requestID = head.flatMap { Self.requestID(in: $0.headers) }
@@ -46,6 +58,7 @@ extension Report.Failure {
         failure.status = answer?.status
         failure.requestID = answer?.requestID
         failure.address = answer?.address
+        failure.unreached = answer?.wasUnreached == true ? true : nil
         return failure
     }
 }

@@ -51,7 +51,7 @@ struct SessionDocumentTests {
             durable: DurablePrefix(offset: 9, crc: 1),
             learned: .init(
                 representation: Representation(size: 9, etag: "\"x\"", lastModified: "then"),
-                splittable: true,
+                rung: .chunks,
                 effectiveURL: "u",
                 source: 0
             ),
@@ -60,7 +60,7 @@ struct SessionDocumentTests {
         let json =
             #"{"chunk":31,"durable":{"crc":1,"offset":9},"epoch":77,"finished":{"digests":{"sha256":"00"},"size":9},"#
             + #""kind":"done","learned":{"effectiveURL":"u","representation":{"etag":"\"x\"","lastModified":"then","size":9},"#
-            + #""source":0,"splittable":true}}"#
+            + #""rung":"chunks","source":0}}"#
         #expect(try jsonText(report) == json)
         #expect(try document(Report.self, json) == report)
         #expect(report.lease == lease)
@@ -78,7 +78,7 @@ struct SessionDocumentTests {
             start: 8,
             end: 16,
             planned: true,
-            stream: false,
+            rung: .chunks,
             fenced: true,
             resume: DurablePrefix(offset: 9, crc: 3),
             representation: Representation(size: 16, etag: "\"x\""),
@@ -98,8 +98,8 @@ struct SessionDocumentTests {
         let json =
             #"{"drain":true,"leases":[{"chunk":31,"chunks":[{"crc":4,"range":{"end":8,"start":0}}],"end":16,"epoch":77,"#
             + #""expectedDigests":{"md5":"00"},"expectedSize":16,"fenced":true,"kind":"fetch","path":"a/b","planned":true,"#
-            + #""representation":{"etag":"\"x\"","size":16},"resume":{"crc":3,"offset":9},"sink":"s","#
-            + #""source":{"headers":{"Authorization":"secret"},"ordinal":0,"url":"https://h/a"},"start":8,"stream":false,"#
+            + #""representation":{"etag":"\"x\"","size":16},"resume":{"crc":3,"offset":9},"rung":"chunks","sink":"s","#
+            + #""source":{"headers":{"Authorization":"secret"},"ordinal":0,"url":"https://h/a"},"start":8,"#
             + #""task":5,"version":2}],"lost":[{"chunk":31,"epoch":77}],"#
             + #""refused":[{"chunk":31,"epoch":77,"reason":"no"}],"shrink":[{"end":12,"lease":{"chunk":31,"epoch":77}}],"#
             + #""ttlMilliseconds":30000}"#

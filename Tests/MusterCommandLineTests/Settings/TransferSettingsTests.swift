@@ -39,7 +39,7 @@ struct TransferSettingsTests {
             .cookieFile: ["jar"], .user: ["me:env:PASSWORD"], .netrc: ["/n"], .caFile: ["ca.pem"],
             .certificate: ["c.pem"], .key: ["/k.pem"], .knownHosts: ["hosts"], .privateKey: ["id"],
             .httpVersion: ["1.1"], .ifExists: ["rename"], .keepTime: ["true"], .suggestedNames: ["true"],
-            .reuse: ["off"],
+            .reuse: ["off"], .acceptUnframed: ["true"],
             .validators: ["sizeAndDigest"], .resolver: ["https://r.example/fresh?key=k"],
         ])
         let fetch = try #require(settings.fetch)
@@ -51,7 +51,7 @@ struct TransferSettingsTests {
         #expect(fetch.knownHosts == "/base/hosts" && fetch.privateKey == "/base/id" && fetch.httpVersion == .http1)
         #expect(settings.policy?.ifExists == .rename && settings.policy?.validators == .sizeAndDigest)
         #expect(settings.policy?.keepModificationTime == true && settings.policy?.names == .suggested)
-        #expect(settings.policy?.reuse == false)
+        #expect(settings.policy?.reuse == false && settings.policy?.acceptUnframed == true)
         #expect(settings.resolver?.url == "https://r.example/fresh?key=k")
     }
 

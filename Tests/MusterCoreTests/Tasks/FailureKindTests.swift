@@ -5,7 +5,7 @@ import Testing
 struct FailureKindTests {
     static let table: [(FailureKind, String, FailureKind.Rule)] = [
         (.network, "network", .retry), (.tls, "tls", .nextSource), (.dns, "dns", .retry), (.timeout, "timeout", .retry),
-        (.tooSlow, "tooSlow", .retry), (.badRange, "badRange", .retry), (.changed, "changed", .startOver),
+        (.tooSlow, "tooSlow", .retry), (.badRange, "badRange", .nextSource), (.changed, "changed", .startOver),
         (.digestMismatch, "digestMismatch", .startOver), (.sizeMismatch, "sizeMismatch", .nextSource),
         (.refusedAddress, "refusedAddress", .nextSource), (.authentication, "authentication", .nextSource),
         (.notFound, "notFound", .nextSource), (.storageFull, "storageFull", .returnChunk),

@@ -11,7 +11,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 0-99/1000"],
             to: .first,
-            .restartAsStream
+            .descend(.whole)
         ),
         OriginRow(
             12,
@@ -43,7 +43,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 100-199/1000"],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
         OriginRow(
             12,
@@ -51,7 +51,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 100-199/1000", "Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
 
         OriginRow(
@@ -60,7 +60,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 100-199/1000", "Content-Encoding: gzip", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.whole)
         ),
         OriginRow(
             13,
@@ -100,7 +100,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 0-99/*", tag],
             to: .first,
-            .restartAsStream
+            .descend(.whole)
         ),
         OriginRow(
             14,
@@ -128,6 +128,24 @@ extension OriginRow {
             .accept(offset: 0, count: 0, splittable: false)
         ),
 
+        OriginRow(
+            22, "answers 203", 203, ["Content-Length: 1000"], to: .first,
+            .accept(offset: 0, count: 1_000, splittable: false)),
+        OriginRow(
+            22, "answers 226", 226, ["Content-Length: 1000"], to: .first,
+            .accept(offset: 0, count: 1_000, splittable: false)),
+        OriginRow(
+            22,
+            "serves an empty file as a part of nothing",
+            206,
+            ["Content-Length: 0", "Content-Range: bytes */0", tag],
+            to: .first,
+            .accept(offset: 0, count: 0, splittable: false)
+        ),
+        OriginRow(22, "refuses If-Range by 412", 412, [], to: .conditional, .askUnconditionally),
+        OriginRow(22, "refuses If-Range by 400", 400, [], to: .conditional, .askUnconditionally),
+        OriginRow(22, "refuses Range by 400", 400, [], to: .middle, .refuse(.httpStatus(400))),
+
         OriginRow(24, "limits by 403", 403, [], to: .middle, .refuse(.httpStatus(403))),
         OriginRow(25, "limits by 429", 429, ["Retry-After: 7"], to: .middle, .refuse(.httpStatus(429))),
         OriginRow(26, "answers 408", 408, [], to: .middle, .refuse(.httpStatus(408))),
@@ -138,7 +156,7 @@ extension OriginRow {
         OriginRow(26, "answers 451", 451, [], to: .first, .refuse(.notFound)),
         OriginRow(26, "answers 401", 401, [], to: .first, .refuse(.authentication)),
         OriginRow(26, "answers 418", 418, [], to: .first, .refuse(.httpStatus(418))),
-        OriginRow(26, "answers 204", 204, [], to: .first, .refuse(.badRange)),
+        OriginRow(26, "answers 204", 204, [], to: .first, .refuse(.httpStatus(204))),
         OriginRow(26, "answers 304", 304, [], to: .first, .refuse(.httpStatus(304))),
         OriginRow(20, "redirects without saying where", 302, [], to: .first, .refuse(.httpStatus(302))),
 
@@ -173,16 +191,40 @@ extension OriginRow {
             200,
             ["Content-Length: 5", "Content-Length: 6"],
             to: .stream,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
-        OriginRow(31, "has a negative length", 200, ["Content-Length: -1"], to: .stream, .refuse(.badRange)),
+        OriginRow(31, "has a negative length", 200, ["Content-Length: -1"], to: .stream, .descend(.stream)),
         OriginRow(
             31,
             "has a length and a transfer coding",
             200,
             ["Content-Length: 5", "Transfer-Encoding: chunked"],
+            to: .first,
+            .descend(.stream)
+        ),
+        OriginRow(
+            31,
+            "has a length and a transfer coding, which counts if nothing else was asked for",
+            200,
+            ["Content-Length: 5", "Transfer-Encoding: chunked"],
             to: .stream,
-            .refuse(.badRange)
+            .accept(offset: 0, count: nil, splittable: false)
+        ),
+        OriginRow(
+            5,
+            "has fewer bytes than it said",
+            200,
+            ["Content-Length: 999"],
+            to: FetchQuestion(range: nil, planned: false, known: Representation(), claimedSize: 1_000),
+            .descend(.whole)
+        ),
+        OriginRow(
+            5,
+            "has grown since it said its size",
+            200,
+            ["Content-Length: 1001"],
+            to: FetchQuestion(range: nil, planned: false, known: Representation(), claimedSize: 1_000),
+            .accept(offset: 0, count: 1_001, splittable: false)
         ),
         OriginRow(
             31,
@@ -190,7 +232,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 0-99/9223372036854775807", "Content-Length: 100", tag],
             to: .first,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
     ]
 }

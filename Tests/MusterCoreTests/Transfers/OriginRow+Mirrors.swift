@@ -100,12 +100,12 @@ extension OriginRow {
 
     /// Row 16: what a 416 means.
     static let ends: [OriginRow] = [
-        OriginRow(16, "answers 416 at offset 0", 416, ["Content-Range: bytes */0"], to: .first, .askForEverything),
-        OriginRow(16, "answers 416 at offset 0 without a size", 416, [], to: .first, .askForEverything),
+        OriginRow(16, "answers 416 at offset 0", 416, ["Content-Range: bytes */0"], to: .first, .descend(.whole)),
+        OriginRow(16, "answers 416 at offset 0 without a size", 416, [], to: .first, .descend(.whole)),
         OriginRow(16, "answers 416 elsewhere", 416, ["Content-Range: bytes */50"], to: .middle, .refuse(.changed)),
         OriginRow(
             16, "answers 416 elsewhere and has the known size", 416, ["Content-Range: bytes */1000"], to: .middle,
-            .refuse(.changed)),
+            .descend(.stream)),
         OriginRow(16, "answers 416 elsewhere without a size", 416, [], to: .middle, .refuse(.changed)),
         OriginRow(
             16, "answers 416 at offset 0 of a planned task", 416, ["Content-Range: bytes */0"], to: .again,

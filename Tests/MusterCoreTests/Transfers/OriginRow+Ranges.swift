@@ -13,14 +13,47 @@ extension OriginRow {
             to: .first,
             .accept(offset: 0, count: 1_000, splittable: false)
         ),
-        OriginRow(1, "ignores Range in the middle", 200, ["Content-Length: 1000", tag], to: .middle, .restartAsStream),
+        OriginRow(
+            1, "ignores Range in the middle", 200, ["Content-Length: 1000", tag], to: .middle, .descend(.stream)),
         OriginRow(
             1,
             "ignores Range at offset 0 of a planned task",
             200,
             ["Content-Length: 1000", tag],
             to: .again,
-            .restartAsStream
+            .descend(.stream)
+        ),
+        OriginRow(
+            1,
+            "answers 200 with as many bytes as were asked for",
+            200,
+            ["Content-Length: 100", tag],
+            to: .first,
+            .descend(.whole)
+        ),
+        OriginRow(
+            1,
+            "answers 200 with Content-Range",
+            200,
+            ["Content-Length: 1000", "Content-Range: bytes 0-99/1000", tag],
+            to: .first,
+            .descend(.whole)
+        ),
+        OriginRow(
+            1,
+            "answers 200 to a plain GET, and says that it is a part",
+            200,
+            ["Content-Length: 100", "Content-Range: bytes 0-99/1000", tag],
+            to: .stream,
+            .descend(.whole)
+        ),
+        OriginRow(
+            1,
+            "answers 200 to a plain GET, and says which part that is: all",
+            200,
+            ["Content-Length: 1000", "Content-Range: bytes 0-999/1000", tag],
+            to: .stream,
+            .accept(offset: 0, count: 1_000, splittable: false)
         ),
 
         OriginRow(
@@ -29,7 +62,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 0-99/1000", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
         OriginRow(
             2,
@@ -37,16 +70,16 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 101-199/1000", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
-        OriginRow(2, "has no Content-Range", 206, [tag], to: .middle, .refuse(.badRange)),
+        OriginRow(2, "has no Content-Range", 206, [tag], to: .middle, .descend(.stream)),
         OriginRow(
             2,
             "has a malformed Content-Range",
             206,
             ["Content-Range: bytes 100-199", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
         OriginRow(
             2,
@@ -54,7 +87,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes */1000", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
         OriginRow(
             2,
@@ -62,7 +95,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 100-199/1000", "Content-Range: bytes 100-199/1000", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
         OriginRow(
             2,
@@ -70,7 +103,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 0-99/1000", tag],
             to: .stream,
-            .refuse(.badRange)
+            .descend(.whole)
         ),
         OriginRow(
             2,
@@ -78,7 +111,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 100-199/150", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
 
         OriginRow(
@@ -119,7 +152,7 @@ extension OriginRow {
             206,
             ["Content-Range: bytes 100-199/1000", "Content-Length: 99", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
 
         OriginRow(
@@ -168,7 +201,7 @@ extension OriginRow {
             206,
             ["Content-Type: Multipart/ByteRanges; boundary=x", "Content-Range: bytes 100-199/1000", tag],
             to: .middle,
-            .refuse(.badRange)
+            .descend(.stream)
         ),
         OriginRow(
             8,

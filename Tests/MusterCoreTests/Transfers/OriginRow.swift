@@ -4,23 +4,21 @@ import Testing
 /// A verdict without its words.
 enum Outcome: Hashable, Sendable {
     case accept(offset: Int64, count: Int64?, splittable: Bool)
-    case askForEverything
     case askUnconditionally
     case askPlainly
     case unmodified
     case complete
-    case restartAsStream
+    case descend(Rung)
     case refuse(FailureKind)
 
     init(_ verdict: ResponseVerdict) {
         switch verdict {
         case .accept(let body): self = .accept(offset: body.offset, count: body.count, splittable: body.isSplittable)
-        case .askForEverything: self = .askForEverything
         case .askUnconditionally: self = .askUnconditionally
         case .askPlainly: self = .askPlainly
         case .unmodified: self = .unmodified
         case .complete: self = .complete
-        case .restartAsStream: self = .restartAsStream
+        case .descend(_, let rung): self = .descend(rung)
         case .refuse(let kind, _, _): self = .refuse(kind)
         }
     }
@@ -57,7 +55,8 @@ struct OriginRow: Sendable, CustomTestStringConvertible {
 }
 
 private let version = Representation(size: 1_000, etag: "\"v1\"")
-private let dated = Representation(size: 1_000, lastModified: "Sun, 01 Mar 2026 12:00:00 GMT")
+private let dated = Representation(
+    size: 1_000, lastModified: "Sun, 01 Mar 2026 12:00:00 GMT", isDateStrong: true)
 
 /// The questions of the rows.
 extension FetchQuestion {

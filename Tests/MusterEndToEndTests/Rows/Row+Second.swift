@@ -15,7 +15,10 @@ extension Row {
                 (.ignoreRange, .always), (.chunkedUnterminated(afterBytes: 1_000), .first(1)), (.chunked, .after(1)))
         },
         Row(14, "the end of the connection is the end, and nothing else tells", on: [.plain, .tls]) {
-            $0.file((.ignoreRange, .always), (.closeDelimited, .always)).failing(.network)
+            $0.file((.ignoreRange, .always), (.closeDelimited, .always)).checking { task, requests in
+                // Two whole reads that agree.
+                #expect(requests.count == 2 && task.attempts == 0)
+            }
         },
         Row(14, "the end of the connection is the end, and the size is known", on: [.plain, .tls]) {
             $0.file((.ignoreRange, .always), (.closeDelimited, .always)).with { $0.task.size = Stage.size }
@@ -38,7 +41,8 @@ extension Row {
         },
         Row(17, "an empty file") { $0.file(size: 0) },
         Row(14, "no length, and HTTP/2 alone", on: [.h2c]) {
-            $0.file((.ignoreRange, .always), (.chunked, .always)).failing(.network)
+            // Two whole reads that agree.
+            $0.file((.ignoreRange, .always), (.chunked, .always))
         },
         Row(17, "an empty file without a length", on: [.plain, .tls, .h2]) {
             $0.file(size: 0, (.chunked, .always), (.ignoreRange, .always))
@@ -111,6 +115,15 @@ extension Row {
                 #expect(requests.count == 1)
             }
         },
+        Row(22, "answers 400 to every range request (22a)") { $0.file((.status(400, retryAfter: nil), .ranged)) },
+        Row(22, "answers 412 to every If-Range (22a)") { stage in
+            stage.file(etag: "\"strong\"", (.refuseIfRange(status: 412), .always)).checking { task, requests in
+                #expect(task.contentVersion == 1)
+                #expect(requests.contains { $0.start > 0 && $0.status == 206 })
+            }
+        },
+        Row(22, "resets every range request (22a)", on: [.plain, .tls]) { $0.file((.resetBeforeHeaders, .ranged)) },
+        Row(22, "answers 203 (22c)") { $0.file((.ignoreRange, .always), (.statusOnly(203), .always)) },
         Row(23, "resets streams", on: [.h2, .h2c]) {
             $0.file((.resetStream(afterBytes: 400_000, code: 2), .first(3)))
         },

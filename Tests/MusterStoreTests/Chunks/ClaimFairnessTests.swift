@@ -62,7 +62,7 @@ import Testing
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
             _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
             let again = try #require(try await worker.claimWork().first)
-            #expect(again.isStream && again.resume.offset == 0 && again.version == lease.version + 1)
+            #expect(again.rung == .whole && again.resume.offset == 0 && again.version == lease.version + 1)
             try await fixture.check()
         }
     }

@@ -61,7 +61,7 @@ import Testing
             #expect(lease.kind == .fetch && lease.start == 0 && lease.end == 100 && lease.version == 1)
             #expect(lease.path == "dir/k" && lease.url == "http://a.test/k" && lease.expectedSize == 250)
             #expect(
-                !lease.isPlanned && !lease.isStream && !lease.isFenced
+                !lease.isPlanned && lease.rung == .chunks && !lease.isFenced
                     && lease.resume == DurablePrefix(offset: 0, crc: 0))
             try await fixture.check()
         }

@@ -166,7 +166,7 @@ import Testing
             try await fixture.check()
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.version == 2 && task.attempts == 1)
-            #expect(try await fixture.value("SELECT stream FROM tasks", as: Bool.self))
+            #expect(try await fixture.value("SELECT rung = 'stream' FROM tasks", as: Bool.self))
         }
     }
 

@@ -34,10 +34,12 @@ extension History {
                 try await worker.progress(lease, to: offset) == isHeld, "the progress was \(isHeld ? "lost" : "taken")")
         case 4..<8 where lease.kind == .fetch:
             let durable = chunk?.durable ?? 0
-            let isSplittable = chunk?.last != nil && task?.isStream == false && chance(theme == .sources ? 95 : 85)
+            let isSplittable =
+                (chunk?.last != nil || task?.rung == .stream) && task?.rung != .whole
+                && chance(theme == .sources ? 95 : 85)
             let size: Int64? =
                 isSplittable || chance(50) ? max(durable, self.size()) : nil
-            log("learned of \(what): \(size.map { "\($0)" } ?? "?"), \(isSplittable ? "ranges" : "a stream")")
+            log("learned of \(what): \(size.map { "\($0)" } ?? "?"), \(isSplittable ? "ranges" : "all at once")")
             let isStrong = chance(theme == .sources ? 90 : 70)
             let isHeld = model.learn(
                 lease, by: session, size: size, isSplittable: isSplittable, isStrong: isStrong)

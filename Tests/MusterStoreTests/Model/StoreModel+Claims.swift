@@ -86,7 +86,7 @@ extension StoreModel {
         if !isFree(chunk, in: place.group) { wrong.append("\(place) may not be leased") }
         let isOther = chunk.kind == .fetch && task.teacher.map { $0 != chunk.source } ?? false
         if lease.resume.offset != chunk.durable || lease.version != task.version || lease.isFenced != task.isFenced
-            || lease.isPlanned != task.isPlanned || lease.isStream != task.isStream || lease.isOtherMirror != isOther
+            || lease.isPlanned != task.isPlanned || lease.rung != task.rung || lease.isOtherMirror != isOther
             || (lease.freshURL != nil) != (chunk.kind == .fetch && task.sources[chunk.source].resolvedAt > 0)
         {
             wrong.append("the lease of \(place) says something else: \(lease) instead of \(chunk)")

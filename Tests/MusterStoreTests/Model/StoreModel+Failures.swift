@@ -50,7 +50,7 @@ extension StoreModel {
         let isAsked = task.question != nil
         let isEcho = lease.grantedAt < max(source.resolvedAt, source.askedAt)
         let bytes =
-            task.isStream
+            task.rung == .whole
             ? 0 : task.sources.count > 1 ? source.bytes + chunk.durable - chunk.resume : Self.bytes(of: task)
         let refreshes = bytes == source.refreshedBytes ? source.refreshes : 0
         if !isAsked, !isEcho, refreshes >= (asks ? Int(policy.attempts) : 1) { return false }
@@ -58,7 +58,7 @@ extension StoreModel {
 
         putBack(lease.epoch)
         guard var after = self[place] else { return true }
-        // A stream that came back starts over, and then nobody asks for it any more.
+        // A plain GET that came back starts over, and then nobody asks for it any more.
         if !isAsked || after.version != task.version {
             if isEcho { return true }
             after.sources[ordinal].askedAt = step
@@ -97,7 +97,7 @@ extension StoreModel {
         if task.sources.allSatisfy(\.isDead) { return fail(place) }
         guard let next = next(task, after: question.source, staying: false), !task.isPlanned || task.mixes else {
             let next = next(task, after: question.source, staying: false)
-            return startOver(place, isStream: false, source: next ?? question.source, attempts: 0, deaths: 0)
+            return startOver(place, source: next ?? question.source, attempts: 0, deaths: 0)
         }
         move(&task, from: question.source, to: next)
         for index in task.chunks.indices where task.chunks[index].status == .waiting {
@@ -125,7 +125,11 @@ extension StoreModel {
         guard let lease = chunk.lease else { return }
         let counts = heedLimit(place, chunk, failure)
         guard var task = self[place] else { return }
-        let rule = counts == nil ? failure.kind.rule : .retry
+        // Neither a limit nor a URL that has expired.
+        let isHopeless =
+            failure.kind == .httpStatus(403) && chunk.kind == .fetch && !task.isPlanned && chunk.attempts >= 2
+            && fetches(from: chunk.origin) <= 1
+        let rule = counts != nil ? .retry : isHopeless ? .nextSource : failure.kind.rule
         let before = chunk.hasProgress(in: task) ? 0 : chunk.attempts
         let attempts = before + (counts == false ? 0 : 1)
         if attempts > before { task.attempts += 1 }
@@ -154,12 +158,14 @@ extension StoreModel {
         guard let next = next(task, after: chunk.source, staying: stays), !isAlone || next == chunk.source else {
             if rule == .retry { self[place]?.restarts += 1 }
             let other = next(task, after: chunk.source, staying: stays) ?? chunk.source
-            return startOver(place, isStream: false, source: other, attempts: attempts, deaths: chunk.deaths)
+            return startOver(place, source: other, attempts: attempts, deaths: chunk.deaths)
         }
         putBack(lease.epoch)
         guard var after = self[place] else { return }
         if rule == .nextSource { move(&after, from: source, to: next) }
-        guard let index = after.chunks.firstIndex(where: { task.isStream || $0.first == chunk.first }) else { return }
+        guard let index = after.chunks.firstIndex(where: { task.rung == .whole || $0.first == chunk.first }) else {
+            return
+        }
         after.chunks[index].attempts = attempts
         after.chunks[index].source = next
         after.chunks[index].origin = after.sources[next].origin
@@ -197,7 +203,8 @@ extension StoreModel {
     private mutating func acceptChange(_ place: Place, _ chunk: Chunk, _ source: Int) {
         guard let task = self[place] else { return }
         self[place]?.restarts += 1
-        startOver(place, isStream: task.isStream, source: source, attempts: 0, deaths: chunk.deaths)
+        if task.restarts + 2 >= Int(policy.contentVersions) { self[place]?.sources[source].rung = .whole }
+        startOver(place, source: source, attempts: 0, deaths: chunk.deaths)
         say("task.changed", place, version: task.version + 1)
         if task.restarts + 1 >= Int(policy.contentVersions) { fail(place) }
     }
@@ -211,8 +218,7 @@ extension StoreModel {
         let living = task.sources.indices.filter { !task.sources[$0].isDead }
         let next = living.contains(source) ? source : living.first { $0 > source } ?? living.first
         seen.insert(next == source ? .again : .elsewhere)
-        startOver(
-            place, isStream: task.isStream && next == source, source: next ?? source, attempts: 0, deaths: chunk.deaths)
+        startOver(place, source: next ?? source, attempts: 0, deaths: chunk.deaths)
         say("task.changed", place, version: task.version + 1)
         if next == nil { fail(place) }
     }

@@ -53,7 +53,7 @@ extension StoreModel {
             "restarts \(task.restarts) size \(task.size.map { "\($0)" } ?? "?") done \(task.bytesDone)",
         ]
         if task.isPlanned { words.append("planned") }
-        if task.isStream { words.append("stream") }
+        words.append("by \(task.rung.rawValue)")
         if task.isFenced { words.append("fenced") }
         if task.mixes { words.append("mixes") }
         if task.isClean { words.append("clean") }
@@ -63,6 +63,7 @@ extension StoreModel {
         for (ordinal, source) in task.sources.enumerated() {
             var words = ["source \(name) \(ordinal) http://\(source.origin).test:80"]
             if source.isDead { words.append("dead") }
+            words.append("by \(source.rung.rawValue)")
             if source.differsIn == task.version { words.append("differs") }
             words.append("failures \(source.failures) refreshes \(source.refreshes) bytes \(source.bytes)")
             lines.append(words.joined(separator: " "))

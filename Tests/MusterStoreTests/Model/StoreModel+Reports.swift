@@ -23,7 +23,8 @@ extension StoreModel {
         guard let (place, index) = find(lease, by: session), var task = self[place] else { return false }
         guard !task.isPlanned else { return true }
         let chunk = task.chunks[index]
-        if let size, let last = chunk.last, isSplittable, size > last {
+        let rung = isSplittable ? task.rung : .whole
+        if let size, let last = chunk.last, rung == .chunks, size > last {
             for start in stride(from: last, to: size, by: 100) {
                 task.chunks.append(
                     Chunk(
@@ -35,9 +36,10 @@ extension StoreModel {
         }
         task.teacher = chunk.source
         task.mixes =
-            task.sources.count > 1 && !task.isClean && !task.isStream && isSplittable && size != nil && isStrong
+            task.sources.count > 1 && !task.isClean && rung == .chunks && size != nil && isStrong
         task.isPlanned = true
-        task.isStream = task.isStream || !isSplittable
+        task.rung = rung
+        task.sources[chunk.source].rung = max(task.sources[chunk.source].rung, rung)
         task.size = size
         self[place] = task
         return true
@@ -110,18 +112,21 @@ extension StoreModel {
         self[place] = task
     }
 
-    /// Ranges don't work after all.
+    /// A source contradicts the way in which it was asked.
     mutating func restart(_ lease: GrantedLease, by session: SessionID) {
         guard let (place, index) = find(lease, by: session), let task = self[place], task.chunks[index].kind == .fetch
         else { return }
         let chunk = task.chunks[index]
         self[place]?.sources[chunk.source].failures += 1
         if let teacher = task.teacher, teacher != chunk.source, leaveMirror(place, chunk, chunk.source) { return }
-        self[place]?.attempts += 1
-        if chunk.attempts + 1 >= Int(policy.attempts) {
+        // On the last rung that is a try.
+        let tries = task.rung == .whole ? 1 : 0
+        self[place]?.attempts += tries
+        self[place]?.sources[chunk.source].rung = max(task.sources[chunk.source].rung, task.rung.next ?? .whole)
+        if tries == 1, chunk.attempts + 1 >= Int(policy.attempts) {
             fail(place)
         } else {
-            startOver(place, isStream: true, source: chunk.source, attempts: chunk.attempts + 1, deaths: chunk.deaths)
+            startOver(place, source: chunk.source, attempts: chunk.attempts + tries, deaths: chunk.deaths)
         }
     }
 }

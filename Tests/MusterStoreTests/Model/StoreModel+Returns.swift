@@ -45,10 +45,10 @@ extension StoreModel {
         if task.state == .active && task.leases == 0 { task.state = .queued }
         self[place] = task
         // What is poison does not start over.
-        if let chunk = touched.first.map({ task.chunks[$0] }), task.isStream, chunk.kind == .fetch,
+        if let chunk = touched.first.map({ task.chunks[$0] }), task.rung == .whole, chunk.kind == .fetch,
             chunk.durable > chunk.first, chunk.deaths < Int(policy.deaths)
         {
-            startOver(place, isStream: true, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
+            startOver(place, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
         } else if deaths.contains(where: { $0 >= Int(policy.deaths) }) {
             fail(place)
         }
@@ -65,7 +65,7 @@ extension StoreModel {
     }
 
     /// Drops the content version and begins the next one.
-    mutating func startOver(_ place: Place, isStream: Bool, source: Int, attempts: Int, deaths: Int) {
+    mutating func startOver(_ place: Place, source: Int, attempts: Int, deaths: Int) {
         holdOut(place)
         guard var task = self[place] else { return }
         if task.wasStarted, let id = id(of: place) {
@@ -73,7 +73,6 @@ extension StoreModel {
         }
         task.version += 1
         task.isPlanned = false
-        task.isStream = isStream
         task.isFenced = false
         task.teacher = nil
         task.mixes = false
@@ -87,9 +86,10 @@ extension StoreModel {
         let living = task.sources.indices.filter { !task.sources[$0].isDead }
         let candidates = living.isEmpty ? Array(task.sources.indices) : living
         let next = candidates.contains(source) ? source : candidates.first ?? source
+        task.rung = task.sources[next].rung
         task.chunks = [
             Chunk(
-                last: isStream ? task.expected : min(task.expected ?? first, first), source: next,
+                last: task.rung != .chunks ? task.expected : min(task.expected ?? first, first), source: next,
                 origin: task.sources[next].origin, attempts: attempts, deaths: deaths,
                 status: task.isPausing ? .parked : .ready)
         ]

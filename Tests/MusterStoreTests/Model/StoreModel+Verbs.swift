@@ -53,7 +53,7 @@ extension StoreModel {
                 task.isPausing = false
                 for index in task.chunks.indices { task.chunks[index].status = .ready }
             }
-            restartStreams(places)
+            restartPlain(places)
         case .cancel:
             defer { dropFailed(name, keys) }
             guard isLive else { return }
@@ -95,16 +95,14 @@ extension StoreModel {
             groups[name]?.isOverdue = false
             if group.state != .open { groups[name]?.state = .sealed }
             groups[name]?.desired = "run"
-            restartStreams(places)
+            restartPlain(places)
         }
     }
 
     /// What failed tasks kept for a retry is dropped.
     private mutating func dropFailed(_ name: String, _ keys: [String]?) {
         for place in chosen(name, keys, [.failed]) where self[place]?.wasStarted == true {
-            startOver(
-                place, isStream: self[place]?.isStream ?? false, source: self[place]?.teacher ?? 0, attempts: 0,
-                deaths: 0)
+            startOver(place, source: self[place]?.teacher ?? 0, attempts: 0, deaths: 0)
             change(name, [place.key], [.queued, .paused]) { task in
                 task.state = .failed
                 task.wasStarted = false
@@ -113,14 +111,13 @@ extension StoreModel {
         }
     }
 
-    /// A stream that was stopped in the middle begins again.
-    private mutating func restartStreams(_ places: [Place]) {
+    /// A plain GET that was stopped in the middle begins again.
+    private mutating func restartPlain(_ places: [Place]) {
         for place in places {
-            guard let task = self[place], task.isStream,
+            guard let task = self[place], task.rung == .whole,
                 let chunk = task.chunks.first(where: { $0.kind == .fetch && $0.durable > $0.first })
             else { continue }
-            startOver(
-                place, isStream: true, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
+            startOver(place, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
         }
     }
 

@@ -43,7 +43,7 @@ struct StoreModel {
         var attempts = 0
         var restarts = 0
         var isPlanned = false
-        var isStream = false
+        var rung = Rung.chunks
         var isFenced = false
         /// Whether it shall be paused as soon as it is not being put in place any more.
         var isPausing = false
@@ -69,6 +69,8 @@ struct StoreModel {
         var isDead = false
         /// The content version that its own content is not.
         var differsIn: Int?
+        /// How it is asked.
+        var rung = Rung.chunks
         var failures = 0
         var bytes: Int64 = 0
         var refreshes = 0
@@ -102,7 +104,7 @@ struct StoreModel {
         }
 
         /// Whether the lease on it brought bytes that its next one can go on from.
-        func hasProgress(in task: Task) -> Bool { durable > resume && !task.isStream }
+        func hasProgress(in task: Task) -> Bool { durable > resume && task.rung != .whole }
     }
 
     struct Lease: Equatable {

@@ -109,7 +109,7 @@ import Testing
             try await fixture.check()
             var second = try await fixture.makeWorker("second")
             for lease in try await second.claimWork(2) {
-                #expect(lease.version == 2 && lease.resume.offset == 0 && lease.isStream && !lease.isPlanned)
+                #expect(lease.version == 2 && lease.resume.offset == 0 && lease.rung == .whole && !lease.isPlanned)
                 #expect(!lease.isFenced)
             }
             let group = try await fixture.store.group("g")

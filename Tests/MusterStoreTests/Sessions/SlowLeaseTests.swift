@@ -16,7 +16,7 @@ import Testing
             learned: .init(
                 session: worker.session, lease: first.name,
                 representation: Representation(size: 100 + 1_000 * Int64(durable.count), etag: etag),
-                isSplittable: true,
+                rung: .chunks,
                 effectiveURL: nil, suggestedName: nil, chunkSize: 1_000)
         ).holds()
         try await worker.done(first)

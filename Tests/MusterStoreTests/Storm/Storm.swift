@@ -95,7 +95,7 @@ struct StormRider {
         switch Int.random(in: 0..<17, using: &random) {
         case 0..<4: try await worker.progress(lease, to: offset)
         case 4..<8 where lease.kind == .fetch:
-            try await worker.learn(lease, size: 250, isSplittable: !lease.isStream && lease.end != nil)
+            try await worker.learn(lease, size: 250, isSplittable: lease.rung == .stream || lease.end != nil)
         case 4..<14 where lease.kind == .resolve: try await worker.resolve(lease)
         case 8..<12: try await worker.done(lease)
         case 12 where lease.kind != .purge: try await worker.finish(lease, size: 250)

@@ -28,7 +28,7 @@ struct Straggling {
             learned: .init(
                 session: slow.session, lease: first.name,
                 representation: Representation(size: 100 + 1_000 * Int64(durable.count), etag: "\"strong\""),
-                isSplittable: true, effectiveURL: nil, suggestedName: nil, chunkSize: 1_000))
+                rung: .chunks, effectiveURL: nil, suggestedName: nil, chunkSize: 1_000))
         try #require(isHeld)
         try await slow.done(first)
         let leases = try await slow.claim(Int32(durable.count)).sorted { $0.start < $1.start }

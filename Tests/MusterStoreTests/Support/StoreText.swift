@@ -21,7 +21,7 @@ enum StoreText {
         UNION ALL
         SELECT concat_ws(' ', 'task', g.name, t.key, t.state, 'v', t.version, 'run', t.run, 'attempts', t.attempts,
             'restarts', t.restarts, 'size', coalesce(t.size::text, '?'), 'done', t.bytes_done,
-            CASE WHEN t.planned THEN 'planned' END, CASE WHEN t.stream THEN 'stream' END,
+            CASE WHEN t.planned THEN 'planned' END, 'by ' || t.rung,
             CASE WHEN t.fenced THEN 'fenced' END, CASE WHEN t.mixes THEN 'mixes' END, CASE WHEN t.clean THEN 'clean' END,
             CASE WHEN t.state = 'finalizing' AND t.desired = 'pause' THEN 'pausing' END,
             'of ' || t.source)
@@ -42,7 +42,7 @@ enum StoreText {
             SELECT status FROM ready_chunks WHERE kind = 'purge'
             UNION ALL SELECT 'leased' FROM leases WHERE kind = 'purge') AS purges GROUP BY status
         UNION ALL
-        SELECT concat_ws(' ', 'source', g.name, t.key, s.ordinal, o.key, CASE WHEN s.dead THEN 'dead' END,
+        SELECT concat_ws(' ', 'source', g.name, t.key, s.ordinal, o.key, CASE WHEN s.dead THEN 'dead' END, 'by ' || s.rung,
             CASE WHEN s.differs_in = t.version THEN 'differs' END, 'failures', s.failures, 'refreshes', s.refreshes, 'bytes', s.bytes)
         FROM sources s JOIN tasks t ON t.id = s.task_id JOIN groups g ON g.id = t.group_id
         JOIN origins o ON o.id = coalesce(s.fresh_origin_id, s.origin_id)

@@ -37,7 +37,7 @@ extension TestWorker {
             learned: .init(
                 session: session, lease: lease.name,
                 representation: Representation(size: size, etag: etag, isDateStrong: true, digests: digests),
-                isSplittable: isSplittable, effectiveURL: nil, suggestedName: name, chunkSize: 100))
+                rung: isSplittable ? lease.rung : .whole, effectiveURL: nil, suggestedName: name, chunkSize: 100))
     }
 
     /// The resolver gave a fresh URL.

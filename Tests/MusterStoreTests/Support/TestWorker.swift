@@ -57,7 +57,7 @@ struct TestWorker: Sendable {
         try await store.report(
             learned: .init(
                 session: session, lease: lease.name, representation: Representation(size: size, etag: etag),
-                isSplittable: isSplittable, effectiveURL: nil, suggestedName: nil, chunkSize: 100))
+                rung: isSplittable ? lease.rung : .whole, effectiveURL: nil, suggestedName: nil, chunkSize: 100))
     }
 
     func done(_ lease: GrantedLease) async throws {
@@ -122,7 +122,7 @@ struct TestWorker: Sendable {
                     // An expected size is what the origin states too.
                     let size = lease.expectedSize ?? size
                     if !lease.isPlanned {
-                        try await learn(lease, size: size, isSplittable: !lease.isStream)
+                        try await learn(lease, size: size, isSplittable: lease.rung != .whole)
                     } else if lease.representation.size == nil {
                         // A stream that somebody else began without learning its size.
                         try await finish(lease, size: size)

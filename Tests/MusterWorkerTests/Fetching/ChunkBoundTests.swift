@@ -52,10 +52,10 @@ import Testing
     }
 
     @Test func onlyWhatOthersMayFetchIsGivenAway() {
-        let stream = bound { $0.stream = true }
+        let stream = bound { $0.rung = .whole }
         #expect(stream.shrink(to: 50) == 80)
         let endless = bound {
-            $0.stream = true
+            $0.rung = .whole
             $0.end = nil
         }
         #expect(endless.shrink(to: 50) == nil)

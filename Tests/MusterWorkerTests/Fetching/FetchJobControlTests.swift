@@ -95,7 +95,7 @@ import Testing
                 }
                 guard case .progress(let durable?, let learned)? = told.last?.news else { return }
                 // All of it is within this lease: that it is told soon is for those who look on.
-                #expect(learned?.representation.size == size && learned?.splittable == true)
+                #expect(learned?.representation.size == size && learned?.rung == .chunks)
                 #expect(durable.offset <= 2 * mebibyte)
                 #expect(durable.crc == crc(file.content.bytes(in: 0..<durable.offset)))
                 origin.release("/f")

@@ -21,7 +21,7 @@ import Testing
         try #expect(!plan(lease).mayResume)
         lease.representation = Representation(etag: "\"a\"")
         try #expect(plan(lease).mayResume)
-        lease.stream = true
+        lease.rung = .whole
         try #expect(!plan(lease).mayResume)
     }
 

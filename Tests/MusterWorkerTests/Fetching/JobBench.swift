@@ -136,7 +136,7 @@ extension LeaseDocument {
             start: 0,
             end: 8 * mebibyte,
             planned: false,
-            stream: false,
+            rung: .chunks,
             fenced: false,
             resume: DurablePrefix(offset: 0, crc: 0),
             representation: Representation(),

@@ -140,7 +140,7 @@ func lease(
         start: 0,
         end: 8 << 20,
         planned: false,
-        stream: false,
+        rung: .chunks,
         fenced: false,
         resume: DurablePrefix(offset: 0, crc: 0),
         representation: Representation(),
@@ -158,7 +158,7 @@ func done(_ bytes: Int64 = 8 << 20) -> JobEnding {
 let network = JobEnding.failed(Report.Failure(kind: .network, detail: "reset"), nil, nil)
 let learned = Report.Learned(
     representation: Representation(size: 100, etag: "\"a\""),
-    splittable: true,
+    rung: .chunks,
     effectiveURL: nil,
     source: 0
 )

@@ -152,7 +152,9 @@ CREATE TABLE tasks (
     version          integer NOT NULL DEFAULT 1,             -- the content version, from 1
     restarts         integer NOT NULL DEFAULT 0,             -- how often the content changed in this run
     planned          boolean NOT NULL DEFAULT false,         -- an answer said what there is, and chunks are cut
-    stream           boolean NOT NULL DEFAULT false,         -- one chunk, fetched from its start: ranges don't work
+    -- How this version is fetched: chunks; stream: one chunk, in one request that a later one can go on from; whole: one plain GET, of
+    -- which only a complete one is of use. The order of the ladder is that of the alphabet.
+    rung             text NOT NULL DEFAULT 'chunks',
     fenced           boolean NOT NULL DEFAULT false,         -- a lease on this version was lost: finish on a fresh inode (I8)
     size             bigint,                                 -- of this version in bytes; NULL: not known
     etag             text,                                   -- as its origin sent it
@@ -190,6 +192,7 @@ CREATE TABLE tasks (
     CONSTRAINT tasks_state_known CHECK (
         state IN ('queued', 'active', 'paused', 'finalizing', 'succeeded', 'failed', 'cancelled')),
     CONSTRAINT tasks_desired_known CHECK (desired IN ('run', 'pause', 'cancel')),
+    CONSTRAINT tasks_rung_known CHECK (rung IN ('chunks', 'stream', 'whole')),
     CONSTRAINT tasks_chunks_not_negative CHECK (chunks_left >= 0),
     CONSTRAINT tasks_active_means_leased CHECK ((state = 'active') = (leases > 0)),
     CONSTRAINT tasks_size_not_negative CHECK (size >= 0),
@@ -221,6 +224,7 @@ CREATE TABLE sources (
     origin_id       bigint NOT NULL REFERENCES origins,      -- of that URL
     headers         jsonb,                                   -- the caller's; may hold secrets: leases alone read it
     dead            boolean NOT NULL DEFAULT false,          -- given up until a retry
+    rung            text NOT NULL DEFAULT 'chunks',          -- how it is asked, as in tasks: it contradicted the rungs above
     failures        integer NOT NULL DEFAULT 0,              -- how often it failed; shown only
     mismatches      integer NOT NULL DEFAULT 0,              -- how often its content had another digest (row 29)
     differs_in      integer,                                 -- the content version that its own content is not (row 30)
@@ -237,7 +241,8 @@ CREATE TABLE sources (
     -- Kept for tasks with several sources alone.
     bytes           bigint NOT NULL DEFAULT 0,               -- bytes that came from it
     busy_ms         bigint NOT NULL DEFAULT 0,               -- how long leases on it took together, in milliseconds
-    PRIMARY KEY (task_id, ordinal)
+    PRIMARY KEY (task_id, ordinal),
+    CONSTRAINT sources_rung_known CHECK (rung IN ('chunks', 'stream', 'whole'))
 );
 
 -- What was tried and did not succeed: the newest 50 of each task, for its explanation.

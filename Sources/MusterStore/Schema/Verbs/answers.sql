@@ -1,8 +1,8 @@
--- The first response to a task: its size, its validators and what else it stated, and the plan of the rest. Returns whether the
--- lease is still there.
+-- The first response to a task: its size, its validators and what else it stated, the rung on which its source may be asked for the
+-- rest, and the plan of that. Returns whether the lease is still there.
 CREATE FUNCTION report_answer(
     p_session bigint, p_chunk bigint, p_epoch bigint, p_size bigint, p_etag text, p_last_modified text, p_date_strong boolean,
-    p_digests jsonb, p_url text, p_name text, p_splittable boolean, p_chunk_size bigint
+    p_digests jsonb, p_url text, p_name text, p_rung text, p_chunk_size bigint
 ) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -17,7 +17,7 @@ BEGIN
     SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
     IF t.planned THEN RETURN true; END IF;
 
-    IF p_splittable AND p_size > l.last THEN
+    IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last THEN
         -- The chunks tile [0, size): this one, and the rest from its end on (I3). That will be fetched from where the source's
         -- URL leads now, which a resolver may have changed since the lease was granted.
         INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank)
@@ -31,13 +31,15 @@ BEGIN
         UPDATE leases SET last = p_size, charged = charged + v_charge WHERE chunk_id = p_chunk;
     END IF;
     UPDATE tasks
-    SET planned = true, stream = stream OR NOT p_splittable, size = p_size, etag = p_etag, last_modified = p_last_modified,
+    SET planned = true, rung = greatest(rung, p_rung), size = p_size, etag = p_etag, last_modified = p_last_modified,
         date_strong = p_date_strong, stated_digests = p_digests, effective_url = p_url, source = l.source,
         -- Bytes of several sources are one content only where their size and a strong tag or a digest say so (I8, row 30).
-        mixes = mirrors > 1 AND NOT clean AND NOT stream AND p_splittable AND p_size IS NOT NULL
+        mixes = mirrors > 1 AND NOT clean AND rung = 'chunks' AND p_rung = 'chunks' AND p_size IS NOT NULL
             AND (expected_digests IS NOT NULL OR p_digests IS NOT NULL OR coalesce(p_etag LIKE '"%"', false)),
         chunks_left = 1 + v_more
     WHERE id = t.id;
+    UPDATE sources SET rung = greatest(t.rung, p_rung)
+    WHERE task_id = t.id AND ordinal = l.source AND rung < greatest(t.rung, p_rung);
     UPDATE groups
     SET bytes_total = bytes_total + coalesce(p_size, 0) - coalesce(t.size, 0),
         unknown_tasks = unknown_tasks - (t.size IS NULL AND p_size IS NOT NULL)::integer

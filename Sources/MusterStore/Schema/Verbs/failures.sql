@@ -123,9 +123,9 @@ CREATE FUNCTION follow_rule(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_counts boolean := heed_limit(l, t, p_kind, p_limit, p_origin_cap);
-    v_rule text := CASE WHEN v_counts IS NULL THEN p_rule ELSE 'retry' END;
-    -- Progress clears the record (I12), but not that of a stream, whose progress is lost.
-    v_before integer := CASE WHEN l.durable > l.resume AND NOT t.stream THEN 0 ELSE l.attempts END;
+    v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, p_kind) THEN 'nextSource' ELSE p_rule END;
+    -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost.
+    v_before integer := CASE WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
     v_next integer;
     v_wait interval;
@@ -162,7 +162,7 @@ BEGIN
         t.planned AND NOT t.mixes AND (v_attempts < 3 OR t.restarts + 1 >= p_max_restarts));
     IF v_next IS NULL OR v_next <> l.source AND t.planned AND NOT t.mixes THEN
         UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry';
-        PERFORM start_over(t.id, false, p_first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
+        PERFORM start_over(t.id, p_first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
         RETURN 'nextSource';
     END IF;
     PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
@@ -176,35 +176,45 @@ BEGIN
         status = CASE WHEN v_wait > interval '0' THEN 'waiting' ELSE 'ready' END,
         not_before = CASE WHEN v_wait > interval '0' THEN statement_timestamp() + v_wait END
     FROM sources s
-    WHERE c.task_id = t.id AND c.kind = 'fetch' AND (c.id = l.chunk_id OR t.stream) AND s.task_id = t.id AND s.ordinal = v_next;
+    WHERE c.task_id = t.id AND c.kind = 'fetch' AND (c.id = l.chunk_id OR t.rung = 'whole') AND s.task_id = t.id AND s.ordinal = v_next;
     RETURN CASE WHEN v_next = l.source THEN 'retry' ELSE 'nextSource' END;
 END
 $$;
 
+-- Whether a 403 is what the source will always say: nothing of the task has ever come, nobody else is at work at the origin, and it is the
+-- third time. Then it is neither a limit (row 24) nor a URL that has expired (row 21).
+CREATE FUNCTION is_hopeless(l leases, t tasks, p_kind text) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT p_kind = 'httpStatus(403)' AND l.kind = 'fetch' AND NOT t.planned AND l.attempts >= 2
+        AND NOT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.chunk_id <> l.chunk_id)
+$$;
+
 -- The task starts over with the next content version, and an event says why.
 CREATE FUNCTION start_over_because(
-    t tasks, p_stream boolean, p_first_chunk bigint, p_source integer, p_deaths integer, p_kind text, p_detail text
+    t tasks, p_first_chunk bigint, p_source integer, p_deaths integer, p_kind text, p_detail text
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_group_name text;
 BEGIN
     SELECT name INTO v_group_name FROM groups WHERE id = t.group_id;
-    PERFORM start_over(t.id, p_stream, p_first_chunk, p_source, 0, p_deaths);
+    PERFORM start_over(t.id, p_first_chunk, p_source, 0, p_deaths);
     PERFORM write_event('tsk-' || t.id || '-' || t.version || '-changed', 'dev.muster.task.changed.v1', v_group_name,
         jsonb_build_object('group', v_group_name, 'key', t.key, 'path', t.path, 'contentVersion', t.version + 1,
             'reason', jsonb_build_object('kind', p_kind, 'detail', p_detail)));
 END
 $$;
 
--- The representation is another one. It may have become that so often; then the task fails, without the bytes of any version.
+-- The representation is another one. It may have become that so often; then the task fails, without the bytes of any version. The last
+-- version is fetched by one plain GET: content that changes faster than chunks of it can be fetched is taken as it is then.
 CREATE FUNCTION accept_change(
     l leases, t tasks, p_source integer, p_first_chunk bigint, p_max_restarts integer, p_kind text, p_detail text
 ) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id;
-    PERFORM start_over_because(t, t.stream, p_first_chunk, p_source, l.deaths, p_kind, p_detail);
+    UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= p_max_restarts;
+    PERFORM start_over_because(t, p_first_chunk, p_source, l.deaths, p_kind, p_detail);
     IF t.restarts + 1 < p_max_restarts THEN RETURN 'startOver'; END IF;
     PERFORM fail_task(t.id, p_kind, p_detail);
     RETURN 'failed';
@@ -222,8 +232,7 @@ BEGIN
     UPDATE tasks SET clean = true WHERE id = t.id;
     SELECT s.ordinal INTO v_next FROM sources s
     WHERE s.task_id = t.id AND NOT s.dead ORDER BY s.ordinal <> p_source, s.ordinal < p_source, s.ordinal LIMIT 1;
-    PERFORM start_over_because(t, t.stream AND v_next IS NOT DISTINCT FROM p_source, p_first_chunk,
-        coalesce(v_next, p_source), l.deaths, p_kind, p_detail);
+    PERFORM start_over_because(t, p_first_chunk, coalesce(v_next, p_source), l.deaths, p_kind, p_detail);
     IF v_next IS NULL THEN
         PERFORM fail_task(t.id, p_kind, p_detail);
         RETURN 'failed';
@@ -232,8 +241,8 @@ BEGIN
 END
 $$;
 
--- Ranges don't work after all: the task starts over as one stream, as long as there are tries left. A mirror of the source that
--- taught the version is only left alone for it.
+-- A source contradicts the way in which it was asked: the task starts over a rung further down, which is no try. On the last rung it is
+-- one. A mirror of the source that taught the version is only left alone for it.
 CREATE FUNCTION report_restart(
     p_session bigint, p_chunk bigint, p_epoch bigint, p_detail text, p_first_chunk bigint, p_max_attempts integer
 ) RETURNS void
@@ -241,6 +250,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
     t tasks;
+    v_tries integer;
     v_outcome text;
 BEGIN
     PERFORM lock_groups_of(ARRAY[p_chunk]);
@@ -254,12 +264,15 @@ BEGIN
         v_outcome := leave_mirror(l, t, l.source, p_first_chunk, 2147483647);
     END IF;
     IF v_outcome IS NULL THEN
-        UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id;
-        IF l.attempts + 1 >= p_max_attempts THEN
+        v_tries := (t.rung = 'whole')::integer;
+        UPDATE tasks SET attempts = attempts + v_tries WHERE id = t.id;
+        UPDATE sources SET rung = greatest(rung, CASE t.rung WHEN 'chunks' THEN 'stream' ELSE 'whole' END)
+        WHERE task_id = t.id AND ordinal = l.source;
+        IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
             PERFORM fail_task(t.id, 'badRange', p_detail);
             v_outcome := 'failed';
         ELSE
-            PERFORM start_over(t.id, true, p_first_chunk, l.source, l.attempts + 1, l.deaths);
+            PERFORM start_over(t.id, p_first_chunk, l.source, l.attempts + v_tries, l.deaths);
             v_outcome := 'startOver';
         END IF;
     END IF;

@@ -138,7 +138,7 @@ $$;
 -- Leases with all that their work needs. p_limited are those that a byte budget bounds.
 CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TABLE (
     session_id bigint, chunk_id bigint, epoch bigint, kind text, task_id bigint, sink text, path text, version integer,
-    first bigint, last bigint, planned boolean, stream boolean, fenced boolean, resume bigint, crc bigint,
+    first bigint, last bigint, planned boolean, rung text, fenced boolean, resume bigint, crc bigint,
     size bigint, etag text, last_modified text, date_strong boolean, stated_digests text,
     expected_size bigint, expected_digests text, content_type text,
     source integer, is_other_mirror boolean, url text, headers text, fresh_url text, fresh_headers text,
@@ -158,7 +158,7 @@ BEGIN
     RETURN QUERY
     SELECT l.session_id, l.chunk_id, l.epoch, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END, l.task_id, l.sink,
         coalesce(t.path, l.remove_path, ''), l.version,
-        l.first, l.last, coalesce(t.planned, false), coalesce(t.stream, false), coalesce(t.fenced, false), l.resume, l.crc,
+        l.first, l.last, coalesce(t.planned, false), coalesce(t.rung, 'chunks'), coalesce(t.fenced, false), l.resume, l.crc,
         coalesce(t.size, l.remove_size), t.etag, t.last_modified, coalesce(t.date_strong, false), t.stated_digests::text,
         t.expected_size, t.expected_digests::text, t.content_type,
         l.source, coalesce(l.kind IN ('fetch', 'double') AND l.source <> t.source, false),

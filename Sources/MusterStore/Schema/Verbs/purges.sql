@@ -30,11 +30,11 @@ DECLARE
 BEGIN
     PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     FOR v_row IN
-        SELECT t.id, t.stream, coalesce(t.source, 0) AS source FROM tasks t
+        SELECT t.id, coalesce(t.source, 0) AS source FROM tasks t
         WHERE t.group_id = p_group AND t.state = 'failed' AND t.started_at IS NOT NULL AND (p_keys IS NULL OR t.key = ANY (p_keys))
         ORDER BY t.id LIMIT p_limit
     LOOP
-        PERFORM start_over(v_row.id, v_row.stream, p_first_chunk, v_row.source, 0, 0);
+        PERFORM start_over(v_row.id, p_first_chunk, v_row.source, 0, 0);
         UPDATE tasks SET started_at = NULL WHERE id = v_row.id;
         v_count := v_count + 1;
     END LOOP;

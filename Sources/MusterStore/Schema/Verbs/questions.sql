@@ -27,8 +27,8 @@ BEGIN
         OR EXISTS (SELECT 1 FROM leases h WHERE h.task_id = t.id AND h.kind = 'resolve');
     -- Late refusals of the expired URL say nothing of the fresh one.
     v_is_echo := coalesce(l.epoch <= s.stale_epoch, false);
-    -- Progress is whatever differs from last time. That of a stream is lost each time.
-    SELECT CASE WHEN t.stream THEN 0 WHEN t.mirrors > 1 THEN s.bytes + l.durable - l.resume
+    -- Progress is whatever differs from last time. That of a plain GET is lost each time.
+    SELECT CASE WHEN t.rung = 'whole' THEN 0 WHEN t.mirrors > 1 THEN s.bytes + l.durable - l.resume
         ELSE t.bytes_done + coalesce(sum(n), 0) END INTO v_bytes
     FROM (
         SELECT durable - first AS n FROM leases WHERE task_id = t.id AND kind = 'fetch'
@@ -40,7 +40,7 @@ BEGIN
     END IF;
 
     PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
-    -- A stream that came back starts over, and its question is gone.
+    -- A plain GET that came back starts over, and its question is gone.
     v_is_asked := v_is_asked AND EXISTS (SELECT 1 FROM tasks WHERE id = t.id AND version = t.version);
     IF NOT v_is_asked THEN
         IF v_is_echo THEN RETURN 'returned'; END IF;
@@ -90,7 +90,7 @@ BEGIN
     END IF;
     v_next := next_source(t, l.source, false);
     IF v_next IS NULL OR t.planned AND NOT t.mixes THEN
-        PERFORM start_over(t.id, false, p_first_chunk, coalesce(v_next, l.source), 0, 0);
+        PERFORM start_over(t.id, p_first_chunk, coalesce(v_next, l.source), 0, 0);
     ELSE
         PERFORM move_chunks(t.id, l.source, v_next);
         UPDATE ready_chunks SET status = 'ready', not_before = NULL

@@ -24,9 +24,9 @@ BEGIN
             rank, attempts, deaths, moves, remove_path, remove_size)
         SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink,
             l.version, l.first, l.last, l.durable, l.crc, l.rank,
-            -- Progress clears the record, but not that of a stream, whose progress is lost with its lease.
-            CASE WHEN l.durable > l.resume AND NOT t.stream THEN 0 ELSE l.attempts END,
-            CASE WHEN NOT p_lost THEN l.deaths WHEN l.durable > l.resume AND NOT t.stream THEN 1 ELSE l.deaths + 1 END,
+            -- Progress clears the record, but not that of a plain GET, whose progress is lost with its lease.
+            CASE WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 0 ELSE l.attempts END,
+            CASE WHEN NOT p_lost THEN l.deaths WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 1 ELSE l.deaths + 1 END,
             l.moves, l.remove_path, l.remove_size
         FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
         -- The source may have got a fresh URL at another origin meanwhile.
@@ -71,7 +71,7 @@ BEGIN
 END
 $$;
 
--- What follows for chunks that came back. A stream can't be taken up in the middle, so what a predecessor had of it is dropped with its
+-- What follows for chunks that came back. A plain GET can't be taken up in the middle, so what a predecessor had of it is dropped with its
 -- content version. A chunk on which too many sessions died fails its task.
 CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -80,9 +80,9 @@ DECLARE
 BEGIN
     FOR v_row IN
         SELECT t.id, c.source, c.attempts, c.deaths FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
-        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND t.stream AND c.resume > c.first AND c.deaths < p_deaths
+        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND t.rung = 'whole' AND c.resume > c.first AND c.deaths < p_deaths
     LOOP
-        PERFORM start_over(v_row.id, true, p_first_chunk, v_row.source, v_row.attempts, v_row.deaths);
+        PERFORM start_over(v_row.id, p_first_chunk, v_row.source, v_row.attempts, v_row.deaths);
     END LOOP;
 
     -- A chunk that kills every session which touches it must not go on for ever (I12).
@@ -117,16 +117,17 @@ END
 $$;
 
 -- Drops everything of the task's content version, its part file included, and begins the next one with a single chunk, which it
--- returns. A task that was to be paused as soon as its file need not be put in place is paused now. A task that has failed stays failed; if
--- it is tried again, it begins with nothing.
+-- returns. Its source is asked on the rung where that stands. A task that was to be paused as soon as its file need not be put in place
+-- is paused now. A task that has failed stays failed; if it is tried again, it begins with nothing.
 CREATE FUNCTION start_over(
-    p_task bigint, p_stream boolean, p_first_chunk bigint, p_source integer, p_attempts integer, p_deaths integer
+    p_task bigint, p_first_chunk bigint, p_source integer, p_attempts integer, p_deaths integer
 ) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     t tasks;
     v_counted bigint;
     v_source integer;
+    v_rung text;
     v_origin bigint;
     v_chunk bigint;
     v_state text;
@@ -142,10 +143,10 @@ BEGIN
     DELETE FROM leases WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM ready_chunks WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM done_chunks WHERE task_id = p_task;
-    SELECT s.ordinal, coalesce(s.fresh_origin_id, s.origin_id) INTO v_source, v_origin FROM sources s
+    SELECT s.ordinal, s.rung, coalesce(s.fresh_origin_id, s.origin_id) INTO v_source, v_rung, v_origin FROM sources s
     WHERE s.task_id = p_task ORDER BY s.dead, s.ordinal <> p_source, s.ordinal LIMIT 1;
     UPDATE tasks
-    SET version = version + 1, planned = false, stream = p_stream, fenced = false, chunks_left = 1, leases = 0,
+    SET version = version + 1, planned = false, rung = v_rung, fenced = false, chunks_left = 1, leases = 0,
         bytes_done = 0, size = expected_size, etag = NULL, last_modified = NULL, date_strong = false, stated_digests = NULL,
         source = NULL, mixes = false, state = v_state
     WHERE id = p_task;
@@ -166,7 +167,7 @@ BEGIN
     END IF;
     INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths, status)
     VALUES (p_task, t.group_id, v_origin, v_source, t.sink, t.version + 1, 0,
-        CASE WHEN p_stream THEN t.expected_size ELSE least(t.expected_size, p_first_chunk) END,
+        CASE WHEN v_rung <> 'chunks' THEN t.expected_size ELSE least(t.expected_size, p_first_chunk) END,
         chunk_rank('fetch', t.priority, true), p_attempts, p_deaths, CASE WHEN v_state = 'queued' THEN 'ready' ELSE 'parked' END)
     RETURNING id INTO v_chunk;
     RETURN v_chunk;

@@ -138,7 +138,7 @@ BEGIN
     SELECT array_agg(x.chunk_id), array_agg(x.epoch) INTO v_chunks, v_epochs FROM (
         SELECT s.chunk_id, s.epoch
         FROM slow s
-        JOIN tasks t ON t.id = s.task_id AND NOT t.stream
+        JOIN tasks t ON t.id = s.task_id AND t.rung = 'chunks'
         CROSS JOIN LATERAL (
             SELECT count(*) AS peers, percentile_cont(0.5) WITHIN GROUP (ORDER BY p.speed) AS median
             FROM speed p WHERE p.task_id = s.task_id AND p.chunk_id <> s.chunk_id AND p.speed > 0

@@ -194,7 +194,7 @@ LANGUAGE sql STABLE AS $$
             AND (p_chunks IS NULL OR l.chunk_id = ANY (p_chunks))
             -- The first report takes some seconds.
             AND l.granted_at <= statement_timestamp() - CASE WHEN l.durable > l.resume THEN interval '2 s' ELSE interval '5 s' END
-            AND t.planned AND NOT t.stream AND (l.first > 0 OR l.last < t.size)
+            AND t.planned AND t.rung = 'chunks' AND (l.first > 0 OR l.last < t.size)
             AND g.state IN ('open', 'sealed') AND group_may_run(g)
             AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
             AND (p.speed < p.typical * 2 / 3
@@ -247,7 +247,7 @@ BEGIN
     IF NOT FOUND THEN RETURN NULL; END IF;
     -- Only where others may fetch the rest, and never below what is durable (I4).
     IF l.kind <> 'fetch' OR p_end <= l.first OR p_end < l.durable OR (p_end >= l.last) IS NOT FALSE
-        OR NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = l.task_id AND t.planned AND NOT t.stream)
+        OR NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = l.task_id AND t.planned AND t.rung = 'chunks')
     THEN RETURN false; END IF;
 
     PERFORM drop_doubles(ARRAY[p_chunk]);

@@ -53,7 +53,7 @@ BEGIN
     UPDATE tasks SET state = 'queued', desired = 'run' WHERE id = ANY (v_tasks);
     UPDATE ready_chunks SET status = 'ready' WHERE task_id = ANY (v_tasks) AND status = 'parked' AND kind <> 'purge';
     UPDATE groups SET queued = queued + cardinality(v_tasks), paused = paused - cardinality(v_tasks) WHERE id = p_group;
-    PERFORM restart_streams(v_tasks);
+    PERFORM restart_plain(v_tasks);
 END
 $$;
 
@@ -121,7 +121,7 @@ BEGIN
         FROM tasks t WHERE t.id = ANY (v_tasks)
     ) AS n
     WHERE g.id = p_group;
-    PERFORM restart_streams(v_tasks);
+    PERFORM restart_plain(v_tasks);
     RETURN cardinality(v_tasks);
 END
 $$;
@@ -156,8 +156,8 @@ BEGIN
 END
 $$;
 
--- A stream that was stopped in the middle can't be taken up there: its next content version begins at the start.
-CREATE FUNCTION restart_streams(p_tasks bigint[]) RETURNS void
+-- A plain GET that was stopped in the middle can't be taken up there: its next content version begins at the start.
+CREATE FUNCTION restart_plain(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_row record;
@@ -165,9 +165,9 @@ BEGIN
     FOR v_row IN
         SELECT t.id, t.expected_size, c.source, c.attempts, c.deaths FROM tasks t
         JOIN ready_chunks c ON c.task_id = t.id AND c.kind = 'fetch' AND c.resume > c.first
-        WHERE t.id = ANY (p_tasks) AND t.stream
+        WHERE t.id = ANY (p_tasks) AND t.rung = 'whole'
     LOOP
-        PERFORM start_over(v_row.id, true, v_row.expected_size, v_row.source, v_row.attempts, v_row.deaths);
+        PERFORM start_over(v_row.id, v_row.expected_size, v_row.source, v_row.attempts, v_row.deaths);
     END LOOP;
 END
 $$;

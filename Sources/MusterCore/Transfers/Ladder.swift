@@ -1,0 +1,129 @@
+/// Where one lease stands on the ladder, and what was tried on the way down (`docs/range-contract.md`, "The ladder").
+///
+/// Pure: each contradiction gives one move. What of it is remembered elsewhere: the rung with the source, in the database; and
+/// with the origin, as `OriginRungs` says.
+public struct Ladder: Hashable, Sendable {
+    /// What contradicts the way in which the source was asked.
+    public enum Contradiction: Hashable, Sendable {
+        /// An answer that can't be right, whatever it carries. Rungs above `to` need not be tried.
+        case answer(String, to: Rung)
+        /// The source refused, or nothing came: that may be for the Range, or have another reason.
+        case refusal(FailureKind, String, retryAfter: Int64?)
+    }
+
+    /// All that a move depends on besides.
+    public struct Situation: Hashable, Sendable {
+        /// Whether the request had a Range.
+        public var hasRange: Bool
+        /// Whether nothing of the content version is kept or known by anybody, so that the lease may begin it anew by itself.
+        public var isUntouched: Bool
+        /// Whether the version has accepted a 206: then a refusal does not mean that ranges don't work.
+        public var hasServedRange: Bool
+        /// Whether other transfers run at the origin, which may be what it refuses for (row 24).
+        public var isShared: Bool
+        /// Whether the request was made by HTTP/2.
+        public var isHTTP2: Bool
+
+        /// A situation.
+        public init(hasRange: Bool, isUntouched: Bool, hasServedRange: Bool, isShared: Bool, isHTTP2: Bool = false) {
+            self.hasRange = hasRange
+            self.isUntouched = isUntouched
+            self.hasServedRange = hasServedRange
+            self.isShared = isShared
+            self.isHTTP2 = isHTTP2
+        }
+    }
+
+    /// What follows.
+    public enum Move: Hashable, Sendable {
+        /// Ask at once, as the ladder says now.
+        case ask
+        /// Others have bytes of the version, or may fetch some: it begins anew a rung further down.
+        case startOver(String)
+        /// No rung is left, or the failure has nothing to do with the way of asking.
+        case fail(FailureKind, String, retryAfter: Int64?)
+    }
+
+    /// How the source is asked now.
+    public private(set) var rung: Rung
+    /// Whether it is asked in HTTP/1.1, since HTTP/2 was contradicted on the last rung.
+    public private(set) var isHTTP1 = false
+    /// Whether an answer was contradicted that is asked for once more.
+    private var repeats = false
+    /// What was tried, and what came of it.
+    private var tried: [String] = []
+
+    /// A ladder that begins on a rung.
+    public init(from rung: Rung = .chunks) {
+        self.rung = rung
+    }
+
+    /// Moves after a contradiction.
+    public mutating func move(after contradiction: Contradiction, in situation: Situation) -> Move {
+        switch contradiction {
+        case .answer(let detail, let lowest):
+            note(detail, situation)
+            guard situation.isUntouched else {
+                // A version of which there are bytes is not given up for one answer: a node may have been at fault.
+                if !repeats {
+                    repeats = true
+                    return .ask
+                }
+                return rung == .whole ? .fail(.badRange, summary, retryAfter: nil) : .startOver(summary)
+            }
+            return descend(to: lowest, situation) ? .ask : .fail(.badRange, summary, retryAfter: nil)
+        case .refusal(let kind, let detail, let retryAfter):
+            note(detail, situation)
+            let mayBeLimit = situation.isShared && kind.limitSignal(status: kind.ownStatus) != .none
+            if kind.mayBeForRange, situation.hasRange || situation.isHTTP2, !situation.hasServedRange, !mayBeLimit,
+                situation.isUntouched, descend(to: .stream, situation)
+            {
+                return .ask
+            }
+            return .fail(kind, summary, retryAfter: retryAfter)
+        }
+    }
+
+    private mutating func descend(to lowest: Rung, _ situation: Situation) -> Bool {
+        // A request without Range was the last rung's, whichever it was made on.
+        if situation.hasRange, let next = rung.next {
+            rung = max(next, lowest)
+            return true
+        }
+        rung = .whole
+        guard situation.isHTTP2, !isHTTP1 else { return false }
+        isHTTP1 = true
+        return true
+    }
+
+    private mutating func note(_ detail: String, _ situation: Situation) {
+        let request = isHTTP1 ? "asked in HTTP/1.1" : situation.hasRange ? rung.request : Rung.whole.request
+        let trial = "\(request): \(detail)"
+        if tried.last != trial { tried.append(trial) }
+    }
+
+    /// What was tried, in words: of one trial just what came of it.
+    private var summary: String {
+        guard tried.count > 1 else { return tried.first.map { String($0.drop { $0 != ":" }.dropFirst(2)) } ?? "" }
+        return tried.joined(separator: "; ")
+    }
+}
+
+extension FailureKind {
+    /// Whether a refusal of this kind may be for Range or If-Range alone (row 22a).
+    public var mayBeForRange: Bool {
+        switch self {
+        case .httpStatus(let status): [400, 403, 405, 412, 500, 501].contains(status)
+        case .network: true
+        case .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch, .refusedAddress,
+            .authentication,
+            .notFound, .storageFull, .storage, .poison, .deadline, .unreadable:
+            false
+        }
+    }
+
+    /// The status that the kind itself names.
+    fileprivate var ownStatus: Int? {
+        if case .httpStatus(let status) = self { status } else { nil }
+    }
+}

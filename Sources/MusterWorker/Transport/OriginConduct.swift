@@ -1,0 +1,54 @@
+import MusterCore
+import Synchronization
+
+/// What all jobs of a worker know of the origins together, for as long as it runs: how many bodies come from there, and which rungs of the
+/// ladder they have contradicted.
+final class OriginConduct: Sendable {
+    private struct State {
+        var running: [String: Int] = [:]
+        var rungs = OriginRungs()
+    }
+
+    private let state = Mutex(State())
+    private let now: @Sendable () -> Int64
+
+    /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
+    init(now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
+        self.now = now
+    }
+
+    /// The body of a transfer begins to come.
+    func enter(_ origin: String) {
+        state.withLock { $0.running[origin, default: 0] += 1 }
+    }
+
+    /// That transfer is over.
+    func leave(_ origin: String) {
+        state.withLock { state in
+            let others = (state.running[origin] ?? 1) - 1
+            state.running[origin] = others > 0 ? others : nil
+        }
+    }
+
+    /// Whether the origin is serving anybody. One that is may refuse for that; one that refuses everybody has another reason (row 24).
+    func isBusy(_ origin: String) -> Bool {
+        state.withLock { $0.running[origin] != nil }
+    }
+
+    /// A path has contradicted a rung.
+    func contradicted(_ rung: Rung, by source: SourceURL) {
+        let moment = now()
+        state.withLock { $0.rungs.contradicted(rung, by: source.path, of: source.origin, now: moment) }
+    }
+
+    /// A path was served on a rung.
+    func served(_ rung: Rung, by origin: String) {
+        state.withLock { $0.rungs.served(rung, by: origin) }
+    }
+
+    /// Where a source of which nothing is known begins.
+    func first(of origin: String) -> Rung {
+        let moment = now()
+        return state.withLock { $0.rungs.first(of: origin, now: moment) }
+    }
+}

@@ -1,0 +1,114 @@
+import MusterCore
+import Testing
+
+struct LadderTests {
+    private static let fresh = Ladder.Situation(
+        hasRange: true, isUntouched: true, hasServedRange: false, isShared: false)
+    private static let plain = Ladder.Situation(
+        hasRange: false, isUntouched: true, hasServedRange: false, isShared: false)
+    private static let planned = Ladder.Situation(
+        hasRange: true, isUntouched: false, hasServedRange: true, isShared: false)
+
+    private static func refusal(_ kind: FailureKind) -> Ladder.Contradiction {
+        .refusal(kind, "no", retryAfter: nil)
+    }
+
+    @Test func contradictionsLeadDownOneRungAtATimeAndTheLastOneFails() {
+        var ladder = Ladder()
+        #expect(ladder.move(after: .answer("one", to: .stream), in: Self.fresh) == .ask)
+        #expect(ladder.rung == .stream)
+        #expect(ladder.move(after: Self.refusal(.httpStatus(400)), in: Self.fresh) == .ask)
+        #expect(ladder.rung == .whole)
+        #expect(
+            ladder.move(after: .answer("three", to: .stream), in: Self.plain)
+                == .fail(
+                    .badRange, "asked for a part: one; asked for all from a byte on: no; asked plainly: three",
+                    retryAfter: nil))
+    }
+
+    @Test func rungsThatCannotHelpAreLeftOut() {
+        var ladder = Ladder()
+        #expect(ladder.move(after: .answer("coded", to: .whole), in: Self.fresh) == .ask)
+        #expect(ladder.rung == .whole)
+    }
+
+    @Test(arguments: [400, 403, 405, 412, 500, 501])
+    func refusalThatMayBeForTheRangeLeadsDown(status: Int) {
+        var ladder = Ladder()
+        #expect(ladder.move(after: Self.refusal(.httpStatus(status)), in: Self.fresh) == .ask)
+        #expect(ladder.rung == .stream)
+    }
+
+    @Test(
+        arguments: [
+            .httpStatus(408), .httpStatus(429), .httpStatus(503), .notFound, .authentication, .tls, .dns,
+            .refusedAddress, .changed,
+            .sizeMismatch, .timeout,
+        ] as [FailureKind])
+    func otherRefusalsUseNoRung(kind: FailureKind) {
+        var ladder = Ladder()
+        #expect(
+            ladder.move(after: .refusal(kind, "no", retryAfter: 7), in: Self.fresh) == .fail(kind, "no", retryAfter: 7))
+        #expect(ladder.rung == .chunks)
+    }
+
+    @Test(arguments: [.httpStatus(403), .network] as [FailureKind])
+    func refusalWhileOthersRunIsALimit(kind: FailureKind) {
+        var ladder = Ladder()
+        var shared = Self.fresh
+        shared.isShared = true
+        #expect(ladder.move(after: Self.refusal(kind), in: shared) == .fail(kind, "no", retryAfter: nil))
+        #expect(ladder.move(after: Self.refusal(.httpStatus(400)), in: shared) == .ask)
+    }
+
+    @Test(arguments: [.httpStatus(400), .httpStatus(500), .network] as [FailureKind])
+    func versionThatHasServedARangeKeepsItsBytesWhateverIsRefused(kind: FailureKind) {
+        var ladder = Ladder()
+        #expect(ladder.move(after: Self.refusal(kind), in: Self.planned) == .fail(kind, "no", retryAfter: nil))
+        #expect(ladder.rung == .chunks)
+    }
+
+    @Test func versionWithBytesIsGivenUpForTheSecondContradictionAlone() {
+        var ladder = Ladder()
+        #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.planned) == .ask)
+        #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.planned) == .startOver("odd"))
+        var last = Ladder(from: .whole)
+        #expect(last.move(after: .answer("odd", to: .stream), in: Self.planned) == .ask)
+        #expect(
+            last.move(after: .answer("odd", to: .stream), in: Self.planned) == .fail(.badRange, "odd", retryAfter: nil))
+    }
+
+    @Test func lastRungIsTriedInTheOtherVersionOfHTTP() {
+        var ladder = Ladder(from: .whole)
+        var situation = Self.plain
+        situation.isHTTP2 = true
+        #expect(ladder.move(after: .answer("odd", to: .stream), in: situation) == .ask)
+        #expect(ladder.isHTTP1)
+        situation.isHTTP2 = false
+        #expect(
+            ladder.move(after: .answer("odd", to: .stream), in: situation)
+                == .fail(.badRange, "asked plainly: odd; asked in HTTP/1.1: odd", retryAfter: nil))
+    }
+
+    @Test func originIsAskedMoreSimplyAfterThreePathsUntilOneIsServed() {
+        var rungs = OriginRungs()
+        for path in ["/a", "/b", "/a", "/b"] { rungs.contradicted(.chunks, by: path, of: "o", now: 0) }
+        #expect(rungs.first(of: "o", now: 0) == .chunks)
+        rungs.contradicted(.chunks, by: "/c", of: "o", now: 5)
+        #expect(rungs.first(of: "o", now: 5) == .stream)
+        #expect(rungs.first(of: "other", now: 5) == .chunks)
+        #expect(rungs.first(of: "o", now: 5 + OriginRungs.closedNanoseconds) == .chunks)
+        for path in ["/a", "/b", "/c"] { rungs.contradicted(.stream, by: path, of: "o", now: 5) }
+        #expect(rungs.first(of: "o", now: 5) == .whole)
+        rungs.served(.chunks, by: "o")
+        #expect(rungs.first(of: "o", now: 5) == .chunks)
+    }
+
+    @Test func onePathThatIsServedMakesTheOthersCountAnew() {
+        var rungs = OriginRungs()
+        for path in ["/a", "/b"] { rungs.contradicted(.chunks, by: path, of: "o", now: 0) }
+        rungs.served(.chunks, by: "o")
+        rungs.contradicted(.chunks, by: "/c", of: "o", now: 0)
+        #expect(rungs.first(of: "o", now: 0) == .chunks)
+    }
+}
