@@ -91,8 +91,8 @@ let package = Package(
                     "Schema/Verbs",
                     [
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "deadlines",
-                        "deliveries", "doubles", "events", "failures", "grants", "mirrors", "origins", "purges",
-                        "questions", "reports", "returns", "reuse", "sessions", "shares", "sharing", "slices",
+                        "deliveries", "doubles", "events", "failures", "grants", "mirrors", "origins", "paths",
+                        "purges", "questions", "reports", "returns", "reuse", "sessions", "shares", "sharing", "slices",
                         "stragglers", "verbs", "windows",
                     ])),
         library(

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . deploy/common.sh
 
 require_swift
-require_packages shellcheck "${runtime_packages[@]}" "${origin_packages[@]}" "${peer_packages[@]}"
+require_packages shellcheck "${model_packages[@]}" "${runtime_packages[@]}" "${origin_packages[@]}" "${peer_packages[@]}"
 
 say "Format"
 swift format lint --strict --recursive --parallel Package.swift Sources Tests
@@ -15,6 +15,9 @@ shellcheck -x .ci/run deploy/*.sh
 
 say "House rules"
 deploy/tidy.sh
+
+say "The formal model"
+deploy/model.sh
 
 say "Build, warnings are errors"
 MUSTER_STRICT=1 swift build --build-tests

@@ -153,10 +153,19 @@ extension Fleet {
         }
     }
 
-    /// What is in the directory of parts.
-    nonisolated func parts() -> [String] {
-        let path = sink.appending(".muster").appending("parts").string
-        return (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+    /// The parts in the sink, and whatever a session is about to put in place or to delete.
+    nonisolated func parts() -> [String] { Self.parts(below: sink) }
+
+    /// The same for any sink.
+    static func parts(below sink: FilePath) -> [String] {
+        func names(_ path: FilePath) -> [String] {
+            (try? FileManager.default.contentsOfDirectory(atPath: path.string)) ?? []
+        }
+        let own = sink.appending(".muster")
+        // Each installation has a directory, in it one for the parts and one for each session.
+        return names(own).filter { UUID(uuidString: $0) != nil }.flatMap { installation in
+            names(own.appending(installation)).flatMap { names(own.appending(installation).appending($0)) }
+        }
     }
 }
 

@@ -71,8 +71,7 @@ extension EndToEnd {
                 for file in files {
                     #expect(try FileDigest.sha256(target.appending(file.path)) == file.sha256, "\(file.path)")
                 }
-                let parts = target.appending(".muster").appending("parts").string
-                #expect(try FileManager.default.contentsOfDirectory(atPath: parts).isEmpty)
+                #expect(Fleet.parts(below: target).isEmpty)
             }
         }
 

@@ -76,6 +76,9 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// For the first request of a task: a file of the sink that may be what it asks for. The origin is asked whether it still is; a
     /// worker of before just fetches.
     public var have: HeldFile?
+    /// Sessions that are over and may still be about to put a file in place in the sink, or to delete one: they are revoked there before anything is
+    /// done under the lease (adr/0017). Absent when there are none.
+    public var revoke: [SessionID]?
 
     /// A lease.
     public init(

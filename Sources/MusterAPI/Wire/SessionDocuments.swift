@@ -37,7 +37,8 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     public var ttlMilliseconds: Int64
     /// Which addresses the worker may fetch from (range contract, row 39); all of them when absent.
     public var addresses: AddressGuard?
-    /// The database whose tasks the worker serves, by a UUID: files are marked with it (adr/0014). A coordinator of before leaves it out.
+    /// The database whose tasks the worker serves, by a UUID: files are marked with it (adr/0014), and what Muster has below `.muster` is
+    /// beneath it. Without it the session can begin in no sink.
     public var installation: String?
 
     /// An answer.
@@ -71,6 +72,8 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     public var receivedBytes: Int64
     /// What was used of byte budgets since the last settled sync; a worker of before leaves it out.
     public var traffic: [Traffic]?
+    /// Sessions that this worker has revoked since its last sync, each in a sink: no lease has to name them any more.
+    public var revoked: [RevokedSession]?
 
     /// A sync.
     public init(
@@ -86,6 +89,20 @@ public struct SyncRequest: Hashable, Sendable, Codable {
         self.sinks = sinks
         self.receivedBytes = receivedBytes
         self.traffic = traffic
+    }
+}
+
+/// A session that was revoked in a sink: nothing that it was about to do there takes effect any more.
+public struct RevokedSession: Hashable, Sendable, Codable {
+    /// The sink.
+    public var sink: String
+    /// The session.
+    public var session: SessionID
+
+    /// A revoked session.
+    public init(sink: String, session: SessionID) {
+        self.sink = sink
+        self.session = session
     }
 }
 

@@ -22,6 +22,7 @@ extension LeaseDocument {
         contentType = lease.contentType
         // Said only where it is so: an older worker reads nothing new then.
         if lease.isOtherMirror { isOtherMirror = true }
+        if !lease.revoke.isEmpty { revoke = lease.revoke }
         if lease.kind == .fetch {
             group = lease.group
             origin = lease.origin

@@ -68,6 +68,9 @@ struct SyncService: Sendable {
         else { throw Problem(.sessionNotFound, "open a new session") }
         metrics.add(.leasesRepaired, Int(renewed.repaired))
 
+        if let revoked = request.revoked, !revoked.isEmpty {
+            try await store.settleRevocations(revoked.map { (sink: $0.sink, session: $0.session) })
+        }
         var lost = renewed.lost
         var refused: [RefusedReport] = []
         if !request.reports.isEmpty {
@@ -171,6 +174,12 @@ struct SyncService: Sendable {
         }
         guard request.sinks.count <= Limits.sinksPerWorker else {
             throw InputRefusal(pointer: "/sinks", reason: "at most \(Limits.sinksPerWorker) sinks")
+        }
+        guard request.revoked?.count ?? 0 <= Limits.heldPerSync else {
+            throw InputRefusal(pointer: "/revoked", reason: "at most \(Limits.heldPerSync) sessions")
+        }
+        for (index, revoked) in (request.revoked ?? []).enumerated() where !NameRule.accepts(revoked.sink) {
+            throw InputRefusal(pointer: "/revoked/\(index)/sink", reason: NameRule.explanation)
         }
     }
 

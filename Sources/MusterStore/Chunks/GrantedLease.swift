@@ -71,6 +71,8 @@ public struct GrantedLease: Sendable {
     public let isLimited: Bool
     /// For the first lease of a task: a file of the sink that may be what it asks for.
     public let have: HeldFile?
+    /// Sessions that are over and have to be revoked in the sink before anything is done under the lease (adr/0017).
+    public let revoke: [SessionID]
 
     /// A row of `granted_leases`.
     init(_ row: PostgresRow) throws {
@@ -115,6 +117,7 @@ public struct GrantedLease: Sendable {
         isLimited = try row.decode("is_limited")
         have = try StoredJSON.document(
             HeldFile.self, ifAny: try row.decode("have", as: String?.self), column: "held_file", of: "task \(task)")
+        revoke = try row.decode("revoke", as: [Int64]?.self).map { $0.map { SessionID($0) } } ?? []
     }
 
     private static func finishedChunks(_ row: PostgresRow) throws -> [FinishedChunk] {

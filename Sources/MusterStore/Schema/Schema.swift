@@ -44,6 +44,7 @@ enum Schema {
         Script("grants", PackageResources.grants_sql),
         Script("mirrors", PackageResources.mirrors_sql),
         Script("origins", PackageResources.origins_sql),
+        Script("paths", PackageResources.paths_sql),
         Script("purges", PackageResources.purges_sql),
         Script("questions", PackageResources.questions_sql),
         Script("reports", PackageResources.reports_sql),

@@ -135,7 +135,16 @@ extension Store {
             repaired: repaired, lost: lost.map { held[Int($0) - 1] })
     }
 
-    /// Ends a session whose worker says that all its writes have stopped.
+    /// Forgets sessions that are revoked in sinks by now: no lease names them any more.
+    public func settleRevocations(_ revoked: [(sink: String, session: SessionID)]) async throws {
+        _ = try await write(
+            """
+            DELETE FROM revocations r USING unnest(\(revoked.map(\.sink)), \(revoked.map(\.session))) AS u (sink, session_id)
+            WHERE r.sink = u.sink AND r.session_id = u.session_id
+            """, waking: .nobody)
+    }
+
+    /// Ends a session whose worker says that all its writes have stopped, and has removed its directories in sinks.
     public func closeSession(_ session: SessionID) async throws {
         _ = try await write(
             "SELECT close_session(\(session), \(policy.firstChunk), \(policy.deaths))::text", waking: [.work, .events])

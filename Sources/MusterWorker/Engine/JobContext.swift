@@ -27,7 +27,7 @@ final class JobContext: Sendable {
     let tell: @Sendable (LeaseName, JobNews) -> Void
     private let stations: [String: SinkStation]
     private let receivedBytes = Atomic<Int64>(0)
-    private let servedInstallation = Mutex<String?>(nil)
+    private let revocations = Mutex<Set<RevokedSession>>([])
 
     /// The context of one run of a worker.
     init(
@@ -58,14 +58,22 @@ final class JobContext: Sendable {
         )
     }
 
-    /// Which installation the tasks are of, as the session's coordinator said; what is put in place is marked with it (adr/0014).
-    var installation: String? {
-        get { servedInstallation.withLock { $0 } }
-        set { servedInstallation.withLock { $0 = newValue } }
-    }
-
     /// The sink of that name, if this worker reaches it.
     func station(_ name: String) -> SinkStation? { stations[name] }
+
+    /// Notes sessions that are revoked in sinks by now, for a sync to tell: no lease has to name them any more.
+    func revoked(_ sessions: some Sequence<RevokedSession>) {
+        revocations.withLock { $0.formUnion(sessions) }
+    }
+
+    /// Takes what no sync has told of yet.
+    func takeRevoked() -> [RevokedSession] {
+        revocations.withLock { revocations in
+            let told = Array(revocations.prefix(Limits.heldPerSync))
+            revocations.subtract(told)
+            return told
+        }
+    }
 
     /// Counts body bytes that came in.
     func received(_ count: Int) {

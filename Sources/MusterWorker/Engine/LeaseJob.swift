@@ -6,15 +6,26 @@ struct LeaseJob: Sendable {
     let lease: LeaseDocument
     let context: JobContext
     let control: LeaseControl
+    private let found: SinkStation.Equipment?
+
+    /// A job of the present session. To be made when its lease is taken up, not later: it works with what the session has then.
+    init(lease: LeaseDocument, context: JobContext, control: LeaseControl) {
+        self.lease = lease
+        self.context = context
+        self.control = control
+        found = context.station(lease.sink)?.equipment
+    }
 
     /// Does the work and says how it ended.
     func run() async -> JobEnding {
         guard let station = context.station(lease.sink) else {
             return .failed(Report.Failure(kind: .storage, detail: "this worker has no such sink"), nil, nil)
         }
-        let equipment: SinkStation.Equipment
+        guard let equipment = found else {
+            return JobEnding(StorageError.unavailable(.init("the session has not begun in the sink")))
+        }
         do {
-            equipment = try station.equipped()
+            try await revoke(equipment, station)
         } catch {
             return JobEnding(error)
         }
@@ -35,6 +46,15 @@ struct LeaseJob: Sendable {
         case .purge: return await purge(equipment)
         case .resolve: return await ResolveJob(lease: lease, station: station, context: context, control: control).run()
         }
+    }
+
+    /// Sessions that are over may still be about to put a file in place or to delete one: before anything is done under this lease they lose the
+    /// right to (adr/0017).
+    private func revoke(_ equipment: SinkStation.Equipment, _ station: SinkStation) async throws(StorageError) {
+        guard let sessions = lease.revoke, !sessions.isEmpty else { return }
+        let directory = equipment.directory
+        try await station.pool.run { () throws(StorageError) in try directory.revoke(sessions) }
+        context.revoked(sessions.map { RevokedSession(sink: lease.sink, session: $0) })
     }
 
     private func finalize(_ equipment: SinkStation.Equipment) async -> JobEnding {
@@ -61,7 +81,7 @@ struct LeaseJob: Sendable {
     private func purge(_ equipment: SinkStation.Equipment) async -> JobEnding {
         guard await context.gate.opened(unless: { control.wish != .work }) else { return stopped }
         // A purge lease with a path asks for the file to go as well: with a size for one that is there for sure.
-        let owner = context.installation.map { FileMark.Owner(installation: $0, task: lease.task) }
+        let owner = FileMark.Owner(installation: equipment.directory.session.installation, task: lease.task)
         let file = (try? DestinationPath(validating: lease.path)).map {
             PurgeOrder.File(path: $0, size: lease.representation.size, owner: owner)
         }

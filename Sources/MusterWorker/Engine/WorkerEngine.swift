@@ -141,16 +141,16 @@ struct WorkerEngine: Sendable {
         case .openSession(let request):
             group.addTask { if let input = await open(request) { inbox.yield(.input(input)) } }
         case .sync(let session, let request):
-            group.addTask { if let input = await sync(session, request) { inbox.yield(.input(input)) } }
+            group.addTask { if let input = await sync(session, request, context) { inbox.yield(.input(input)) } }
         case .closeSession(let session):
             group.addTask {
-                try? await client.closeSession(session)
+                // A session that could not remove its directories expires instead, so that others revoke it.
+                if await endSinks() { try? await client.closeSession(session) }
                 inbox.yield(.input(.sessionClosed))
             }
         // The call has a bound of its own, and the coordinator answers a superseded poll at once.
         case .abandonSync: break
         case .guardAddresses(let rule): context.sources.adopt(rule)
-        case .serve(let installation): context.installation = installation
         case .share(let shares): context.budgets.adopt(shares)
         case .trust(let moment):
             if gate.open(until: moment) { resumeTransfers(controls) }
@@ -160,8 +160,9 @@ struct WorkerEngine: Sendable {
         case .start(let lease):
             let control = LeaseControl(ChunkBound(lease))
             controls[lease.name] = control
+            let job = LeaseJob(lease: lease, context: context, control: control)
             group.addTask {
-                let ending = await LeaseJob(lease: lease, context: context, control: control).run()
+                let ending = await job.run()
                 inbox.yield(.input(.job(lease.name, .ended(ending))))
             }
         case .release(let name): controls[name]?.ask(.release)
@@ -188,16 +189,46 @@ struct WorkerEngine: Sendable {
 extension WorkerEngine {
     private func open(_ request: SessionRequest) async -> MachineInput? {
         do {
-            return .sessionOpened(try await client.openSession(request))
+            let document = try await client.openSession(request)
+            return .sessionOpened(document, sinks: await begin(document))
         } catch {
             return CallFailure(error).map { .sessionRefused($0) }
         }
     }
 
-    private func sync(_ session: SessionID, _ request: SyncRequest) async -> MachineInput? {
+    /// Begins the session in every sink, before anything of these is leased to it.
+    private func begin(_ document: SessionDocument) async -> [SinkStatus] {
+        guard let session = document.installation.flatMap({ SinkSession(installation: $0, session: document.id) })
+        else {
+            let detail = "the coordinator does not say of which database the session is"
+            return stations.map { SinkStatus(name: $0.name, parked: .storage, detail: detail) }
+        }
+        return await withTaskGroup(of: SinkStatus.self) { group in
+            for station in stations {
+                group.addTask { status(of: station.name, await station.begin(session)) }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+
+    /// Ends the session in every sink; returns whether nobody has to revoke it.
+    private func endSinks() async -> Bool {
+        var isClean = true
+        for station in stations where await !station.end() {
+            isClean = false
+            logger.warning("A session could not be ended in a sink", metadata: .init([.sink: station.name]))
+        }
+        return isClean
+    }
+
+    private func sync(_ session: SessionID, _ request: SyncRequest, _ context: JobContext) async -> MachineInput? {
+        var request = request
+        let revoked = context.takeRevoked()
+        if !revoked.isEmpty { request.revoked = revoked }
         do {
             return .syncAnswered(session, sequence: request.sequence, try await client.sync(session, request))
         } catch {
+            context.revoked(revoked)
             return CallFailure(error).map { .syncFailed(session, sequence: request.sequence, $0) }
         }
     }

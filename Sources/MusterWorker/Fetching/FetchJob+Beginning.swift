@@ -111,9 +111,10 @@ extension FetchJob {
                 digests: digests,
                 recorded: Set(lease.policy?.computeDigests ?? []),
                 lastModified: lastModified,
-                mark: context.installation.map {
-                    FileMark(owner: .init(installation: $0, task: lease.task), version: lease.version)
-                },
+                mark: FileMark(
+                    owner: .init(installation: equipment.directory.session.installation, task: lease.task),
+                    version: lease.version
+                ),
                 watch: watch
             )
             guard case .stopped = verdict, !context.gate.isOpen else { return verdict }

@@ -7,6 +7,8 @@ import MusterCore
 /// file is first given a name that nobody else uses, then looked at once more, and deleted or given back.
 struct FileRemoval {
     private let parts: Directory
+    /// The session's own directory: files are taken away from their paths into it, and into no other (adr/0017).
+    private let own: Directory
     private var walk: SinkWalk
     /// Directories that files were taken out of, each once: many files stand in few directories.
     private var touched: [ObjectIdentifier: Directory] = [:]
@@ -15,6 +17,7 @@ struct FileRemoval {
     init(_ sink: SinkDirectory) throws(StorageError) {
         do {
             parts = try sink.partsDirectory()
+            own = sink.own
         } catch {
             throw error.inSink("opening the parts of \(sink.path)")
         }
@@ -50,8 +53,8 @@ struct FileRemoval {
         let order: PurgeOrder
         let isNumbered: Bool
 
-        /// The name that only we use, in the parts.
-        var aside: String { "\(order.task).\(order.version).removed" }
+        /// The name that only we use.
+        var aside: String { RemovedName.of(order.task, version: order.version) }
 
         /// Whether an open file is it.
         func matches(_ descriptor: Descriptor, _ status: FileStatus) -> Bool {
@@ -65,8 +68,13 @@ struct FileRemoval {
 
     /// Deletes the file at a name if it is the wanted one. Returns whether there was any.
     private mutating func visit(_ place: SinkPlace, _ wanted: Wanted) throws(SystemError) -> Bool {
-        // Whoever tried it before us may have died in the middle.
-        if !wanted.isNumbered { try settle(wanted, from: place) }
+        // Whoever tried it before us may have died in the middle. Its session was revoked since, which moved the file to the parts.
+        if !wanted.isNumbered {
+            if try parts.status(of: wanted.aside) != nil {
+                try parts.move(wanted.aside, to: wanted.aside, in: own, .replacing)
+            }
+            try settle(wanted, from: place)
+        }
         guard let status = try place.directory.status(of: place.name) else { return false }
         guard status.kind == .file, try isWanted(place.name, in: place.directory, wanted) else { return true }
         try setAside(place, as: wanted.aside)
@@ -82,12 +90,12 @@ struct FileRemoval {
 
     private func setAside(_ place: SinkPlace, as aside: String) throws(SystemError) {
         do {
-            try place.directory.move(place.name, to: aside, in: parts, .exclusive)
+            try place.directory.move(place.name, to: aside, in: own, .exclusive)
         } catch {
             switch error.number {
-            case ENOENT: return
+            case ENOENT: try own.refuseIfRemoved()
             // The name is only ever ours.
-            case EINVAL, ENOSYS, EOPNOTSUPP: try place.directory.move(place.name, to: aside, in: parts, .replacing)
+            case EINVAL, ENOSYS, EOPNOTSUPP: try place.directory.move(place.name, to: aside, in: own, .replacing)
             default: throw error
             }
         }
@@ -95,15 +103,15 @@ struct FileRemoval {
 
     /// Deletes what was set aside if it is the wanted file, or else puts it back, unless its place is taken by now.
     private func settle(_ wanted: Wanted, from place: SinkPlace) throws(SystemError) {
-        guard try parts.status(of: wanted.aside) != nil else { return }
-        if try !isWanted(wanted.aside, in: parts, wanted) {
+        guard try own.status(of: wanted.aside) != nil else { return }
+        if try !isWanted(wanted.aside, in: own, wanted) {
             do {
-                try parts.link(wanted.aside, to: place.name, in: place.directory)
+                try own.link(wanted.aside, to: place.name, in: place.directory)
             } catch {
                 guard error.number == EEXIST else { throw error }
-                return
+                return try own.handBack(wanted.aside, to: parts)
             }
         }
-        _ = try parts.remove(wanted.aside)
+        _ = try own.remove(wanted.aside)
     }
 }

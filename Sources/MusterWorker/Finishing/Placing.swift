@@ -55,7 +55,7 @@ struct Placing: Sendable {
             modificationTime: modificationTime(lastModified),
             knownDigests: known,
             held: held,
-            installation: context.installation
+            installation: equipment.directory.session.installation
         )
         // When the trust ended in the middle, nothing was moved: it is done again once it is renewed.
         while await context.gate.opened(unless: { control.wish != .work }) {

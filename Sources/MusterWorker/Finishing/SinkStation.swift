@@ -26,7 +26,17 @@ final class SinkStation: Sendable {
     private let finalizing: BlockingPool
     private let path: String
     private let gate: TrustGate
-    private let equipment = Mutex<Equipment?>(nil)
+    private let state = Mutex(State())
+
+    private struct State {
+        /// The session that the sink is used for; `nil` before the first.
+        var session: SinkSession?
+        /// What it works with once it has begun in the sink.
+        var equipment: Equipment?
+    }
+
+    /// How long a new session waits for a sink before it counts as one in trouble.
+    private static let patience: Duration = .seconds(2)
 
     /// A sink that was not looked at yet. Throws when the system has no threads for it.
     init(_ configuration: SinkConfiguration, gate: TrustGate) throws(BlockingPool.Refusal) {
@@ -39,28 +49,76 @@ final class SinkStation: Sendable {
         hashing = try BlockingPool(threads: CoreBudget.shared.helpers)
     }
 
-    /// The equipment; throws as long as the directory could not be opened.
-    func equipped() throws(StorageError) -> Equipment {
-        guard let equipment = equipment.withLock({ $0 }) else {
-            throw .unavailable(.init("the sink was never reached"))
+    /// The equipment of the present session; `nil` as long as that has not begun here. A job takes it once, when it is made: the equipment of a
+    /// later session must never serve a lease of an earlier one (adr/0017).
+    var equipment: Equipment? { state.withLock { $0.equipment } }
+
+    /// Has the sink serve a new session, which begins here before it is leased anything. A sink that does not answer soon counts as one in
+    /// trouble, and is tried again like others; it holds up nothing else.
+    func begin(_ session: SinkSession) async -> ProbeResult {
+        state.withLock { $0 = State(session: session) }
+        let (results, answer) = AsyncStream.makeStream(of: ProbeResult.self)
+        let refusal = pool.submit { [self] in
+            answer.yield(probeNow())
+            answer.finish()
         }
-        return equipment
+        let trouble = ProbeResult.trouble(
+            SinkTrouble(kind: .storage, detail: refusal.map { "no thread for it: \($0)" } ?? "it has not answered yet"))
+        guard refusal == nil else { return trouble }
+        return await withTaskGroup(of: ProbeResult?.self) { group in
+            group.addTask {
+                for await result in results { return result }
+                return nil
+            }
+            group.addTask {
+                try? await Task.sleep(for: Self.patience)
+                return nil
+            }
+            defer { group.cancelAll() }
+            let first = await group.next() ?? nil
+            return first ?? trouble
+        }
     }
 
-    /// Tries whether the sink can be used, opening it if that did not succeed before. Returns its state.
+    /// Tries whether the sink can be used, beginning the session there if that did not succeed before. Returns its state.
     func probe() async -> ProbeResult {
+        let session = state.withLock { $0.session }
         do {
-            let free = try await pool.run { [self] () throws(StorageError) -> Int64? in
-                if let known = equipment.withLock({ $0 }) {
-                    try known.directory.probe()
-                } else {
-                    open(try SinkDirectory(name: name, path: path))
-                }
-                return try? equipped().directory.freeBytes()
+            let result = try await pool.run { [self] in probeNow() }
+            // What was found says nothing about a session that came meanwhile: that may not have begun here.
+            guard state.withLock({ $0.session }) == session else {
+                return .trouble(SinkTrouble(kind: .storage, detail: "a new session has yet to begin here"))
             }
-            return .well(freeBytes: free)
+            return result
+        } catch {
+            return .trouble(SinkTrouble(kind: .storage, detail: "no thread for it: \(error)"))
+        }
+    }
+
+    private func probeNow() -> ProbeResult {
+        do throws(StorageError) {
+            let now = state.withLock { $0 }
+            guard let session = now.session else { return .well(freeBytes: try SinkDirectory.look(at: path)) }
+            if let known = now.equipment {
+                try known.directory.probe()
+                return .well(freeBytes: try? known.directory.freeBytes())
+            }
+            let directory = try SinkDirectory(name: name, path: path, session: session)
+            open(directory)
+            return .well(freeBytes: try? directory.freeBytes())
         } catch {
             return .trouble(SinkTrouble(error))
+        }
+    }
+
+    /// Ends the session here, after its last job has stopped. Returns whether nobody has to revoke it.
+    func end() async -> Bool {
+        guard let equipment else { return true }
+        do {
+            try await pool.run { () throws(StorageError) in try equipment.directory.end() }
+            return true
+        } catch {
+            return false
         }
     }
 
@@ -87,7 +145,10 @@ final class SinkStation: Sendable {
                 }
             }
         )
-        equipment.withLock { $0 = new }
+        state.withLock { state in
+            guard state.session == directory.session, state.equipment == nil else { return }
+            state.equipment = new
+        }
     }
 
     /// Ends the threads after what they were given.

@@ -14,8 +14,6 @@ enum MachineEffect: Sendable, Hashable {
     case closeSession(SessionID)
     /// From now on only addresses that this allows are asked; `nil` allows all.
     case guardAddresses(AddressGuard?)
-    /// From now on the tasks are those of this installation; of an unnamed one, if the coordinator does not say.
-    case serve(installation: String?)
     /// Writes are allowed until this moment of the monotonic clock.
     case trust(until: Int64)
     /// The trust has ended: nothing may be written until `resumeWriting`.

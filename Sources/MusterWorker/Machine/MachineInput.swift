@@ -5,8 +5,8 @@ import MusterCore
 enum MachineInput: Sendable {
     /// The process has started, or a moment that `nextDeadline` named has come. Harmless at any time.
     case tick
-    /// A coordinator opened the session that was asked for.
-    case sessionOpened(SessionDocument)
+    /// A coordinator opened the session that was asked for, and it has begun in those sinks that are not in trouble (adr/0017).
+    case sessionOpened(SessionDocument, sinks: [SinkStatus] = [])
     /// Nobody opened a session.
     case sessionRefused(CallFailure)
     /// The answer to a sync.

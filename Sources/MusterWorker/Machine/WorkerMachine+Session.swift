@@ -34,12 +34,17 @@ extension WorkerMachine {
 
     /// A session was opened; its trust counts from before it was asked for. Its rule about addresses replaces the one of the session
     /// before, whose leases are gone.
-    mutating func takeSession(_ document: SessionDocument, _ now: Int64) {
+    ///
+    /// - Parameter found: how the sinks are. One in which the session has not begun must not be leased to it.
+    mutating func takeSession(_ document: SessionDocument, _ found: [SinkStatus], _ now: Int64) {
         guard case .opening(let requested, _) = session else { return }
+        for status in found {
+            guard let kind = status.parked else { continue }
+            park(status.name, SinkTrouble(kind: kind, detail: status.detail ?? ""), now)
+        }
         let trust = SessionTrust(requested: requested, timeToLive: .milliseconds(document.ttlMilliseconds))
         session = .open(OpenSession(id: document.id, trust: trust, lastSent: requested))
         effects.append(.guardAddresses(document.addresses))
-        effects.append(.serve(installation: document.installation))
         effects.append(.trust(until: trust.end))
         effects.append(.log(.sessionOpened(document.id)))
         hasToldOutage = false

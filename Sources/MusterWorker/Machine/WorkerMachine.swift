@@ -41,7 +41,7 @@ struct WorkerMachine: Sendable {
         if case .over = course { return [] }
         switch input {
         case .tick: break
-        case .sessionOpened(let document): takeSession(document, now)
+        case .sessionOpened(let document, let sinks): takeSession(document, sinks, now)
         case .sessionRefused(let failure): missSession(failure, now)
         case .syncAnswered(let id, let sequence, let answer): takeAnswer(id, sequence, answer, now)
         case .syncFailed(let id, let sequence, let failure): missAnswer(id, sequence, failure, now)

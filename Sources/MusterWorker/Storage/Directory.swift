@@ -89,6 +89,42 @@ final class Directory: Sendable {
         return false
     }
 
+    /// Removes the directory `name`; returns whether it is gone. ENOTEMPTY counts as not.
+    func removeDirectory(_ name: String) throws(SystemError) -> Bool {
+        if descriptor.with({ unlinkat($0, name, AT_REMOVEDIR) }) == 0 { return true }
+        switch errno {
+        case ENOENT: return true
+        case ENOTEMPTY, EEXIST: return false
+        default: throw .last
+        }
+    }
+
+    /// Fails as ESTALE once the directory itself was removed: nothing can be moved out of it or into it any more, for good.
+    func refuseIfRemoved() throws(SystemError) {
+        guard try descriptor.status().links > 0 else { throw SystemError(ESTALE) }
+    }
+
+    /// Moves the file `name` to `directory` under the same name. Where that is taken, the one here is deleted.
+    func handBack(_ name: String, to directory: Directory) throws(SystemError) {
+        do {
+            try move(name, to: name, in: directory, .exclusive)
+        } catch {
+            switch error.number {
+            case ENOENT: return
+            case EEXIST: _ = try remove(name)
+            // NFS, for one, has no exclusive rename.
+            case EINVAL, ENOSYS, EOPNOTSUPP:
+                do {
+                    try link(name, to: name, in: directory)
+                } catch {
+                    guard [EEXIST, ENOENT].contains(error.number) else { throw error }
+                }
+                _ = try remove(name)
+            default: throw error
+            }
+        }
+    }
+
     /// Moves the file `name` to `newName` in `directory`.
     func move(_ name: String, to newName: String, in directory: Directory, _ move: Move) throws(SystemError) {
         let (from, to) = (descriptor, directory.descriptor)

@@ -62,9 +62,15 @@ struct FileMark: Hashable, Sendable {
         return FileMark(String(decoding: bytes, as: UTF8.self))
     }
 
+    /// Whether an open file is marked as another installation's.
+    func isStrangers(_ file: Descriptor, path: DestinationPath) -> Bool {
+        guard let found = Self.read(file, path: path) else { return false }
+        return found.owner.installation != owner.installation
+    }
+
     /// What became of a file that stood at a path already.
     enum Adoption: Hashable, Sendable {
-        /// It stands there, and says whose it is.
+        /// It stands there, and says whose it is: ours from now on, or another installation's as before (I18).
         case marked
         /// It does not stand there any more.
         case gone
@@ -84,7 +90,8 @@ struct FileMark: Hashable, Sendable {
         let found = Self.read(file, path: path)
         var mark = self
         mark.isAdopted = found?.owner != owner || found?.isAdopted == true
-        guard found == mark || mark.write(to: file, path: path) || found == nil else { return .refused }
+        let isStrangers = found.map { $0.owner.installation != owner.installation } ?? false
+        guard isStrangers || found == mark || mark.write(to: file, path: path) || found == nil else { return .refused }
         return try place.directory.status(of: place.name)?.identity == identity ? .marked : .gone
     }
 

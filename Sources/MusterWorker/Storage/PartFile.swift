@@ -46,7 +46,7 @@ final class PartFile: Sendable {
         registry.forget(name)
     }
 
-    /// Its name in `.muster/parts`.
+    /// Its name among the parts.
     var name: PartName { .part(task, version: version) }
 
     /// Writes all of `bytes` at `offset`. Nothing of it is durable yet.

@@ -1,6 +1,6 @@
 import MusterCore
 
-/// The names of Muster's own files in `.muster/parts` (`docs/protocol.md`, "Files").
+/// The names of Muster's own files in `.muster/<installation>/parts` (`docs/protocol.md`, "Files").
 enum PartName: Hashable, Sendable {
     /// `<task>.<version>.part`: the bytes of one content version as they arrive.
     case part(TaskID, version: Int32)

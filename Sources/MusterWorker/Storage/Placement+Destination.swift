@@ -80,11 +80,12 @@ extension Placement {
         _ check: ContentCheck
     ) throws(StorageError) -> Settled {
         if try isOutdated(at: spot, order) { return .gone }
-        // Where many files may be candidates, none is copied that isn't the one.
-        if !order.fenced || order.ifExists == .rename {
+        // Where many files may be candidates, none is copied that isn't the one. A stranger's file is never replaced, not even by the same.
+        let isStrangers = try isStrangers(at: spot, order)
+        if !order.fenced || order.ifExists == .rename || isStrangers {
             switch try examineDestination(at: spot, order, check) {
             case .ours(let digests):
-                guard !order.fenced else { break }
+                guard !order.fenced || isStrangers else { break }
                 touch(spot.place)
                 try dropRemains(of: order, isPartMoved: true)
                 return .outcome(finished(order, digests, at: spot))

@@ -31,6 +31,7 @@ extension Placement {
             result = .failure(error)
         }
         // Gone already if it was put in place. What can't be deleted now is by whoever tries next.
+        unstage()
         _ = try? parts.remove(order.copy.string)
         return try result.get()
     }

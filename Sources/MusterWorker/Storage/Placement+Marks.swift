@@ -31,6 +31,12 @@ extension Placement {
         }
     }
 
+    /// Whether what stands there says that it is another installation's: it may be counted, and is never changed (I18).
+    func isStrangers(at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Bool {
+        guard let mark = order.mark, case .file(let file) = try openDestination(at: spot) else { return false }
+        return mark.isStrangers(file.descriptor, path: order.path)
+    }
+
     /// Whether what stands there is an older version of the task's own content: a worker that lost his lease was late.
     func isOutdated(at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Bool {
         guard let mark = order.mark, order.version > 1, case .file(let file) = try openDestination(at: spot),

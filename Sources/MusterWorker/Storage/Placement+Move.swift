@@ -108,8 +108,11 @@ extension Placement {
     ) throws(StorageError) -> Settled {
         guard found.kind == .file else { return .foreign("it is no regular file") }
         guard watch.mayContinue() else { return .outcome(.stopped) }
-        do {
-            try parts.move(candidate.name.string, to: spot.place.name, in: spot.place.directory, .replacing)
+        if try isStrangers(at: spot, order) { return .foreign("it is another installation's") }
+        do throws(SystemError) {
+            try stage(candidate.name)
+            try own.move(candidate.name.string, to: spot.place.name, in: spot.place.directory, .replacing)
+            staged = nil
         } catch {
             switch error.number {
             case ENOENT: return .gone
@@ -131,6 +134,8 @@ extension Placement {
         isPartMoved: Bool = false
     ) throws(StorageError) -> FinalizeOutcome {
         touch(spot.place)
+        // What stands there already counts: what is in hand is of no use any more.
+        unstage()
         try dropRemains(of: order, isPartMoved: isPartMoved)
         // Where files are replaced, a zombie that was stopped directly before its rename can have put the part over the copy. It
         // can't any more, since the part has no name now; so one look is enough (I8).
@@ -148,38 +153,71 @@ extension Placement {
 
     // MARK: - Names
 
+    /// Takes a file from the parts into the session's own directory, out of which alone it is put in place: a session that was revoked has
+    /// no such directory any more, however late it wakes up (adr/0017).
+    mutating func stage(_ name: PartName) throws(SystemError) {
+        guard staged != name else { return }
+        unstage()
+        do {
+            try parts.move(name.string, to: name.string, in: own, .replacing)
+        } catch {
+            if error.number == ENOENT { try own.refuseIfRemoved() }
+            throw error
+        }
+        staged = name
+    }
+
+    /// Gives back what was not put in place.
+    mutating func unstage() {
+        guard let name = staged else { return }
+        staged = nil
+        // Where this fails, the next try reclaims it, or whoever revokes the session.
+        try? own.handBack(name.string, to: parts)
+    }
+
     /// What stands by one of Muster's own names.
     func status(of name: PartName) throws(StorageError) -> FileStatus? {
-        do {
-            return try parts.status(of: name.string)
+        do throws(SystemError) {
+            guard name == staged else { return try parts.status(of: name.string) }
+            guard let status = try own.status(of: name.string) else {
+                // Taken away by whoever has revoked the session: that says nothing about the task.
+                try own.refuseIfRemoved()
+                return nil
+            }
+            return status
         } catch {
             throw error.inSink("looking at \(name.string)")
         }
     }
 
-    private func moveExclusively(_ name: PartName, to place: SinkPlace) throws(SystemError) {
+    private mutating func moveExclusively(_ name: PartName, to place: SinkPlace) throws(SystemError) {
+        try stage(name)
         do {
-            try parts.move(name.string, to: place.name, in: place.directory, .exclusive)
+            try own.move(name.string, to: place.name, in: place.directory, .exclusive)
         } catch {
+            if error.number == ENOENT { try own.refuseIfRemoved() }
             guard [EINVAL, ENOSYS, EOPNOTSUPP].contains(error.number) else { throw error }
             // NFS, for one, can't. A second name is exclusive as well; dying before the first is removed is settled by
             // whoever comes next, who finds one file under both.
-            try parts.link(name.string, to: place.name, in: place.directory)
-            _ = try parts.remove(name.string)
+            try own.link(name.string, to: place.name, in: place.directory)
+            _ = try own.remove(name.string)
         }
+        staged = nil
     }
 
     /// Puts `name` in the place of the file `expected`, and of no other.
-    func replace(_ expected: FileIdentity, by name: PartName, at spot: Spot) throws(StorageError) {
+    mutating func replace(_ expected: FileIdentity, by name: PartName, at spot: Spot) throws(StorageError) {
         let place = spot.place
         do throws(SystemError) {
-            try parts.move(name.string, to: place.name, in: place.directory, .exchanging)
-            guard let out = try parts.status(of: name.string), out.identity == expected else {
+            try stage(name)
+            try own.move(name.string, to: place.name, in: place.directory, .exchanging)
+            guard let out = try own.status(of: name.string), out.identity == expected else {
                 // Somebody was faster in putting another file there: it gets its name back.
-                try parts.move(name.string, to: place.name, in: place.directory, .exchanging)
+                try own.move(name.string, to: place.name, in: place.directory, .exchanging)
                 throw SystemError(EEXIST)
             }
-            _ = try parts.remove(name.string)
+            _ = try own.remove(name.string)
+            staged = nil
         } catch {
             switch error.number {
             case EEXIST, ENOENT: throw taken(spot.path, "it keeps changing")
@@ -189,15 +227,17 @@ extension Placement {
         }
     }
 
-    private func replaceWithoutExchange(
+    private mutating func replaceWithoutExchange(
         _ expected: FileIdentity,
         by name: PartName,
         at spot: Spot
     ) throws(StorageError) {
         // The best there is on such a file system: a look directly before.
         guard try destination(at: spot)?.identity == expected else { throw taken(spot.path, "it keeps changing") }
-        do {
-            try parts.move(name.string, to: spot.place.name, in: spot.place.directory, .replacing)
+        do throws(SystemError) {
+            try stage(name)
+            try own.move(name.string, to: spot.place.name, in: spot.place.directory, .replacing)
+            staged = nil
         } catch {
             throw error.atDestination("moving the file to \(spot.path)")
         }

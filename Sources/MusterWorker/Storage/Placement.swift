@@ -6,6 +6,8 @@ import MusterCore
 struct Placement {
     let sink: SinkDirectory
     let parts: Directory
+    /// The session's own directory, out of which files are put in place.
+    let own: Directory
     let watch: FinalizeWatch
     /// Whose threads hash large files along.
     let helpers: BlockingPool?
@@ -14,8 +16,10 @@ struct Placement {
     var walk: SinkWalk
     /// Directories with entries that aren't durable yet.
     private var touched: [Directory] = []
+    /// What was taken from the parts into the session's own directory, and is there still.
+    var staged: PartName?
 
-    /// A complete, verified, durable file with a name in `.muster/parts`, ready to be moved.
+    /// A complete, verified, durable file among the parts, ready to be moved.
     struct Candidate {
         /// Its name: the part, or its copy.
         let name: PartName
@@ -46,6 +50,7 @@ struct Placement {
         } catch {
             throw error.inSink("opening the parts of \(sink.path)")
         }
+        own = sink.own
         self.sink = sink
         self.watch = watch
         self.helpers = helpers
@@ -62,6 +67,8 @@ struct Placement {
     /// Carries out one order.
     mutating func carryOut(_ order: FinalizeOrder) throws(StorageError) -> FinalizeOutcome {
         touched = []
+        // What was not put in place is for whoever tries next.
+        defer { unstage() }
         guard let check = ContentCheck(order, helpers: helpers, watch: watch) else {
             try discard(order, identity: nil)
             return .corrupt(
@@ -107,11 +114,23 @@ struct Placement {
             return OpenPart(descriptor: descriptor, status: status)
         } catch {
             switch error.number {
-            case ENOENT: return nil
+            case ENOENT: return try reclaim(order)
             case ELOOP, EINVAL, ENXIO:
                 throw .partLost(.init("\(order.part.string) is no regular file", errno: error.number))
             default: throw error.inSink("opening \(order.part.string)")
             }
+        }
+    }
+
+    /// A part that could not be handed back when an earlier try ended.
+    private func reclaim(_ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
+        do {
+            guard try own.status(of: order.part.string) != nil else { return nil }
+            try own.handBack(order.part.string, to: parts)
+            let (descriptor, status) = try parts.file(order.part.string, creation: .never)
+            return OpenPart(descriptor: descriptor, status: status)
+        } catch {
+            throw error.inSink("opening \(order.part.string)")
         }
     }
 

@@ -46,7 +46,9 @@ extension SinkDirectory {
         try check()
         do {
             let directory = try partsDirectory()
-            let removed = try remove(in: directory) { part in versions[part.task].map { part.version <= $0 } ?? false }
+            let isUnwanted = { (part: PartName) in versions[part.task].map { part.version <= $0 } ?? false }
+            // In the session's own directory there is one that could not be handed back.
+            let removed = try remove(in: directory, where: isUnwanted) + remove(in: own, where: isUnwanted)
             if removed > 0 { try directory.descriptor.synchronize() }
             return removed
         } catch {

@@ -4,7 +4,8 @@ import Synchronization
 
 /// One sink as this process reaches it: a directory, held open, below which everything happens.
 ///
-/// Tasks' files stand at their paths; Muster's own files are in `.muster/parts`. Every call below blocks on the file
+/// Tasks' files stand at their paths; Muster's own files are below `.muster/<installation>`, the parts of all sessions in `parts`, and what
+/// one session is about to put in place or to delete in a directory of its own (adr/0017). Every call below blocks on the file
 /// system: make them on a `BlockingPool`. The directory is noticed to be unmounted, removed or replaced by comparing
 /// what stands at its path with what is held open (F9); then everything fails as `unavailable` until `probe()` finds it
 /// again.
@@ -13,23 +14,45 @@ final class SinkDirectory: Sendable {
     let name: String
     /// Where it is on this host.
     let path: String
+    /// The session that works on it.
+    let session: SinkSession
     /// The part files that are open now.
     let registry = PartRegistry()
 
     private struct Handles {
         var root: Directory
+        /// `.muster/<installation>`.
+        var home: Directory
         var parts: Directory
+        /// The session's own.
+        var own: Directory
     }
 
     private let handles: Mutex<Handles>
+    private let knownRevoked = Mutex<Set<SessionID>>([])
 
-    /// Opens the directory at `path`; makes it, and its parents, if it is missing.
-    init(name: String, path: String) throws(StorageError) {
+    /// Begins a session in the directory at `path`: the session can put files in place and delete them from now on. Makes the directory, and
+    /// its parents, if it is missing. To be called before the session is leased anything in the sink, and never for one that was (adr/0017).
+    init(name: String, path: String, session: SinkSession) throws(StorageError) {
         self.name = name
         self.path = path
+        self.session = session
         do {
             let root = try Self.openOrMake(path)
-            handles = Mutex(Handles(root: root, parts: try Self.openParts(in: root, making: true)))
+            let home = try Self.openHome(in: root, session, making: true)
+            let parts = try Self.openParts(in: home, making: true)
+            _ = try home.makeDirectory(session.directoryName)
+            let own = try home.directory(session.directoryName)
+            handles = Mutex(Handles(root: root, home: home, parts: parts, own: own))
+        } catch {
+            throw error.inSink("opening the sink's directory \(path)")
+        }
+    }
+
+    /// Looks whether the directory at `path` can be reached, making it if it is missing; returns the bytes that may still be written.
+    static func look(at path: String) throws(StorageError) -> Int64 {
+        do {
+            return try openOrMake(path).descriptor.freeBytes()
         } catch {
             throw error.inSink("opening the sink's directory \(path)")
         }
@@ -38,8 +61,14 @@ final class SinkDirectory: Sendable {
     /// The directory itself.
     var root: Directory { handles.withLock { $0.root } }
 
-    /// `.muster/parts`.
+    /// The parts of all sessions of the installation.
     var parts: Directory { handles.withLock { $0.parts } }
+
+    /// The session's own directory. Moving anything out of it or into it fails once it was removed.
+    var own: Directory { handles.withLock { $0.own } }
+
+    /// What all sessions of the installation have in the sink.
+    var home: Directory { handles.withLock { $0.home } }
 
     /// Fails as `unavailable` unless the sink's path still leads to the directory that is held open.
     func check() throws(StorageError) {
@@ -61,8 +90,9 @@ final class SinkDirectory: Sendable {
 
     /// Whether the sink can be used: a file is made, written, synced and deleted again. What a parked sink waits for.
     ///
-    /// A directory that came back, or was mounted again, is taken if `.muster/parts` is in it. An empty one is not:
-    /// most likely it is the bare mount point, and what is written there would be hidden by the next mount.
+    /// A directory that came back, or was mounted again, is taken if the session's own directory is in it. An empty one is not:
+    /// most likely it is the bare mount point, and what is written there would be hidden by the next mount. Nor is one from which the session's
+    /// directory was removed: then the session was revoked, and only the next one may work there.
     func probe() throws(StorageError) {
         do {
             try check()
@@ -70,6 +100,7 @@ final class SinkDirectory: Sendable {
             try reopen()
         }
         do throws(SystemError) {
+            try own.refuseIfRemoved()
             let directory = try partsDirectory()
             let name = "probe.\(getpid()).\(UInt64.random(in: 0 ... .max))"
             let (file, _) = try directory.file(name, creation: .always)
@@ -90,32 +121,47 @@ final class SinkDirectory: Sendable {
     private func reopen() throws(StorageError) {
         do {
             let root = try Directory(path: path)
-            let parts = try Self.openParts(in: root, making: false)
-            handles.withLock { $0 = Handles(root: root, parts: parts) }
+            let home = try Self.openHome(in: root, session, making: false)
+            let parts = try Self.openParts(in: home, making: true)
+            let own = try home.directory(session.directoryName)
+            handles.withLock { $0 = Handles(root: root, home: home, parts: parts, own: own) }
         } catch {
             throw error.inSink("opening the sink's directory \(path) again")
         }
         registry.spoil(.unavailable(.init("the sink was replaced since the part was opened")))
     }
 
-    /// `.muster/parts`, made again if somebody deleted it.
+    /// The parts' directory, made again if somebody deleted it.
     func partsDirectory() throws(SystemError) -> Directory {
-        let (root, parts) = handles.withLock { ($0.root, $0.parts) }
+        let (home, parts) = handles.withLock { ($0.home, $0.parts) }
         if try parts.descriptor.status().links > 0 { return parts }
-        let fresh = try Self.openParts(in: root, making: true)
+        let fresh = try Self.openParts(in: home, making: true)
         handles.withLock { $0.parts = fresh }
         return fresh
     }
 
-    private static func openParts(in root: Directory, making: Bool) throws(SystemError) -> Directory {
+    /// Whether a session is known to be revoked here; so that nothing is looked at.
+    func isRevoked(_ session: SessionID) -> Bool { knownRevoked.withLock { $0.contains(session) } }
+
+    /// Remembers that a session is revoked here.
+    func noteRevoked(_ session: SessionID) { knownRevoked.withLock { _ = $0.insert(session) } }
+
+    private static func openHome(
+        in root: Directory,
+        _ session: SinkSession,
+        making: Bool
+    ) throws(SystemError) -> Directory {
         var directory = root
-        for component in [DestinationPath.reservedComponent, "parts"] {
-            if making, try directory.makeDirectory(component) {
-                try directory.descriptor.synchronize()
-            }
+        for component in [DestinationPath.reservedComponent, session.installation] {
+            if making, try directory.makeDirectory(component) { try directory.descriptor.synchronize() }
             directory = try directory.directory(component)
         }
         return directory
+    }
+
+    private static func openParts(in home: Directory, making: Bool) throws(SystemError) -> Directory {
+        if making, try home.makeDirectory("parts") { try home.descriptor.synchronize() }
+        return try home.directory("parts")
     }
 
     private static func openOrMake(_ path: String) throws(SystemError) -> Directory {

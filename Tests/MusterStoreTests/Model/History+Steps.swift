@@ -49,6 +49,7 @@ extension History {
                 maxConnections: cap.map { Int($0) }, hasResolver: hasResolver)
         }
         var tasks: [Wanted] = []
+        additions += 1
         for _ in 0..<Int.random(in: 1...3, using: &random) {
             let key = "k\(Int.random(in: 0..<(theme == .many ? 7 : 2), using: &random))"
             guard !tasks.contains(where: { $0.key == key }) else { continue }
@@ -56,7 +57,7 @@ extension History {
             let sets = theme == .sources ? several + [["a"]] : several + [["a"], ["b"]]
             let origins = sets.randomElement(using: &random) ?? ["a"]
             let size: Int64? = chance(50) ? self.size() : nil
-            tasks.append(Wanted(key, size: size, origins: origins, path: "\(name)/\(key)"))
+            tasks.append(Wanted(key, size: size, origins: origins, path: "\(name)/\(key).\(additions)"))
         }
         let reopening = chance(30)
         let shown = tasks.map { "\($0.key) of \($0.size.map { "\($0)" } ?? "?") from \($0.origins)" }
@@ -101,6 +102,12 @@ extension History {
         let leases = try await store.claim(requests)
         log("  granted \(leases.map { "\($0.kind) \($0.path) \($0.name.chunk).\($0.name.epoch) to \($0.session)" })")
         problems += model.grant(requests, leases)
+        // What was put off for a moment is ready again for the next claim.
+        try await fixture.run(
+            """
+            UPDATE ready_chunks SET status = 'ready', not_before = NULL
+            WHERE status = 'waiting' AND kind IN ('fetch', 'finalize') AND task_id = ANY (\(model.disputed))
+            """)
         granted += leases
     }
 

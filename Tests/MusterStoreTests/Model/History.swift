@@ -35,6 +35,8 @@ struct History {
     var model: StoreModel
     let theme: Theme
     var steps: [String] = []
+    /// How often tasks were added: each time at other paths.
+    var additions = 0
     var problems: [String] = []
     /// Every lease ever granted: reports about old ones come late.
     var granted: [GrantedLease] = []

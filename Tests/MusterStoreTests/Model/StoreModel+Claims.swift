@@ -83,7 +83,7 @@ extension StoreModel {
             task.chunks[index].origin = task.sources[source].origin
         }
         let chunk = task.chunks[index]
-        if !isFree(chunk, in: place.group) { wrong.append("\(place) may not be leased") }
+        if !isFree(chunk, of: place) { wrong.append("\(place) may not be leased") }
         let isOther = chunk.kind == .fetch && task.teacher.map { $0 != chunk.source } ?? false
         if lease.resume.offset != chunk.durable || lease.version != task.version || lease.isFenced != task.isFenced
             || lease.isPlanned != task.isPlanned || lease.rung != task.rung || lease.isOtherMirror != isOther
@@ -101,8 +101,9 @@ extension StoreModel {
         return wrong
     }
 
-    private func isFree(_ chunk: Chunk, in group: String) -> Bool {
-        guard chunk.status == .ready, let owner = groups[group], !owner.state.isTerminal else { return false }
+    private func isFree(_ chunk: Chunk, of place: Place) -> Bool {
+        guard chunk.status == .ready, let owner = groups[place.group], !owner.state.isTerminal else { return false }
+        if chunk.kind != .resolve, isDisputed(place) { return false }
         // What is being put in place goes on in a paused group too.
         return chunk.kind == .finalize || owner.mayRun && origins[chunk.origin]?.isParked != true
     }
@@ -120,9 +121,10 @@ extension StoreModel {
         if purges.values.contains(where: { $0.status == .ready }) { return "a purge" }
         for (name, group) in groups {
             for (key, task) in group.tasks {
-                if let question = task.question, isFree(question, in: name) { return "the question of \(key)" }
+                let place = Place(group: name, key: key)
+                if let question = task.question, isFree(question, of: place) { return "the question of \(key)" }
                 for chunk in task.chunks where chunk.status == .ready {
-                    if chunk.kind == .finalize, isFree(chunk, in: name) { return "the finalizing of \(key)" }
+                    if chunk.kind == .finalize, isFree(chunk, of: place) { return "the finalizing of \(key)" }
                     let isGroupFull = group.maxConnections.map { fetches(in: name) >= $0 } ?? false
                     guard chunk.kind == .fetch, !isGroupFull else { continue }
                     let others = task.sources.indices.filter { mayPull(chunk, of: task, to: $0) }.map {
@@ -131,7 +133,7 @@ extension StoreModel {
                     for origin in [chunk.origin] + others {
                         var moved = chunk
                         moved.origin = origin
-                        if isFree(moved, in: name), fetches(from: origin) < allowed(origin) {
+                        if isFree(moved, of: place), fetches(from: origin) < allowed(origin) {
                             return "\(name)/\(key) from \(chunk.first) at \(origin)"
                         }
                     }

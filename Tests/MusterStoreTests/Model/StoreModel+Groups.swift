@@ -14,11 +14,30 @@ extension StoreModel {
         }
     }
 
+    /// Remembers who may still be deleting what is left of a task, since another purge takes the place of his.
+    mutating func holdOutPurges(of task: TaskID) {
+        for (leftover, purge) in purges where leftover.task == task {
+            guard let lease = purge.lease, sessions[lease.session] != nil else { continue }
+            holdouts[lease.epoch] = Holdout(session: lease.session, sync: lease.sync, task: task)
+        }
+    }
+
+    /// Whether something is about to be deleted at the path of a task. No two tasks of a history have one path.
+    func isDisputed(_ place: Place) -> Bool {
+        guard let id = id(of: place) else { return false }
+        return purges.contains { $0.key.task == id && $0.value.takesFile }
+    }
+
+    /// Tasks whose first chunk would be leased if its path were not disputed.
+    var disputed: [TaskID] {
+        places.filter { self[$0.value]?.chunks.first?.status == .ready && isDisputed($0.value) }.map(\.key)
+    }
+
     /// What deletes the leftovers of a task.
-    mutating func purge(of task: TaskID) -> Chunk {
+    mutating func purge(of task: TaskID, takesFile: Bool = true) -> Chunk {
         let waits = holdouts.values.contains { $0.task == task }
         if waits { seen.insert(.heldBack) }
-        return Chunk(kind: .purge, status: waits ? .parked : .ready)
+        return Chunk(kind: .purge, status: waits ? .parked : .ready, takesFile: takesFile)
     }
 
     /// A session says what it holds still.

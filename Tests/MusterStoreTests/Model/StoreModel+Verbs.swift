@@ -152,6 +152,7 @@ extension StoreModel {
         guard let task = self[place], let id = id(of: place) else { return }
         // What is left of a task that succeeded is older versions alone.
         guard task.state != .succeeded else { return }
+        holdOutPurges(of: id)
         purges = purges.filter { $0.key.task != id }
         if task.wasStarted { purges[Leftover(task: id, version: task.version)] = purge(of: id) }
     }

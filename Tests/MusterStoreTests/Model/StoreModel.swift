@@ -98,6 +98,8 @@ struct StoreModel {
         var attempts = 0
         var deaths = 0
         var status = Status.ready
+        /// For a purge: whether the file at the task's path goes too, so that nothing is put there meanwhile (I17).
+        var takesFile = false
 
         var lease: Lease? {
             if case .leased(let lease) = status { lease } else { nil }

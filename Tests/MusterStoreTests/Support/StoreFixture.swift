@@ -172,7 +172,7 @@ struct StoreFixture: Sendable {
         try await run(
             """
             WITH a AS (DELETE FROM ready_chunks), b AS (DELETE FROM leases), c AS (DELETE FROM done_chunks),
-                d AS (DELETE FROM sessions), e AS (DELETE FROM events), h AS (DELETE FROM holdouts),
+                d AS (DELETE FROM sessions), e AS (DELETE FROM events), h AS (DELETE FROM holdouts), r AS (DELETE FROM revocations),
                 f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks)
             DELETE FROM groups
             """)

@@ -51,13 +51,15 @@ import Testing
         origin.hold("/f", afterBytes: mebibyte)
         let known = Representation(size: 4 * mebibyte, etag: "\"one\"")
         let lease = LeaseDocument.chunk(origin.url("/f"), 0, 4 * mebibyte, of: known)
-        let part = directory.path.appending(".muster/parts/\(lease.task).\(lease.version).part").string
+        let part = directory.path.appending("\(ScratchSink.parts)/\(lease.task).\(lease.version).part").string
+        let ownDirectory = directory.path.appending(".muster/\(ScratchSink.installation)/1").string
 
         let heard = Mutex(Heard())
         let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { request in
             let encoder = JSONEncoder()
             guard request.url.hasSuffix("/sync"), case .bytes(let body) = request.body else {
-                let document = SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000)
+                let document = SessionDocument(
+                    id: SessionID(1), ttlMilliseconds: 30_000, installation: ScratchSink.installation)
                 return APIResponse(status: 200, body: Array(try encoder.encode(document)))
             }
             let sync = try JSONDecoder().decode(SyncRequest.self, from: Data(body))
@@ -91,5 +93,6 @@ import Testing
             reports.last?.durable == DurablePrefix(offset: mebibyte, crc: crc(file.content.bytes(in: 0..<mebibyte))))
         #expect(heard.withLock { $0.mostAtOnce } == 1)
         #expect(heard.withLock { $0.usedBytes } == mebibyte)
+        #expect(!FileManager.default.fileExists(atPath: ownDirectory), "a session that ends leaves nothing to revoke")
     }
 }

@@ -169,10 +169,10 @@ import Testing
             purge.path = ""
             purge.version = 1
             _ = await bench.run(purge)
-            #expect(bench.exists(".muster/parts/1.2.part"))
+            #expect(bench.exists("\(ScratchSink.parts)/1.2.part"))
             purge.version = 2
             _ = await bench.run(purge)
-            #expect(!bench.exists(".muster/parts/1.2.part"))
+            #expect(!bench.exists("\(ScratchSink.parts)/1.2.part"))
         }
     }
 
@@ -195,14 +195,14 @@ import Testing
             try #expect(bench.file("out/file.bin") == file.content.allBytes)
 
             _ = await bench.run(.chunk(origin.url("/f"), 0, mebibyte, of: known))
-            #expect(bench.exists(".muster/parts/1.1.part"))
+            #expect(bench.exists("\(ScratchSink.parts)/1.1.part"))
             lease.kind = .purge
             lease.path = ""
             guard case .done(nil, nil, nil, 0) = await bench.run(lease) else {
                 Issue.record("the purge was not done")
                 return
             }
-            #expect(!bench.exists(".muster/parts/1.1.part"))
+            #expect(!bench.exists("\(ScratchSink.parts)/1.1.part"))
             #expect(bench.exists("out/file.bin"))
 
             // With a path, the finished file goes as well, unless it is another one by now.

@@ -32,7 +32,7 @@ import Testing
             #expect(ending.finished?.digests["sha256"] == content.sha256())
             #expect(ending.finished?.digests["md5"] != nil)
             #expect(origin.connectionCount == 0)
-            #expect(!bench.exists(".muster/parts/1.1.part"))
+            #expect(!bench.exists("\(ScratchSink.parts)/1.1.part"))
         }
     }
 
@@ -58,7 +58,7 @@ import Testing
             #expect(ending.finished?.wasThere == true)
             #expect(ending.learned?.representation.size == 3 * mebibyte)
             #expect(bench.context.takeReceived() == 0)
-            #expect(!bench.exists(".muster/parts/1.1.part"))
+            #expect(!bench.exists("\(ScratchSink.parts)/1.1.part"))
         }
     }
 

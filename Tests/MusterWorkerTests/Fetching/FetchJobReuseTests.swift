@@ -33,7 +33,7 @@ import Testing
     }
 
     private func parts(_ bench: JobBench) throws -> [String] {
-        try Directory(path: bench.directory.path.appending(".muster/parts").string).names()
+        try Directory(path: bench.directory.path.appending(ScratchSink.parts).string).names()
     }
 
     /// The file came from the origin after all, and what was there before is as it was.
@@ -235,7 +235,7 @@ import Testing
             origin.serve("/f", ScriptedOrigin.File(other))
             try bench.put("a", content.allBytes)
             let root = bench.directory.path
-            let left = root.appending(".muster/parts/2.1.1.copy").string
+            let left = root.appending("\(ScratchSink.parts)/2.1.1.copy").string
             #expect(link(root.appending("a").string, left) == 0)
             var lease = lease(origin)
             lease.epoch = LeaseEpoch(2)

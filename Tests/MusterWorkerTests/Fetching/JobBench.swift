@@ -45,7 +45,7 @@ final class JobBench: Sendable {
             logger: Logger(label: "test"),
             tell: { [news] name, what in news.update { $0.append((name, what)) } }
         )
-        _ = await station.probe()
+        _ = await station.begin(try ScratchSink.session(1))
         _ = gate.open(until: 1_000)
     }
 
@@ -95,7 +95,7 @@ final class JobBench: Sendable {
 
     /// The bytes of a part.
     func part(_ lease: LeaseDocument) throws -> [UInt8] {
-        try file(".muster/parts/\(lease.task).\(lease.version).part")
+        try file("\(ScratchSink.parts)/\(lease.task).\(lease.version).part")
     }
 }
 

@@ -11,7 +11,7 @@ import Testing
 
     /// A finalize lease over one chunk whose part is on storage.
     private func lease(_ bytes: [UInt8], on bench: JobBench, _ policy: TransferPolicy) throws -> LeaseDocument {
-        let part = try bench.station.equipped().directory.part(task: TaskID(1), version: 1)
+        let part = try #require(bench.station.equipment).directory.part(task: TaskID(1), version: 1)
         try part.write(bytes, at: 0)
         var lease = LeaseDocument.first("", path: "d/f.bin")
         lease.kind = .finalize

@@ -24,7 +24,7 @@ struct WorkerMachineBudgetTests {
             switch effect {
             case .share(let shares): "share \(shares.count)"
             case .start: "start"
-            case .openSession, .sync, .abandonSync, .closeSession, .guardAddresses, .serve, .trust,
+            case .openSession, .sync, .abandonSync, .closeSession, .guardAddresses, .trust,
                 .suspendWriting, .resumeWriting, .release, .abort, .shrink, .probe, .log, .stop:
                 nil
             }

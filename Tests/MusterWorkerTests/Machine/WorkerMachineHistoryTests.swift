@@ -47,7 +47,7 @@ struct WorkerMachineHistoryTests {
                 case .shrink(let name, let end):
                     if jobs.contains(name) { answers.append(.job(name, .shrunk(end: end))) }
                 case .stop: isStopped = true
-                case .guardAddresses, .serve, .trust, .suspendWriting, .resumeWriting, .share, .probe, .log: break
+                case .guardAddresses, .trust, .suspendWriting, .resumeWriting, .share, .probe, .log: break
                 }
             }
             for answer in answers { feed(answer) }

@@ -125,14 +125,16 @@ struct WorkerMachineSessionTests {
         #expect(history() == history())
     }
 
-    @Test func everySessionSaysWhoseTasksItsLeasesAre() {
+    /// A lease in a sink where its session has not begun could be worked on after the session was revoked there (adr/0017).
+    @Test func aSinkInWhichTheSessionHasNotBegunIsParkedFromTheFirstSyncOn() {
         var harness = MachineHarness()
         harness.feed(.tick)
-        let document = SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000, installation: "here")
-        #expect(harness.feed(.sessionOpened(document)).contains(.serve(installation: "here")))
-        harness.fail(harness.effects.syncs.last, .sessionGone)
-        let next = harness.feed(.sessionOpened(SessionDocument(id: SessionID(2), ttlMilliseconds: 30_000)))
-        #expect(next.contains(.serve(installation: nil)))
+        let document = SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000)
+        let parked = SinkStatus(name: "default", parked: .storage, detail: "it has not answered yet")
+        #expect(harness.feed(.sessionOpened(document, sinks: [parked])).syncs.allSatisfy { $0.room == 0 })
+        #expect(harness.pass(.seconds(5)).contains(.probe(sink: "default")))
+        let sync = harness.feed(.sinkProbed("default", .well(freeBytes: nil))).syncs.last
+        #expect(sync?.sinks.map(\.parked) == [nil] && sync?.room == 4)
     }
 
     @Test func everySessionBringsItsOwnRuleAboutAddresses() {

@@ -15,8 +15,8 @@ import Testing
     func nothingIsLeftAfterAWrongDigest(fenced: Bool, rule: ExistingFileRule) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, version: 2, bytes)
-            try scratch.write([1], to: ".muster/parts/1.1.part")
-            try scratch.write([1], to: ".muster/parts/1.2.8.copy")
+            try scratch.write([1], to: "\(ScratchSink.parts)/1.1.part")
+            try scratch.write([1], to: "\(ScratchSink.parts)/1.2.8.copy")
             try scratch.makePart(2, bytes)
             let order = try scratch.order(
                 1,
@@ -52,8 +52,8 @@ import Testing
     @Test func newerContentIsNotTouched() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, version: 1, bytes)
-            try scratch.write([1], to: ".muster/parts/1.2.part")
-            try scratch.write([1], to: ".muster/parts/1.1.11.copy")
+            try scratch.write([1], to: "\(ScratchSink.parts)/1.2.part")
+            try scratch.write([1], to: "\(ScratchSink.parts)/1.1.11.copy")
             let order = try scratch.order(1, version: 1, epoch: 10, path: "f", bytes, expected: [wrongDigest])
             _ = try await scratch.finalizer.finalize(order)
             #expect(try scratch.partNames() == ["1.1.11.copy", "1.2.part"])
@@ -76,14 +76,14 @@ import Testing
     @Test func aPartThatWasReplacedMeanwhileIsNotDeleted() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
-            let part = scratch.path + "/.muster/parts/1.1.part"
+            let part = scratch.path + "/\(ScratchSink.parts)/1.1.part"
             let watch = FinalizeWatch(verified: { _ in
                 unlink(part)
-                #expect(throws: Never.self) { try scratch.write([1], to: ".muster/parts/1.1.part") }
+                #expect(throws: Never.self) { try scratch.write([1], to: "\(ScratchSink.parts)/1.1.part") }
             })
             let order = try scratch.order(1, path: "f", bytes, chunkSize: 10_000, expected: [wrongDigest])
             _ = try await scratch.finalizer.finalize(order, watch: watch)
-            #expect(try scratch.read(".muster/parts/1.1.part") == [1])
+            #expect(try scratch.read("\(ScratchSink.parts)/1.1.part") == [1])
         }
     }
 
@@ -105,7 +105,7 @@ import Testing
                 try scratch.makePart(1, version: 3, bytes)
                 // A worker that came late made it anew.
                 try scratch.makePart(1, version: 2, [1])
-                try scratch.write([1], to: ".muster/parts/1.1.7.copy")
+                try scratch.write([1], to: "\(ScratchSink.parts)/1.1.7.copy")
                 let order = try scratch.order(1, version: 3, path: "f", bytes, fenced: fenced)
                 #expect(try await scratch.finalizer.finalize(order).isInPlace)
                 #expect(try scratch.partNames() == [])
@@ -131,7 +131,9 @@ import Testing
     @Test func purgeLeavesNothingInWhateverStateAFinalizationDied() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, version: 3, bytes)
-            for name in ["1.1.part", "1.2.5.copy", "1.3.9.copy"] { try scratch.write([1], to: ".muster/parts/" + name) }
+            for name in ["1.1.part", "1.2.5.copy", "1.3.9.copy"] {
+                try scratch.write([1], to: "\(ScratchSink.parts)/" + name)
+            }
             try scratch.write(bytes, to: "f (2)")
             let file = PurgeOrder.File(path: try DestinationPath(validating: "f (2)"), size: 10_000)
             try scratch.sink.purge([PurgeOrder(task: TaskID(1), file: file)])

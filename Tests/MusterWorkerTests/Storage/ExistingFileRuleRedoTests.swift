@@ -39,12 +39,12 @@ import Testing
 
     /// Leaves the sink as that crash would, the file being at `name`.
     private func leave(_ crash: Crash, at name: String, in scratch: ScratchSink) throws {
-        let part = scratch.path + "/.muster/parts/1.1.part"
+        let part = scratch.path + "/\(ScratchSink.parts)/1.1.part"
         let file = scratch.path + "/" + name
         try scratch.makePart(1, bytes)
         switch crash {
         case .beforeTheMove: break
-        case .inTheMiddleOfTheCopy: try scratch.write(Array(bytes.prefix(99)), to: ".muster/parts/1.1.9.copy")
+        case .inTheMiddleOfTheCopy: try scratch.write(Array(bytes.prefix(99)), to: "\(ScratchSink.parts)/1.1.9.copy")
         case .afterTheMove: #expect(rename(part, file) == 0)
         case .betweenTwoNames:
             unlink(file)
@@ -53,10 +53,10 @@ import Testing
             #expect(rename(part, file) == 0)
             try scratch.makePart(1, bytes)
         case .afterTheMoveOfTheCopy:
-            try scratch.write(bytes, to: ".muster/parts/1.1.9.copy")
-            #expect(rename(scratch.path + "/.muster/parts/1.1.9.copy", file) == 0)
+            try scratch.write(bytes, to: "\(ScratchSink.parts)/1.1.9.copy")
+            #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.9.copy", file) == 0)
         case .afterTheExchange:
-            #expect(rename(part, scratch.path + "/.muster/parts/1.1.9.copy") == 0)
+            #expect(rename(part, scratch.path + "/\(ScratchSink.parts)/1.1.9.copy") == 0)
             unlink(file)
             try scratch.write(bytes, to: name)
         }
@@ -188,7 +188,7 @@ import Testing
             try scratch.write(bytes, to: "copy")
             let copy = try #require(try scratch.sink.root.status(of: "copy"))
             // The copy was moved to the path, and then the zombie's rename came.
-            #expect(rename(scratch.path + "/.muster/parts/1.1.part", scratch.path + "/f") == 0)
+            #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0)
             let watch = FinalizeWatch()
             let check = try #require(ContentCheck(order, watch: watch))
             var placement = try Placement(sink: scratch.sink, watch: watch, isSynchronized: false)

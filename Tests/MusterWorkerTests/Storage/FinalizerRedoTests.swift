@@ -13,7 +13,7 @@ import Testing
     func afterTheMoveTheFileIsTakenAsItIs(fenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
-            #expect(rename(scratch.path + "/.muster/parts/1.1.part", scratch.path + "/f") == 0)
+            #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0)
             let moved = scratch.inode("f")
             for epoch in [10, 11] as [Int64] {
                 let order = try scratch.order(1, epoch: epoch, path: "f", bytes, fenced: fenced)
@@ -29,7 +29,7 @@ import Testing
     func betweenTheTwoNamesOfALinkIsSettled(fenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
-            #expect(link(scratch.path + "/.muster/parts/1.1.part", scratch.path + "/f") == 0)
+            #expect(link(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0)
             let old = scratch.inode("f")
             #expect(
                 try await scratch.finalizer.finalize(scratch.order(1, path: "f", bytes, fenced: fenced)).isInPlace
@@ -43,8 +43,8 @@ import Testing
     @Test func aHalfMadeCopyIsMadeAgain() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
-            try scratch.write(Array(bytes.prefix(777)), to: ".muster/parts/1.1.9.copy")
-            try scratch.write(Array(bytes.prefix(777)), to: ".muster/parts/1.1.10.copy")
+            try scratch.write(Array(bytes.prefix(777)), to: "\(ScratchSink.parts)/1.1.9.copy")
+            try scratch.write(Array(bytes.prefix(777)), to: "\(ScratchSink.parts)/1.1.10.copy")
             #expect(
                 try await scratch.finalizer.finalize(
                     scratch.order(1, epoch: 10, path: "f", bytes, fenced: true)
@@ -73,7 +73,7 @@ import Testing
     @Test func aLaterLeaseIsNotDisturbed() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
-            try scratch.write([1], to: ".muster/parts/1.1.12.copy")
+            try scratch.write([1], to: "\(ScratchSink.parts)/1.1.12.copy")
             let order = try scratch.order(1, epoch: 11, path: "f", bytes, fenced: true)
             #expect(try await scratch.finalizer.finalize(order) == .stopped)
             #expect(try scratch.partNames() == ["1.1.12.copy", "1.1.part"])
@@ -89,7 +89,7 @@ import Testing
             let zombie = try scratch.sink.part(task: TaskID(1), version: 1)
             try zombie.write(bytes, at: 0)
             // The zombie, or a predecessor, may have moved the part itself, or be in the middle of it.
-            let part = scratch.path + "/.muster/parts/1.1.part"
+            let part = scratch.path + "/\(ScratchSink.parts)/1.1.part"
             if moved == 1 { #expect(rename(part, scratch.path + "/f") == 0) }
             if moved == 2 { #expect(link(part, scratch.path + "/f") == 0) }
             #expect(
@@ -191,11 +191,11 @@ import Testing
     @Test func aPartThatIsReplacedAfterItWasVerifiedIsNotPutInPlace() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
-            let part = scratch.path + "/.muster/parts/1.1.part"
+            let part = scratch.path + "/\(ScratchSink.parts)/1.1.part"
             let watch = watch {
                 unlink(part)
                 #expect(throws: Never.self) {
-                    try scratch.write([UInt8](repeating: 0, count: 10_000), to: ".muster/parts/1.1.part")
+                    try scratch.write([UInt8](repeating: 0, count: 10_000), to: "\(ScratchSink.parts)/1.1.part")
                 }
             }
             let order = try scratch.order(1, path: "f", bytes)
@@ -212,7 +212,7 @@ import Testing
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
             // What the fenced lease would replace is the predecessor's file, and no other.
-            if isMoved { #expect(rename(scratch.path + "/.muster/parts/1.1.part", scratch.path + "/f") == 0) }
+            if isMoved { #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0) }
             let watch = watch {
                 unlink(scratch.path + "/f")
                 #expect(throws: Never.self) { try scratch.write([1, 2, 3], to: "f") }

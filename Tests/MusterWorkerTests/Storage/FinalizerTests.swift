@@ -73,7 +73,7 @@ import Testing
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(10_000)
             for wrong in [Array(bytes.dropLast()), bytes + [0], []] {
-                try scratch.write(wrong, to: ".muster/parts/1.1.part")
+                try scratch.write(wrong, to: "\(ScratchSink.parts)/1.1.part")
                 let outcome = try await scratch.finalizer.finalize(scratch.order(1, path: "f", bytes, fenced: fenced))
                 #expect(outcome.failure?.kind == .changed)
             }
@@ -163,7 +163,7 @@ import Testing
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(1_000_000)
             try scratch.makePart(1, bytes)
-            if isMoved { #expect(rename(scratch.path + "/.muster/parts/1.1.part", scratch.path + "/f") == 0) }
+            if isMoved { #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0) }
             let inode = scratch.inode("f")
             let verified = Atomic<Int64>(0)
             let watch = FinalizeWatch(

@@ -31,7 +31,7 @@ import Testing
                     modificationTime: task == 3 ? nil : 1_000_000 * task
                 )
             }
-            let before = scratch.modificationTime(".muster/parts/3.1.part")
+            let before = scratch.modificationTime("\(ScratchSink.parts)/3.1.part")
             for result in await scratch.finalizer.finalize(orders) { #expect(try result.get().isInPlace) }
             for task in 1...count where task != 3 { #expect(scratch.modificationTime("f\(task)") == 1_000_000 * task) }
             #expect(scratch.modificationTime("f3") == before)
@@ -43,8 +43,8 @@ import Testing
     func aRedoneFileKeepsItsTime(fenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
-            try scratch.setModificationTime(1_700_000_000, of: ".muster/parts/1.1.part")
-            #expect(rename(scratch.path + "/.muster/parts/1.1.part", scratch.path + "/f") == 0)
+            try scratch.setModificationTime(1_700_000_000, of: "\(ScratchSink.parts)/1.1.part")
+            #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0)
             let order = try scratch.order(1, path: "f", bytes, fenced: fenced, modificationTime: 1_700_000_000)
             #expect(try await scratch.finalizer.finalize(order).isInPlace)
             #expect(scratch.modificationTime("f") == 1_700_000_000)

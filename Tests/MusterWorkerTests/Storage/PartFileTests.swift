@@ -19,7 +19,7 @@ import Testing
                     }
                 }
             }
-            #expect(try scratch.read(".muster/parts/3.1.part") == bytes)
+            #expect(try scratch.read("\(ScratchSink.parts)/3.1.part") == bytes)
             let whole = try first.checksum(of: ByteRange(first: 300_000))
             #expect(whole == CRC32C.extend(CRC32C.empty, bytes))
             #expect(try first.checksum(of: ByteRange(first: 300_000), while: { false }) == nil)
@@ -43,7 +43,7 @@ import Testing
         try await ScratchSink.with { scratch in
             try scratch.makePart(3, version: 1, [1])
             try scratch.makePart(4, version: 1, [1])
-            try scratch.write([1], to: ".muster/parts/3.1.9.copy")
+            try scratch.write([1], to: "\(ScratchSink.parts)/3.1.9.copy")
             try scratch.makePart(3, version: 3, [1])
             #expect(try scratch.partNames() == ["3.3.part", "4.1.part"])
             // Whoever comes late with an old version leaves the newer one alone.
@@ -57,7 +57,7 @@ import Testing
             let part = try scratch.sink.part(task: TaskID(3), version: 1)
             try part.write([1, 2, 3], at: 0)
             try await scratch.sync.makeDurable(part)
-            #expect(unlink(scratch.path + "/.muster/parts/3.1.part") == 0)
+            #expect(unlink(scratch.path + "/\(ScratchSink.parts)/3.1.part") == 0)
             let error = await #expect(throws: StorageError.self) { try await scratch.sync.makeDurable(part) }
             #expect(error?.failureKind == .changed && error?.parksSink == false)
         }
@@ -67,12 +67,12 @@ import Testing
         try await ScratchSink.with { scratch in
             let part = try scratch.sink.part(task: TaskID(3), version: 1)
             try part.write(ScratchSink.content(5_000), at: 0)
-            #expect(truncate(scratch.path + "/.muster/parts/3.1.part", 4_999) == 0)
+            #expect(truncate(scratch.path + "/\(ScratchSink.parts)/3.1.part", 4_999) == 0)
             #expect(throws: StorageError.self) { try part.synchronize() }
             #expect(throws: StorageError.self) { try part.checksum(of: ByteRange(first: 5_000)) }
             #expect(try part.stillNamed(size: 4_999))
-            #expect(unlink(scratch.path + "/.muster/parts/3.1.part") == 0)
-            try scratch.write(ScratchSink.content(5_000), to: ".muster/parts/3.1.part")
+            #expect(unlink(scratch.path + "/\(ScratchSink.parts)/3.1.part") == 0)
+            try scratch.write(ScratchSink.content(5_000), to: "\(ScratchSink.parts)/3.1.part")
             #expect(try !part.stillNamed(size: 0))
         }
     }
@@ -80,7 +80,7 @@ import Testing
     @Test func aPartThatSomebodyMadeALinkIsNotFollowed() async throws {
         try await ScratchSink.with { scratch in
             try scratch.write([9], to: "victim")
-            #expect(symlink(scratch.path + "/victim", scratch.path + "/.muster/parts/3.1.part") == 0)
+            #expect(symlink(scratch.path + "/victim", scratch.path + "/\(ScratchSink.parts)/3.1.part") == 0)
             let error = #expect(throws: StorageError.self) { try scratch.sink.part(task: TaskID(3), version: 1) }
             #expect(error?.parksSink == false)
             #expect(try scratch.read("victim") == [9])
@@ -92,7 +92,7 @@ import Testing
             let part = try scratch.sink.part(task: TaskID(3), version: 1)
             try part.reserve(1 << 20)
             try part.reserve(1 << 20)
-            #expect(try scratch.read(".muster/parts/3.1.part") == [])
+            #expect(try scratch.read("\(ScratchSink.parts)/3.1.part") == [])
             let error = #expect(throws: StorageError.self) { try part.reserve(1 << 60) }
             #expect(error?.failureKind == .storageFull)
         }

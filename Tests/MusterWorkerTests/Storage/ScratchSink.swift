@@ -2,6 +2,7 @@ import Glibc
 import MusterAPI
 import MusterCore
 import Synchronization
+import Testing
 
 @testable import MusterWorker
 
@@ -13,9 +14,10 @@ final class ScratchSink: Sendable {
     let sync: DurableSync
     let finalizer: Finalizer
 
-    init(at given: String? = nil) throws {
+    /// A sink in which a session has begun: the first one, unless the test has several.
+    init(at given: String? = nil, session: SinkSession? = nil) throws {
         path = try given ?? Self.makeDirectory()
-        sink = try SinkDirectory(name: "test", path: path)
+        sink = try SinkDirectory(name: "test", path: path, session: try session ?? Self.session(1))
         pool = try BlockingPool(threads: 2)
         sync = DurableSync(sink: sink, pool: pool)
         finalizer = Finalizer(sink: sink, pool: pool, sync: sync)
@@ -23,6 +25,13 @@ final class ScratchSink: Sendable {
 
     /// Which database all orders are of, unless they say otherwise.
     static let installation = "3f0c6a52-8d0e-4a3b-9a0f-6f2f0f6f1c11"
+    /// Where the parts are, below the sink.
+    static let parts = ".muster/\(installation)/parts"
+
+    /// A session of that database, or of another one.
+    static func session(_ number: Int64, of installation: String = installation) throws -> SinkSession {
+        try #require(SinkSession(installation: installation, session: SessionID(number)))
+    }
 
     /// Ends the pool's threads and deletes the directory.
     func close() async {
@@ -109,6 +118,9 @@ final class ScratchSink: Sendable {
     func fileNames() throws -> [String] { try sink.root.names().filter { $0 != ".muster" }.sorted() }
 
     func partNames() throws -> [String] { try sink.parts.names().sorted() }
+
+    /// The names of what the session is about to put in place or to delete.
+    func ownNames() throws -> [String] { try sink.own.names().sorted() }
 
     // MARK: - Parts and orders
 

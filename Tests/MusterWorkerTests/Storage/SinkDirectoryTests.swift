@@ -8,7 +8,7 @@ import Testing
     @Test func aMissingDirectoryIsMadeWithItsParents() async throws {
         let base = try ScratchSink.makeDirectory()
         try await ScratchSink.with(at: base + "/a/b/c") { scratch in
-            #expect(scratch.exists(".muster/parts"))
+            #expect(scratch.exists(ScratchSink.parts))
             try scratch.sink.probe()
             #expect(try scratch.sink.freeBytes() > 0)
             #expect(try scratch.partNames() == [])
@@ -20,7 +20,7 @@ import Testing
         let base = try ScratchSink.makeDirectory()
         defer { ScratchSink.remove(base) }
         #expect(symlink("/tmp", base + "/.muster") == 0)
-        #expect(throws: StorageError.self) { try SinkDirectory(name: "s", path: base) }
+        #expect(throws: StorageError.self) { try SinkDirectory(name: "s", path: base, session: ScratchSink.session(1)) }
     }
 
     @Test func aReplacedDirectoryIsNoticed() async throws {
@@ -44,8 +44,8 @@ import Testing
             let part = try scratch.sink.part(task: TaskID(1), version: 1)
             #expect(rename(scratch.path, scratch.path + ".away") == 0)
             #expect(mkdir(scratch.path, 0o755) == 0)
-            #expect(mkdir(scratch.path + "/.muster", 0o755) == 0)
-            #expect(mkdir(scratch.path + "/.muster/parts", 0o755) == 0)
+            // As it is where the directory is on a disk that was away: the session's own directory is there.
+            _ = try SinkDirectory(name: "s", path: scratch.path, session: ScratchSink.session(1))
             await #expect(throws: StorageError.self) { try await scratch.sync.makeDurable(part) }
             try scratch.sink.probe()
             try scratch.sink.check()
@@ -54,7 +54,7 @@ import Testing
             let fresh = try scratch.sink.part(task: TaskID(1), version: 1)
             try fresh.write([1, 2], at: 0)
             try await scratch.sync.makeDurable(fresh)
-            #expect(try scratch.read(".muster/parts/1.1.part") == [1, 2])
+            #expect(try scratch.read("\(ScratchSink.parts)/1.1.part") == [1, 2])
             ScratchSink.remove(scratch.path + ".away")
         }
     }
@@ -69,8 +69,8 @@ import Testing
             #expect(throws: StorageError.self) { try scratch.sink.probe() }
             #expect(!scratch.exists(".muster"), "nothing is written below the bare mount point")
             try mount.mountAgain(size: "1m")
-            #expect(mkdir(scratch.path + "/.muster", 0o755) == 0)
-            #expect(mkdir(scratch.path + "/.muster/parts", 0o755) == 0)
+            #expect(throws: StorageError.self, "it is another file system than before") { try scratch.sink.probe() }
+            _ = try SinkDirectory(name: "s", path: scratch.path, session: ScratchSink.session(1))
             try scratch.sink.probe()
             try scratch.makePart(1, [1])
             mount.unmount()
@@ -94,7 +94,9 @@ import Testing
             try scratch.makePart(7, version: 1, [1])
             try scratch.makePart(70, version: 1, [1])
             let foreign = ["7.x", "07.1.part", "7.1.part.bak", "+7.1.part"]
-            for name in foreign + ["7.1.4.copy", "7.2.5.copy"] { try scratch.write([1], to: ".muster/parts/" + name) }
+            for name in foreign + ["7.1.4.copy", "7.2.5.copy"] {
+                try scratch.write([1], to: "\(ScratchSink.parts)/" + name)
+            }
             #expect(try scratch.sink.purge(task: TaskID(7)) == 3)
             #expect(try scratch.partNames() == (foreign + ["70.1.part"]).sorted())
             #expect(try scratch.sink.purge(task: TaskID(7)) == 0)
@@ -103,9 +105,9 @@ import Testing
 
     @Test func partsDirectoryThatWasDeletedIsMadeAgain() async throws {
         try await ScratchSink.with { scratch in
-            #expect(rmdir(scratch.path + "/.muster/parts") == 0)
+            #expect(rmdir(scratch.path + "/\(ScratchSink.parts)") == 0)
             try scratch.makePart(1, [1, 2, 3])
-            #expect(try scratch.read(".muster/parts/1.1.part") == [1, 2, 3])
+            #expect(try scratch.read("\(ScratchSink.parts)/1.1.part") == [1, 2, 3])
         }
     }
 

@@ -130,7 +130,7 @@ import Testing
             let writer = try writer(scratch, after: fresh)
             writer.hash([.sha256], on: scratch.pool)
             write(Self.bytes[...], writer)
-            truncate(scratch.path + "/.muster/parts/1.1.part", 5_000_000)
+            truncate(scratch.path + "/\(ScratchSink.parts)/1.1.part", 5_000_000)
             async let digests = writer.digests()
             blocked.release()
             #expect(await digests.isEmpty)

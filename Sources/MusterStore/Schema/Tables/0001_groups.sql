@@ -203,6 +203,8 @@ CREATE INDEX tasks_by_state ON tasks (group_id, state, id);
 -- Two live tasks never have one destination (I17).
 CREATE UNIQUE INDEX tasks_destination_unique ON tasks (sink, path)
     WHERE state IN ('queued', 'active', 'paused', 'finalizing');
+-- Which task has put a file at a path last: `had_path_last`.
+CREATE INDEX tasks_placed ON tasks (sink, path) WHERE state = 'succeeded';
 -- Two files of a group never get one name from their origins.
 CREATE INDEX tasks_named ON tasks (group_id, path) WHERE named;
 -- A claim moves chunks of these from one source to another.

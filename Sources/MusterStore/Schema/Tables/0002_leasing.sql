@@ -25,6 +25,14 @@ CREATE TABLE sessions (
     expires_at       timestamptz NOT NULL                    -- by the database's clock alone (I11)
 ) WITH (fillfactor = 50);
 
+-- Sessions that ended without a word, and may still be about to put a file in place or to delete one (adr/0017). Every lease in the sink
+-- names them, and its holder revokes them first. A row goes when a worker says that it has.
+CREATE TABLE revocations (
+    sink       text NOT NULL,                                -- a sink that the session reached
+    session_id bigint NOT NULL,                              -- no foreign key: the session is gone
+    PRIMARY KEY (sink, session_id)
+);
+
 -- What can be leased: now (ready), when it is due or when another task's file is there (waiting), or when it is wanted again (parked).
 CREATE TABLE ready_chunks (
     id          bigint PRIMARY KEY DEFAULT nextval('chunk_ids'),   -- the chunk
@@ -57,6 +65,8 @@ CREATE TABLE ready_chunks (
 
 CREATE INDEX ready_chunks_by_rank ON ready_chunks (group_id, origin_id, rank, id) WHERE status = 'ready';
 CREATE INDEX ready_chunks_purges ON ready_chunks (sink, id) WHERE kind = 'purge' AND status = 'ready';
+-- Nothing is put in place where something is to be deleted: `is_path_disputed`.
+CREATE INDEX ready_chunks_deletions ON ready_chunks (sink, remove_path) WHERE remove_path IS NOT NULL;
 CREATE INDEX ready_chunks_held_purges ON ready_chunks (id) WHERE kind = 'purge' AND status = 'parked';
 CREATE INDEX ready_chunks_due ON ready_chunks (not_before) WHERE status = 'waiting';
 CREATE INDEX ready_chunks_awaiting ON ready_chunks (id) WHERE status = 'waiting' AND awaits IS NOT NULL;
@@ -104,6 +114,7 @@ CREATE TABLE leases (
     CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to > first AND shrink_to < last)
 ) WITH (fillfactor = 50);
 
+CREATE INDEX leases_deletions ON leases (sink, remove_path) WHERE remove_path IS NOT NULL;
 CREATE INDEX leases_by_session ON leases (session_id);
 CREATE INDEX leases_by_task ON leases (task_id);
 CREATE INDEX leases_by_group ON leases (group_id);
@@ -124,13 +135,17 @@ CREATE TABLE done_chunks (
 );
 
 -- Leases that were taken from sessions which may still be writing under them (I13). A row goes when a sync of the session says that all
--- writes for the lease have stopped, or with the session. Nothing of a task is deleted while it has one.
+-- writes for the lease have stopped, or with the session. Nothing of a task is deleted while it has one, and no other task's file is put at its
+-- path (I17).
 CREATE TABLE holdouts (
     epoch      bigint PRIMARY KEY,                           -- of the lease
     session_id bigint NOT NULL,                              -- the session that held it
     sync       bigint NOT NULL,                              -- the session's sync in whose answer it was granted
-    task_id    bigint NOT NULL                               -- no foreign key: a purge outlives its task
+    task_id    bigint NOT NULL,                              -- no foreign key: a purge outlives its task
+    sink       text NOT NULL,                                -- of the task
+    path       text NOT NULL                                 -- where a file may still be put or deleted; empty: nowhere
 );
+CREATE INDEX holdouts_by_path ON holdouts (sink, path);
 CREATE INDEX holdouts_by_session ON holdouts (session_id);
 CREATE INDEX holdouts_by_task ON holdouts (task_id);
 

@@ -90,6 +90,7 @@ BEGIN
     ) AS locked;
     v_groups := lock_free_groups(v_groups);
     IF v_groups = '{}' THEN RETURN c; END IF;
+    PERFORM share_paths(c.sink);
     PERFORM level_groups(v_groups);
     PERFORM unlevel_groups(v_groups);
     -- What the more urgent groups can't use is for the others.
@@ -148,7 +149,7 @@ BEGIN
             WHERE group_id = v_group.id AND origin_id = 0 AND status = 'ready' AND (kind <> 'resolve' OR v_group.runs)
             ORDER BY rank, id LIMIT cardinality(c.slots) FOR UPDATE SKIP LOCKED
         ) AS p;
-        c := grant_chunks(c, v_picked, c.slots, v_group.id, NULL);
+        c := grant_chunks(c, without_disputed(v_picked), c.slots, v_group.id, NULL);
     END LOOP;
     RETURN c;
 END
@@ -225,9 +226,10 @@ BEGIN
                 PERFORM pull_chunks(c.group_id, v_origin.id, v_want);
             END IF;
             SELECT p.chunks, p.charge INTO v_picked, v_charge FROM pick_chunks(c, v_origin.id, v_want) AS p;
-            -- What another task is fetching is not fetched twice (reuse.sql); what comes after it is looked at in another round.
+            -- What another task is fetching is not fetched twice (reuse.sql), and nothing is put where another one may be at work (paths.sql); what
+            -- comes after it is looked at in another round.
             v_found := coalesce(cardinality(v_picked), 0);
-            v_picked := without_repeats(v_picked, c.group_id);
+            v_picked := without_repeats(without_disputed(v_picked), c.group_id);
             c.repeats := c.repeats OR coalesce(cardinality(v_picked), 0) < v_found;
             IF v_origin.share IS NOT NULL AND coalesce(cardinality(v_picked), 0) < v_want
                 AND (c.allowance IS NULL OR coalesce(v_charge, 0) < c.allowance)

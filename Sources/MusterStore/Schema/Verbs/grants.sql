@@ -143,7 +143,7 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     expected_size bigint, expected_digests text, content_type text,
     source integer, is_other_mirror boolean, url text, headers text, fresh_url text, fresh_headers text,
     group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
-    done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text
+    done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text, revoke bigint[]
 )
 -- Volatile, so that it sees what the function has written that made its arguments.
 LANGUAGE plpgsql VOLATILE
@@ -171,7 +171,9 @@ BEGIN
         CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths < 2
             AND NOT t.planned AND t.reuse_key IS NOT NULL
             AND EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded')
-            THEN held_file(t, g.fetch_options, s.url, s.headers) END
+            THEN held_file(t, g.fetch_options, s.url, s.headers) END,
+        -- A session that is not waited for any more is named here: it was ended before this statement.
+        (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind <> 'resolve')
     FROM leases l
     LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
     LEFT JOIN groups g ON g.id = l.group_id

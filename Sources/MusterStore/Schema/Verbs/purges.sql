@@ -7,7 +7,12 @@
 CREATE FUNCTION drop_chunks(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM lock_paths_of(p_tasks);
     PERFORM hold_out(p_tasks);
+    -- So is a purge that another one takes the place of.
+    PERFORM hold_out_leases(array_agg(l.chunk_id), array_agg(l.epoch))
+    FROM leases l JOIN tasks t ON t.id = l.task_id
+    WHERE l.task_id = ANY (p_tasks) AND l.kind = 'purge' AND t.state <> 'succeeded';
     PERFORM settle_charges(p_tasks);
     DELETE FROM leases l USING tasks t
     WHERE l.task_id = ANY (p_tasks) AND t.id = l.task_id AND (l.kind <> 'purge' OR t.state <> 'succeeded');
@@ -15,8 +20,9 @@ BEGIN
     WHERE c.task_id = ANY (p_tasks) AND t.id = c.task_id AND (c.kind <> 'purge' OR t.state <> 'succeeded');
     DELETE FROM done_chunks WHERE task_id = ANY (p_tasks);
     INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
-    SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), purge_status(id), path
-    FROM tasks WHERE id = ANY (p_tasks) AND started_at IS NOT NULL AND state <> 'succeeded' ORDER BY id;
+    SELECT 'purge', t.id, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(t.id),
+        CASE WHEN had_path_last(t) THEN t.path END
+    FROM tasks t WHERE t.id = ANY (p_tasks) AND t.started_at IS NOT NULL AND t.state <> 'succeeded' ORDER BY t.id;
 END
 $$;
 
@@ -42,12 +48,13 @@ BEGIN
 END
 $$;
 
--- Has the finished files of tasks deleted, as far as they are still of the size that Muster left them with.
+-- Has the finished files of tasks deleted, as far as they are theirs and still of the size that Muster left them with. The caller has locked
+-- their paths.
 CREATE FUNCTION purge_files(p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, remove_path, remove_size, status)
     SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), path, size, purge_status(id)
-    FROM tasks WHERE id = ANY (p_tasks) AND state = 'succeeded' ORDER BY id
+    FROM tasks WHERE id = ANY (p_tasks) AND state = 'succeeded' AND had_path_last(tasks) ORDER BY id
 $$;
 
 -- What a purge of the task's leftovers has to be now: out of reach while a session may still be writing (I13).

@@ -133,6 +133,7 @@ DECLARE
     v_state text;
 BEGIN
     SELECT * INTO t FROM tasks WHERE id = p_task FOR NO KEY UPDATE;
+    PERFORM lock_paths_of(ARRAY[p_task]);
     v_state := CASE WHEN t.state = 'failed' THEN 'failed' WHEN t.desired = 'pause' THEN 'paused' ELSE 'queued' END;
     SELECT t.bytes_done + coalesce(sum(n), 0) INTO v_counted FROM (
         SELECT durable - first AS n FROM leases WHERE task_id = p_task AND kind = 'fetch'
@@ -163,7 +164,7 @@ BEGIN
         -- Its file may stand at the path already, although no report said so. Where it goes on, its next version takes that place.
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
         VALUES ('purge', p_task, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(p_task),
-            CASE WHEN v_state = 'failed' THEN t.path END);
+            CASE WHEN v_state = 'failed' AND had_path_last(t) THEN t.path END);
     END IF;
     INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths, status)
     VALUES (p_task, t.group_id, v_origin, v_source, t.sink, t.version + 1, 0,
@@ -201,22 +202,24 @@ END
 $$;
 
 -- Remembers the sessions that may still be writing under leases of the tasks that are about to be taken away (I13). A question to a
--- resolver and a purge write nothing that could be left over. A session that is gone is not waited for.
+-- resolver writes nothing that could be left over, and purges are not taken away with the rest. A session that is gone is not waited for.
 CREATE FUNCTION hold_out(p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO holdouts (epoch, session_id, sync, task_id)
-    SELECT l.epoch, l.session_id, l.sync, l.task_id FROM leases l
+    INSERT INTO holdouts (epoch, session_id, sync, task_id, sink, path)
+    SELECT l.epoch, l.session_id, l.sync, l.task_id, t.sink, t.path FROM leases l JOIN tasks t ON t.id = l.task_id
     WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double')
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING
 $$;
 
--- The same for some leases alone, if they are still held.
+-- The same for some leases alone, if they are still held. A purge that is taken away may still delete a file.
 CREATE FUNCTION hold_out_leases(p_chunks bigint[], p_epochs bigint[]) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO holdouts (epoch, session_id, sync, task_id)
-    SELECT l.epoch, l.session_id, l.sync, l.task_id
+    INSERT INTO holdouts (epoch, session_id, sync, task_id, sink, path)
+    SELECT l.epoch, l.session_id, l.sync, l.task_id, l.sink,
+        CASE WHEN l.kind = 'purge' THEN coalesce(l.remove_path, '') ELSE coalesce(t.path, '') END
     FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
-    WHERE l.kind IN ('fetch', 'finalize', 'double') AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
+    LEFT JOIN tasks t ON t.id = l.task_id
+    WHERE l.kind <> 'resolve' AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING
 $$;

@@ -46,7 +46,7 @@ BEGIN
 END
 $$;
 
--- Ends a session whose worker says that all its writes have stopped.
+-- Ends a session whose worker says that all its writes have stopped, and has removed its directories in sinks.
 CREATE FUNCTION close_session(p_session bigint, p_first_chunk bigint, p_deaths integer) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -75,7 +75,11 @@ BEGIN
         SELECT s.id FROM sessions s WHERE s.expires_at < statement_timestamp()
         ORDER BY s.id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ) AS dead;
-    DELETE FROM sessions s WHERE s.id = ANY (v_sessions);
+    -- Their processes may go on later than anybody waits for: whoever is leased something from now on revokes them first (adr/0017).
+    WITH gone AS (
+        DELETE FROM sessions s WHERE s.id = ANY (v_sessions) RETURNING s.id, s.sinks
+    )
+    INSERT INTO revocations (sink, session_id) SELECT DISTINCT sink, g.id FROM gone g, unnest(g.sinks) AS sink ON CONFLICT DO NOTHING;
     -- Leases whose session is gone, however it ended.
     SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
     FROM leases l WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id);

@@ -1,0 +1,72 @@
+-- Who may put a file at a path, and who may delete it (I17, adr/0017).
+
+-- Whether something is left to be deleted at a path, or a session that lives may still be at work there under a lease that it lost. Nothing that
+-- may put a file there is leased then. A task need not wait for its own sessions: they put the same content there, and
+-- nothing in the place of another file, unless it replaces files.
+CREATE FUNCTION is_path_disputed(p_sink text, p_path text, p_task bigint, p_replaces boolean) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT 1 FROM ready_chunks c WHERE c.sink = p_sink AND c.remove_path = p_path)
+        OR EXISTS (SELECT 1 FROM leases l WHERE l.sink = p_sink AND l.remove_path = p_path)
+        OR EXISTS (SELECT 1 FROM holdouts h WHERE h.sink = p_sink AND h.path = p_path AND (p_replaces OR h.task_id <> p_task))
+$$;
+
+-- Of chunks that the caller has locked and is about to lease, those that are to be leased now. The others may put a file at a disputed path,
+-- and are looked at again in a moment. Costs three probes of indexes where nothing is disputed.
+CREATE FUNCTION without_disputed(p_chunks bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql STRICT AS $$
+DECLARE
+    v_later bigint[];
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM holdouts) AND NOT EXISTS (SELECT 1 FROM ready_chunks WHERE remove_path IS NOT NULL)
+        AND NOT EXISTS (SELECT 1 FROM leases WHERE remove_path IS NOT NULL)
+    THEN
+        RETURN p_chunks;
+    END IF;
+    WITH held AS (
+        UPDATE ready_chunks c SET status = 'waiting', not_before = statement_timestamp() + interval '250 ms'
+        FROM tasks t JOIN groups g ON g.id = t.group_id
+        WHERE c.id = ANY (p_chunks) AND t.id = c.task_id
+            -- A chunk of several puts nothing in place.
+            AND (c.kind = 'finalize' OR c.kind = 'fetch' AND (NOT t.planned OR c.first = 0 AND c.last IS NOT DISTINCT FROM t.size))
+            AND is_path_disputed(t.sink, t.path, t.id, coalesce(g.policy ->> 'ifExists' = 'replace', false))
+        RETURNING c.id
+    )
+    SELECT array_agg(id) INTO v_later FROM held;
+    IF v_later IS NULL THEN RETURN p_chunks; END IF;
+    RETURN (SELECT array_agg(id ORDER BY n) FROM unnest(p_chunks) WITH ORDINALITY AS u (id, n) WHERE id <> ALL (v_later));
+END
+$$;
+
+-- Whether a task was the last one to have its path. Its file may be another one's otherwise: of a task that has succeeded there since, or
+-- that holds leases now. The caller has locked the path.
+CREATE FUNCTION had_path_last(t tasks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT NOT EXISTS (
+        SELECT 1 FROM tasks o
+        WHERE o.sink = t.sink AND o.path = t.path AND o.state = 'succeeded' AND o.id <> t.id AND (o.finished_at, o.id) > (t.finished_at, t.id)
+    ) AND NOT EXISTS (
+        SELECT 1 FROM tasks o
+        WHERE o.sink = t.sink AND o.path = t.path AND o.state IN ('queued', 'active', 'paused', 'finalizing') AND o.id <> t.id
+            AND EXISTS (SELECT 1 FROM leases l WHERE l.task_id = o.id)
+    )
+$$;
+
+-- Locks the paths of tasks that have ended, with all others of their sinks, for whoever has files of theirs deleted. What a claim leases is seen
+-- from here on, and a claim that comes later sees what is to be deleted. A live task keeps others from its path as it is.
+CREATE FUNCTION lock_paths_of(p_tasks bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    SELECT pg_advisory_xact_lock(path_lock(), hashtext(s.sink)) FROM (
+        SELECT DISTINCT sink FROM tasks WHERE id = ANY (p_tasks) AND started_at IS NOT NULL AND state IN ('succeeded', 'failed', 'cancelled')
+        ORDER BY sink
+    ) AS s
+$$;
+
+-- The same for a claim, which shares the paths of a sink with other claims.
+CREATE FUNCTION share_paths(p_sink text) RETURNS void
+LANGUAGE sql AS $$
+    SELECT pg_advisory_xact_lock_shared(path_lock(), hashtext(p_sink))
+$$;
+
+-- The class of these locks.
+CREATE FUNCTION path_lock() RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$ SELECT hashtext('muster.paths') $$;

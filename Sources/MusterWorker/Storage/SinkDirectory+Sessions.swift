@@ -1,0 +1,85 @@
+import Glibc
+import MusterCore
+
+/// How a session ends in a sink, by itself or by another one (adr/0017).
+extension SinkDirectory {
+    /// How often a directory is emptied before it counts as one that can't be: a session that is still at work can put one file into it for each
+    /// of its jobs.
+    private static let emptyings = 10_000
+
+    /// Sees to it that no rename of these sessions takes effect from now on, whenever it was asked for: their directories are emptied and removed,
+    /// for good. What they were about to put in place or to delete goes back to the parts. Can be repeated; blocks.
+    func revoke(_ sessions: [SessionID]) throws(StorageError) {
+        let unknown = sessions.filter { $0 != session.session && !isRevoked($0) }
+        guard !unknown.isEmpty else { return }
+        try check()
+        for session in unknown {
+            do {
+                try removeDirectory("\(session)")
+            } catch {
+                throw error.inSink("revoking session \(session)")
+            }
+        }
+        try makeRemovalDurable()
+        for session in unknown { noteRevoked(session) }
+    }
+
+    /// Ends the session itself: its jobs have stopped. Nobody has to revoke it then. Blocks.
+    func end() throws(StorageError) {
+        try check()
+        do {
+            try removeDirectory(session.directoryName)
+        } catch {
+            throw error.inSink("ending session \(session.session)")
+        }
+        try makeRemovalDurable()
+    }
+
+    private func removeDirectory(_ name: String) throws(SystemError) {
+        let (home, parts) = (home, try partsDirectory())
+        let directory: Directory
+        do {
+            directory = try home.directory(name)
+        } catch {
+            // It never began here, or was revoked before.
+            guard error.number == ENOENT else { throw error }
+            return
+        }
+        for _ in 0..<Self.emptyings {
+            for entry in try directory.names() {
+                if PartName(entry) != nil || RemovedName.isOne(entry) {
+                    try directory.handBack(entry, to: parts)
+                } else {
+                    _ = try directory.remove(entry)
+                }
+            }
+            if try home.removeDirectory(name) { return }
+        }
+        throw SystemError(EBUSY)
+    }
+
+    /// A directory that came back with a crash of the file server would give the session its right back.
+    private func makeRemovalDurable() throws(StorageError) {
+        do {
+            try home.descriptor.synchronize()
+        } catch {
+            throw error.inSink("syncing \(path)")
+        }
+    }
+}
+
+/// The names of files that were taken away from their paths and are about to be deleted: `<task>.<version>.removed`.
+enum RemovedName {
+    /// The name for the file of a task.
+    static func of(_ task: TaskID, version: Int32) -> String { "\(task).\(version).removed" }
+
+    /// Whether a name is such a one.
+    static func isOne(_ name: String) -> Bool {
+        let fields = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard fields.count == 3, fields[2] == "removed", let task = Int64(fields[0]), let version = Int32(fields[1])
+        else {
+            return false
+        }
+        return of(TaskID(task), version: version) == name
+    }
+}

@@ -1,0 +1,145 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Who may put a file at a path, and who may delete it (I17, adr/0017).
+@Suite struct PathTests {
+    private static let task = [Wanted("t", size: 90, path: "p")]
+
+    /// The paths of files that are to be deleted.
+    private static func deletions(_ fixture: StoreFixture) async throws -> [String] {
+        try await fixture.values(
+            """
+            SELECT remove_path FROM ready_chunks WHERE remove_path IS NOT NULL
+            UNION ALL SELECT remove_path FROM leases WHERE remove_path IS NOT NULL
+            """)
+    }
+
+    /// A group whose only file stands at the path.
+    private static func finished(_ name: String, _ worker: inout TestWorker, _ fixture: StoreFixture) async throws {
+        try await fixture.makeGroup(name, task, isSealed: true)
+        let lease = try #require(try await worker.claim().first)
+        try await worker.finish(lease, size: 90)
+        #expect(try await fixture.store.group(name).state == .succeeded)
+    }
+
+    @Test func everyLeaseNamesTheSessionsThatEndedWithoutAWordUntilOneIsRevoked() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4, size: 90))
+            try await fixture.makeGroup("h", Wanted.many(2, size: 90), sink: "elsewhere")
+            var dead = try await fixture.makeWorker("dead", sinks: ["sink", "elsewhere"])
+            var closed = try await fixture.makeWorker("closed")
+            var other = try await fixture.makeWorker("other", sinks: ["sink", "elsewhere"])
+            _ = try await dead.claim()
+            _ = try await closed.claim()
+            #expect(try await other.claim().map(\.revoke) == [[]])
+            try await fixture.store.closeSession(closed.session)
+            try await fixture.expire(dead.session)
+            let leases = try await other.claim(9)
+            #expect(Set(leases.map(\.sink)) == ["sink", "elsewhere"])
+            #expect(leases.allSatisfy { $0.revoke == [dead.session] })
+            try await fixture.store.settleRevocations([(sink: "sink", session: dead.session)])
+            for lease in leases { try await other.release(lease) }
+            for lease in try await other.claim(9) {
+                #expect(lease.revoke == (lease.sink == "sink" ? [] : [dead.session]))
+            }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func nothingIsLeasedAtAPathWhereAnothersWorkerMayStillBeAtWork(isGivenUp: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Self.task)
+            var writer = try await fixture.makeWorker("writer")
+            var other = try await fixture.makeWorker("other")
+            _ = try await writer.claim()
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            try await fixture.makeGroup("h", Self.task)
+            for _ in 0..<2 {
+                #expect(try await other.claim(9).isEmpty)
+                try await fixture.passBackoffs()
+            }
+            if isGivenUp {
+                try await fixture.expire(writer.session)
+                _ = try await fixture.store.releasePurges()
+            } else {
+                try await writer.letGo()
+            }
+            // First what is left of the old task goes, by a worker that revokes the session which is given up.
+            let purge = try #require(try await other.claim(9).first)
+            #expect(purge.kind == .purge && purge.path == "p" && purge.revoke == (isGivenUp ? [writer.session] : []))
+            try await fixture.passBackoffs()
+            #expect(try await other.claim(9).isEmpty)
+            try await other.done(purge)
+            try await fixture.passBackoffs()
+            let fetch = try #require(try await other.claim(9).first)
+            #expect(fetch.kind == .fetch && fetch.revoke == (isGivenUp ? [writer.session] : []))
+            try await fixture.check()
+        }
+    }
+
+    @Test func aFailedTasksWorkerIsWaitedForAtItsPathToo() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 250, path: "p")])
+            var writer = try await fixture.makeWorker("writer")
+            var other = try await fixture.makeWorker("other")
+            let lease = try #require(try await writer.claim().first)
+            try await writer.learn(lease, size: 250)
+            // The file of one chunk; the other one fails the task.
+            let second = try #require(try await other.claim().first)
+            try await other.fail(second, .notFound)
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+            try await other.letGo()
+            try await fixture.makeGroup("h", [Wanted("t", size: 90, path: "p")])
+            #expect(try await other.claim(9).isEmpty)
+            try await writer.letGo()
+            try await fixture.passBackoffs()
+            #expect(try await other.claim(9).map(\.kind) == [.fetch])
+        }
+    }
+
+    /// A purge that was taken from a session which lives may still delete a file.
+    @Test func aPurgeThatWasTakenAwayHoldsItsPath() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker("worker")
+            var other = try await fixture.makeWorker("other")
+            try await fixture.makeGroup("g", Self.task)
+            _ = try await worker.claim()
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            try await worker.letGo()
+            #expect(try await worker.claim().map(\.kind) == [.purge])
+            try await fixture.store.remove("g", keys: nil, deletingFiles: false)
+            try await fixture.makeGroup("h", Self.task)
+            #expect(try await other.claim(9).isEmpty)
+            try await worker.letGo()
+            #expect(try await other.claim(9).map(\.kind) == [.purge])
+        }
+    }
+
+    @Test func aFileIsDeletedForTheLastTaskOfItsPathAlone() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await Self.finished("g", &worker, fixture)
+            try await Self.finished("h", &worker, fixture)
+            try await fixture.store.remove("g", keys: nil, deletingFiles: true)
+            #expect(try await Self.deletions(fixture) == [])
+            try await fixture.store.remove("h", keys: nil, deletingFiles: true)
+            #expect(try await Self.deletions(fixture) == ["p"])
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func aFileStaysWhereAnotherTaskIsAtWork(isLeased: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await Self.finished("g", &worker, fixture)
+            try await fixture.makeGroup("h", Self.task)
+            if isLeased { #expect(try await worker.claim().count == 1) }
+            try await fixture.store.remove("g", keys: nil, deletingFiles: true)
+            // A task that has not begun waits until the file is gone.
+            #expect(try await Self.deletions(fixture) == (isLeased ? [] : ["p"]))
+            if !isLeased { #expect(try await worker.claim(9).map(\.kind) == [.purge]) }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import Glibc
+import MusterAPI
+import MusterCore
+import Synchronization
+import Testing
+
+@testable import MusterWorker
+
+/// A session that was stopped goes on after the path has changed hands (adr/0017, I17). Every step is taken by hand, in the order that would lose a
+/// file: nothing here waits for time to pass.
+@Suite struct PathFenceTests {
+    private static let old = ScratchSink.content(5_000, seed: 1)
+    private static let new = ScratchSink.content(5_000, seed: 2)
+
+    /// Two sessions in one sink: the first one's worker is stopped and goes on, the second one's takes over meanwhile.
+    private func withTwo(_ body: (ScratchSink, SinkDirectory) async throws -> Void) async throws {
+        try await ScratchSink.with { first in
+            try await body(first, SinkDirectory(name: "test", path: first.path, session: ScratchSink.session(2)))
+        }
+    }
+
+    private func place(_ order: FinalizeOrder, in sink: SinkDirectory) throws(StorageError) -> FinalizeOutcome {
+        var placement = try Placement(sink: sink, watch: FinalizeWatch(), isSynchronized: false)
+        return try placement.carryOut(order)
+    }
+
+    /// What the next task's lease asks for: the dead session is revoked, what is left of its task is deleted, and the new file is put in place.
+    private func takeOver(_ scratch: ScratchSink, _ second: SinkDirectory) throws {
+        try second.revoke([SessionID(1)])
+        try second.purge([purge(1, size: nil)])
+        try second.part(task: TaskID(2), version: 1).write(Self.new, at: 0)
+        let order = try scratch.order(2, path: "f", Self.new, ifExists: .replace)
+        #expect(try place(order, in: second).isInPlace)
+    }
+
+    private func purge(_ task: Int64, size: Int64?) throws -> PurgeOrder {
+        let owner = FileMark.Owner(installation: ScratchSink.installation, task: TaskID(task))
+        let path = try DestinationPath(validating: "f")
+        return PurgeOrder(task: TaskID(task), version: 1, file: .init(path: path, size: size, owner: owner))
+    }
+
+    /// Where the first session's worker is stopped, after all bytes were verified and directly before a step that can't be taken back.
+    enum Stop: CaseIterable, Sendable {
+        /// The file is among the parts still.
+        case beforeItIsTakenFromTheParts
+        /// The file is in the session's directory, and only the rename over the path is left.
+        case beforeItIsPutInPlace
+    }
+
+    @Test(arguments: Stop.allCases)
+    func aWorkerThatGoesOnLateDoesNotReplaceTheFileOfTheNextTask(stop: Stop) async throws {
+        try await withTwo { scratch, second in
+            try scratch.write([1, 2, 3], to: "f")
+            try scratch.makePart(1, Self.old)
+            let order = try scratch.order(1, path: "f", Self.old, ifExists: .replace)
+            let size = Int64(Self.old.count)
+            let verified = Atomic<Int64>(0)
+            let isOver = Atomic<Bool>(false)
+            let watch = FinalizeWatch(
+                mayContinue: {
+                    guard verified.load(ordering: .relaxed) == size, !isOver.load(ordering: .relaxed) else {
+                        return true
+                    }
+                    let isInHand = (try? scratch.ownNames()) == ["1.1.part"]
+                    guard isInHand == (stop == .beforeItIsPutInPlace) else { return true }
+                    isOver.store(true, ordering: .relaxed)
+                    #expect(throws: Never.self) { try takeOver(scratch, second) }
+                    return true
+                },
+                verified: { verified.store($0, ordering: .relaxed) }
+            )
+            let error = await #expect(throws: StorageError.self) {
+                try await scratch.finalizer.finalize(order, watch: watch)
+            }
+            if stop == .beforeItIsPutInPlace { #expect(error?.parksSink == true, "\(String(describing: error))") }
+            let wasStopped = isOver.load(ordering: .relaxed)
+            #expect(wasStopped)
+            #expect(try scratch.read("f") == Self.new)
+            // What the first task still has deleted does not reach the file of the second one.
+            try second.purge([purge(1, size: nil), purge(1, size: size)])
+            #expect(try scratch.read("f") == Self.new)
+            #expect(try scratch.partNames() == [] && second.own.names() == [])
+        }
+    }
+
+    /// Without marks a purge goes by the size, which the next task's file may have as well.
+    @Test func aPurgeThatGoesOnLateDoesNotDeleteTheFileOfTheNextTask() async throws {
+        try await withTwo { scratch, second in
+            try second.revoke([SessionID(1)])
+            try second.part(task: TaskID(2), version: 1).write(Self.new, at: 0)
+            let order = try scratch.order(2, path: "f", Self.new, installation: nil)
+            #expect(try place(order, in: second).isInPlace)
+            #expect(throws: StorageError.self) {
+                try scratch.sink.purge([purge(1, size: Int64(Self.new.count))])
+            }
+            #expect(try scratch.read("f") == Self.new)
+        }
+    }
+
+    @Test func whatARevokedSessionHadInHandGoesBackToTheParts() async throws {
+        try await withTwo { scratch, second in
+            try scratch.makePart(1, Self.old)
+            try scratch.sink.parts.move("1.1.part", to: "1.1.part", in: scratch.sink.own, .exclusive)
+            try scratch.write([1], to: ".muster/\(ScratchSink.installation)/1/5.1.removed")
+            try scratch.write([1], to: ".muster/\(ScratchSink.installation)/1/.nfs0001")
+            try second.revoke([SessionID(1)])
+            #expect(try scratch.partNames() == ["1.1.part", "5.1.removed"])
+            #expect(!scratch.exists(".muster/\(ScratchSink.installation)/1"))
+            #expect(try place(scratch.order(1, path: "f", Self.old), in: second).isInPlace, "nothing was lost")
+        }
+    }
+
+    @Test func revokingIsRepeatedAndSkipsWhatNeverBegan() async throws {
+        try await withTwo { scratch, second in
+            for _ in 0..<2 { try second.revoke([SessionID(1), SessionID(77), SessionID(2)]) }
+            let third = try SinkDirectory(name: "test", path: scratch.path, session: ScratchSink.session(3))
+            try third.revoke([SessionID(1)])
+            #expect(throws: StorageError.self) { try scratch.sink.probe() }
+            try second.probe()
+        }
+    }
+
+    @Test func aSessionThatEndsLeavesNothingToRevoke() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.old)
+            try scratch.sink.parts.move("1.1.part", to: "1.1.part", in: scratch.sink.own, .exclusive)
+            try scratch.sink.end()
+            #expect(try scratch.sink.home.names() == ["parts"])
+            #expect(try scratch.partNames() == ["1.1.part"])
+            let order = try scratch.order(1, path: "f", Self.old)
+            await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
+            #expect(!scratch.exists("f"))
+        }
+    }
+
+    /// What could not be put in place is where the next try looks for it.
+    @Test func afterARefusalThePartIsAmongThePartsAgain() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.write([1, 2, 3], to: "f")
+            try scratch.makePart(1, Self.old)
+            let order = try scratch.order(1, path: "f", Self.old)
+            await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
+            #expect(try scratch.partNames() == ["1.1.part"] && scratch.ownNames() == [])
+            // A try that could not even do that.
+            try scratch.sink.parts.move("1.1.part", to: "1.1.part", in: scratch.sink.own, .exclusive)
+            #expect(unlink(scratch.path + "/f") == 0)
+            #expect(try await scratch.finalizer.finalize(order).isInPlace)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import Glibc
+import MusterCore
+import Testing
+
+@testable import MusterWorker
+
+/// Two databases whose workers share a sink, and both count their tasks from 1 (I18, F21).
+@Suite struct StrangerTests {
+    private static let other = "aaaaaaaa-8d0e-4a3b-9a0f-6f2f0f6f1c11"
+    private static let ours = ScratchSink.content(4_000, seed: 1)
+    private static let theirs = ScratchSink.content(4_000, seed: 2)
+
+    private func withStranger(_ body: (ScratchSink, ScratchSink) async throws -> Void) async throws {
+        try await ScratchSink.with { scratch in
+            let stranger = try ScratchSink(at: scratch.path, session: ScratchSink.session(1, of: Self.other))
+            try await body(scratch, stranger)
+            await stranger.pool.shutdown()
+        }
+    }
+
+    private func purge(_ scratch: ScratchSink, _ task: Int64, _ path: String, size: Int64?) throws {
+        let owner = FileMark.Owner(installation: ScratchSink.installation, task: TaskID(task))
+        let file = PurgeOrder.File(path: try DestinationPath(validating: path), size: size, owner: owner)
+        try scratch.sink.purge([PurgeOrder(task: TaskID(task), file: file)])
+    }
+
+    @Test func tasksOfOneNumberWriteIntoPartsOfTheirOwn() async throws {
+        try await withStranger { scratch, stranger in
+            try stranger.makePart(1, Self.theirs)
+            try scratch.makePart(1, Self.ours)
+            #expect(try await scratch.finalizer.finalize(scratch.order(1, path: "a", Self.ours)).isInPlace)
+            #expect(
+                try await stranger.finalizer.finalize(
+                    stranger.order(1, path: "b", Self.theirs, installation: Self.other)
+                )
+                .isInPlace)
+            #expect(try scratch.read("a") == Self.ours && scratch.read("b") == Self.theirs)
+        }
+    }
+
+    @Test func aPurgeLeavesTheirPartsAndSessionsAlone() async throws {
+        try await withStranger { scratch, stranger in
+            try stranger.makePart(1, Self.theirs)
+            try scratch.sink.purge(task: TaskID(1))
+            try scratch.sink.revoke([SessionID(1), SessionID(2)])
+            #expect(try stranger.partNames() == ["1.1.part"])
+            try stranger.sink.probe()
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func theirFinishedFileCountsAndStaysAsItIs(isFenced: Bool) async throws {
+        try await withStranger { scratch, stranger in
+            try stranger.makePart(1, Self.theirs)
+            let theirs = try stranger.order(1, path: "f", Self.theirs, installation: Self.other)
+            #expect(try await stranger.finalizer.finalize(theirs).isInPlace)
+            let inode = scratch.inode("f")
+            for hasPart in [true, false] {
+                if hasPart { try scratch.makePart(1, Self.theirs) }
+                let order = try scratch.order(1, path: "f", Self.theirs, fenced: isFenced)
+                #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            }
+            let (file, _) = try scratch.sink.root.file("f", creation: .never)
+            let mark = FileMark.read(file, path: try DestinationPath(validating: "f"))
+            #expect(mark?.owner.installation == Self.other && mark?.isAdopted == false)
+            for size in [nil, Int64(Self.theirs.count)] { try purge(scratch, 1, "f", size: size) }
+            #expect(scratch.inode("f") == inode)
+        }
+    }
+
+    @Test func theirFinishedFileIsNotReplaced() async throws {
+        try await withStranger { scratch, stranger in
+            try stranger.makePart(1, Self.theirs)
+            let theirs = try stranger.order(1, path: "f", Self.theirs, installation: Self.other)
+            #expect(try await stranger.finalizer.finalize(theirs).isInPlace)
+            try scratch.makePart(1, Self.ours)
+            let order = try scratch.order(1, path: "f", Self.ours, ifExists: .replace)
+            await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
+            #expect(try scratch.read("f") == Self.theirs)
+        }
+    }
+
+    @Test(arguments: ["", "..", "../x", "3F0C6A52-8D0E-4A3B-9A0F-6F2F0F6F1C11", "3f0c6a52-8d0e-4a3b-9a0f-6f2f0f6f1c1/"])
+    func whatIsNoInstallationBecomesNoName(text: String) {
+        #expect(SinkSession(installation: text, session: SessionID(1)) == nil)
+    }
+}
