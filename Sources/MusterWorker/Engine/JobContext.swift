@@ -47,14 +47,8 @@ final class JobContext: Sendable {
         checkpointer = Checkpointer(tell: tell)
     }
 
-    /// What options may refer to, by the rule of the session.
-    var secrets: SecretStore {
-        SecretStore(
-            scope: sources.scope,
-            variables: configuration.secretVariables,
-            directory: configuration.secretDirectory
-        )
-    }
+    /// What options may refer to.
+    var secrets: SecretStore { SecretStore(grants: configuration.secrets) }
 
     /// Which installation the tasks are of, as the session's coordinator said; what is put in place is marked with it (adr/0014).
     var installation: String? {
