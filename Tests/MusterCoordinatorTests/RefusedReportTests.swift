@@ -14,7 +14,8 @@ struct RefusedReportTests {
     /// A report that nobody should have made.
     enum Nasty: String, CaseIterable, CustomTestStringConvertible {
         case hugeSize, negativeSize, sizeBeyondAnyFile, hugeOffset, negativeOffset, hugeFile, negativeFile
-        case offsetOfGivenBack, offsetOfFailed, doneWithoutBytes, failedWithoutReason, shrunkWithoutEnd, sumOfSizes, sumOfBytes, sumOfFiles
+        case offsetOfGivenBack, offsetOfFailed, failedWithoutReason, shrunkWithoutEnd, sumOfSizes,
+            sumOfBytes, sumOfFiles
 
         var testDescription: String { rawValue }
 
@@ -32,7 +33,6 @@ struct RefusedReportTests {
                 Report(
                     lease: lease, kind: .failed, durable: Self.durable(.max),
                     failure: .init(kind: .network, detail: "reset"))
-            case .doneWithoutBytes: Report(lease: lease, kind: .done)
             case .failedWithoutReason: Report(lease: lease, kind: .failed)
             case .shrunkWithoutEnd: Report(lease: lease, kind: .shrunk)
             case .sumOfSizes: Self.learned(lease, 1 << 49)
@@ -47,7 +47,7 @@ struct RefusedReportTests {
             switch self {
             case .sumOfSizes, .sumOfBytes, .sumOfFiles: true
             case .hugeSize, .negativeSize, .sizeBeyondAnyFile, .hugeOffset, .negativeOffset, .hugeFile, .negativeFile,
-                .offsetOfGivenBack, .offsetOfFailed, .doneWithoutBytes, .failedWithoutReason, .shrunkWithoutEnd:
+                .offsetOfGivenBack, .offsetOfFailed, .failedWithoutReason, .shrunkWithoutEnd:
                 false
             }
         }
@@ -156,6 +156,43 @@ struct RefusedReportTests {
             }
             let task = try #require(try await client.tasks(of: "g").items.first)
             #expect(refused == Int(Limits.attempts) && task.state == .failed && task.failure?.kind == .badRange)
+        }
+    }
+
+    /// The report of a purge has neither bytes nor a file.
+    @Test func purgeThatIsDoneIsOver() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let client = coordinator.client
+            _ = try await client.createGroup(
+                GroupRequest(name: "g", sealed: true, tasks: [TaskRequest(urls: ["http://127.0.0.1:1/f"], size: 10)]))
+            let session = try await client.openSession(Self.opening).id
+            var sequence: Int64 = 0
+            func nextLease() async throws -> LeaseDocument {
+                while true {
+                    sequence += 1
+                    let request = SyncRequest(
+                        sequence: sequence, settled: sequence - 1, room: 1, waitMilliseconds: 1_000)
+                    if let lease = try await client.sync(session, request).leases.first { return lease }
+                }
+            }
+            let fetch = try await nextLease()
+            let progress = Report(lease: fetch.name, kind: .progress, durable: DurablePrefix(offset: 5, crc: 7))
+            sequence += 1
+            _ = try await client.sync(
+                session,
+                SyncRequest(sequence: sequence, settled: sequence - 1, reports: [progress], held: [fetch.name]))
+            _ = try await client.apply(.cancel, to: "g")
+            let purge = try await nextLease()
+            try #require(purge.kind == .purge)
+            sequence += 1
+            let answer = try await client.sync(
+                session,
+                SyncRequest(
+                    sequence: sequence, settled: sequence - 1, reports: [Report(lease: purge.name, kind: .done)],
+                    held: [purge.name]))
+            #expect(answer.refused.isEmpty && answer.lost.isEmpty)
+            let metrics = String(decoding: try await coordinator.raw("GET", "/metrics").body, as: UTF8.self)
+            #expect(metrics.contains("muster_reports_refused_total 0\n"))
         }
     }
 

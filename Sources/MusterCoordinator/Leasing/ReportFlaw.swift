@@ -18,10 +18,10 @@ enum ReportFlaw: Sendable, Hashable {
         let file = 0...Limits.fileSize.bytes
         let isComplete =
             switch report.kind {
-            case .done: report.finished != nil || report.durable != nil
             case .failed: report.failure != nil
             case .shrunk: report.end != nil
-            case .progress, .released, .restart, .resolved: true
+            // A purge that is done has nothing to tell.
+            case .progress, .done, .released, .restart, .resolved: true
             }
         if !isComplete {
             self = .incomplete

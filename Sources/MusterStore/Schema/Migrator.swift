@@ -23,7 +23,7 @@ public struct Migrator: Sendable {
         try await withConnection { try await Self.difference($0) }
     }
 
-    /// Makes the database one of this build. Returns the names of the tables that were applied, and `verbs` where functions
+    /// Makes the database one of this build. Returns the names of the tables that were applied, and `functions` where these
     /// were installed; nothing when the database is of this build already. Safe to run from many processes at once.
     ///
     /// - Throws: `SchemaRefusal` when nothing leads from the database to this build, or coordinators use it.
@@ -33,7 +33,7 @@ public struct Migrator: Sendable {
             // Another migrator may have been first.
             switch try await Self.difference(connection) {
             case nil: return []
-            case .behind, .otherBuild: break
+            case .empty, .behind, .otherBuild: break
             case .some(let refusal): throw refusal
             }
             return try await connection.withTransaction { transaction in
@@ -56,7 +56,7 @@ public struct Migrator: Sendable {
 
     private static func apply(to transaction: PostgresConnection) async throws -> [String] {
         for row in try await transaction.query("SELECT unnest(verbs) AS verb FROM muster_build") {
-            try await transaction.simple("DROP FUNCTION \(try row.decode("verb", as: String.self))")
+            try await transaction.simple("DROP FUNCTION IF EXISTS \(try row.decode("verb", as: String.self))")
         }
         let applied = try await appliedTables(transaction)
         var done: [String] = []
@@ -78,23 +78,23 @@ public struct Migrator: Sendable {
             ON CONFLICT (is_only) DO UPDATE
             SET build = excluded.build, verbs = excluded.verbs, installed_at = statement_timestamp()
             """)
-        return done + ["verbs"]
+        return done + ["functions"]
     }
 
     /// Compares the database with this build.
     static func difference(_ connection: PostgresConnection) async throws -> SchemaRefusal? {
         let exists: Bool = try await connection.query("SELECT to_regclass('muster_build') IS NOT NULL AS found")[0]
             .decode("found")
-        guard exists else { return .behind(tables: Schema.tables.map(\.name)) }
-        let builds = try await connection.query("SELECT build FROM muster_build")
-        if try builds.first?.decode("build", as: String.self) == Schema.build { return nil }
+        guard exists else { return .empty }
+        let build = try await connection.query("SELECT build FROM muster_build").first?.decode("build", as: String.self)
+        if build == Schema.build { return nil }
         let applied = try await appliedTables(connection)
         let unknown = Set(applied.keys).subtracting(Schema.tables.map(\.name))
         let altered = Schema.tables.filter { table in applied[table.name].map { $0 != table.digest } ?? false }
         let missing = Schema.tables.filter { applied[$0.name] == nil }
         if !unknown.isEmpty { return .ahead(tables: unknown.sorted()) }
         if !altered.isEmpty { return .altered(tables: altered.map(\.name)) }
-        return missing.isEmpty ? .otherBuild : .behind(tables: missing.map(\.name))
+        return missing.isEmpty ? .otherBuild(build ?? "") : .behind(tables: missing.map(\.name))
     }
 
     private static func appliedTables(_ connection: PostgresConnection) async throws -> [String: String] {

@@ -1,9 +1,11 @@
 /// Why a program and a database do not go together.
 public enum SchemaRefusal: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The database has no schema, or lacks these tables.
+    /// The database has no schema yet.
+    case empty
+    /// The database lacks these tables.
     case behind(tables: [String])
-    /// The database has the tables of this build and the functions of another one.
-    case otherBuild
+    /// The database has the tables of this build and the functions of the build that is named, which is another one.
+    case otherBuild(String)
     /// The database has tables that this build does not know.
     case ahead(tables: [String])
     /// The database was made with another text of these tables.
@@ -14,12 +16,13 @@ public enum SchemaRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is the matter, and what to do.
     public var description: String {
         switch self {
+        case .empty: "the database is empty: run muster migrate, or muster serve --migrate"
         case .behind(let tables):
             "the database lacks tables of this build (\(Self.list(tables))): stop the other coordinators and run muster migrate"
-        case .otherBuild:
+        case .otherBuild(let build):
             """
-            the database has the functions of another build, and all coordinators of a database run one build: \
-            stop the others and run muster migrate
+            the database is of build \(build.prefix(8)), this program is build \(Schema.build.prefix(8)), and all coordinators of \
+            a database run one build: stop the others and run muster migrate
             """
         case .ahead(let tables):
             "the database has tables of a newer build (\(Self.list(tables))): run that build"

@@ -74,6 +74,25 @@ extension StoreFixture {
     /// A worker that draws from byte budgets.
     func makePayer(_ name: String = "worker") async throws -> BudgetPayer { BudgetPayer(try await makeWorker(name)) }
 
+    /// Lets no time pass between two syncs, however slow the test is: nothing is measured, and nothing is forgotten for its age.
+    func stopBudgetClock() async throws {
+        try await run(
+            """
+            CREATE FUNCTION stop_clock() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                NEW.used_at := statement_timestamp() + interval '1 h';
+                RETURN NEW;
+            END $$
+            """)
+        try await run(
+            """
+            CREATE TRIGGER stopped_clock BEFORE INSERT OR UPDATE ON budget_shares FOR EACH ROW EXECUTE FUNCTION stop_clock()
+            """)
+    }
+
+    /// Ends what `stopBudgetClock` began.
+    func startBudgetClock() async throws { try await run("DROP TRIGGER stopped_clock ON budget_shares") }
+
     /// What the shares of a budget are together, as they count.
     func total(_ budget: String) async throws -> Int64 {
         try await value("SELECT coalesce(sum(share), 0)::bigint FROM budget_shares WHERE budget = \(budget)")

@@ -26,6 +26,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.stopBudgetClock()
             var first = try await fixture.makePayer("first")
             #expect(try await first.claim(1).count == 1)
             var second = try await fixture.makePayer("second")
@@ -50,6 +51,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.stopBudgetClock()
             var first = try await fixture.makePayer("first")
             #expect(try await first.claim(1).count == 1)
             try await fixture.run("UPDATE groups SET bytes_per_second = 1009")
@@ -118,6 +120,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.stopBudgetClock()
             var first = try await fixture.makePayer("first")
             var second = try await fixture.makePayer("second")
             _ = try await first.claim(1)
@@ -135,6 +138,28 @@ import Testing
             _ = try await first.arrive(late)
             #expect(try await fixture.total("group:g") == 1_000)
             #expect(try await third.claimAgain(1).isEmpty, "the first one has heard nothing of that yet")
+            try await fixture.check()
+        }
+    }
+
+    /// A sync that says nothing of a share was sent before the session heard of it.
+    @Test func shareIsNotForgottenForALateSync() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(40, size: 90))
+            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.stopBudgetClock()
+            var first = try await fixture.makePayer("first")
+            _ = try await first.claim(1)
+            var second = try await fixture.makePayer("second")
+            #expect(try await second.claim(1).isEmpty)
+            try await first.settle(used: 0)
+            try await first.settle(used: 0)
+            let late = try await second.send(used: 0)
+            #expect(try await second.settle(used: 0) == ["group:g": 500])
+            try await fixture.startBudgetClock()
+            try await second.passSecond()
+            #expect(try await second.arrive(late) == ["group:g": 500])
+            #expect(try await fixture.total("group:g") == 1_000)
             try await fixture.check()
         }
     }

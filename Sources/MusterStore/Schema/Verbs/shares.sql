@@ -4,7 +4,7 @@
 --
 -- For each budget that it names, the sync tells how many bytes were used (p_bytes), what rate the session kept to when it sent the sync,
 -- if any (p_rates), and whether a transfer had to wait for the budget (p_waits). What an older sync than the newest one tells is counted,
--- but decides nothing: the session may keep to something else by now.
+-- but decides nothing, also where the share has been forgotten since: the session may keep to something else by now.
 CREATE FUNCTION settle_budgets(
     p_session bigint, p_sync bigint, p_fleet_rate bigint, p_budgets text[], p_bytes bigint[], p_rates bigint[], p_waits boolean[]
 ) RETURNS TABLE (budget text, offer bigint)
@@ -29,14 +29,14 @@ BEGIN
         INSERT INTO budget_shares (budget, session_id, slots, share, offer, used)
         SELECT v_told.name, s.id, s.slots, n.rate, CASE WHEN v_told.is_drawn THEN n.rate ELSE 0 END, n.rate
         FROM sessions s CROSS JOIN (SELECT greatest(0, coalesce(v_told.rate, 0)) AS rate) AS n
-        WHERE s.id = p_session ON CONFLICT DO NOTHING;
+        WHERE s.id = p_session AND s.sequence <= p_sync ON CONFLICT DO NOTHING;
         SELECT * INTO b FROM budget_shares s WHERE s.budget = v_told.name AND s.session_id = p_session FOR UPDATE;
         CONTINUE WHEN NOT FOUND;
 
         b.counted := least(b.counted + v_told.bytes, 1000000000000000);
         b.had_to_wait := b.had_to_wait OR v_told.waits;
         v_elapsed := extract(epoch FROM statement_timestamp() - b.used_at)::double precision;
-        IF NOT v_told.is_drawn AND b.counted = 0 AND (v_elapsed >= 2 OR b.share > 0 AND v_elapsed >= 0.5) THEN
+        IF p_sync > b.sync AND NOT v_told.is_drawn AND b.counted = 0 AND (v_elapsed >= 2 OR b.share > 0 AND v_elapsed >= 0.5) THEN
             -- It draws from the budget no more. A session that waits for a share asks for it again and again.
             DELETE FROM budget_shares s WHERE s.budget = b.budget AND s.session_id = p_session;
             CONTINUE;
@@ -133,7 +133,7 @@ BEGIN
         IF open_budget(b.budget, ARRAY[b.session_id]) THEN
             SELECT coalesce(sum(s.share), 0) INTO v_others
             FROM budget_shares s WHERE s.budget = b.budget AND s.session_id <> b.session_id;
-            b.offer := greatest(b.share, least(v_want, p_rate - v_others));
+            b.offer := greatest(b.offer, least(v_want, p_rate - v_others));
             -- What the session used before does not say what it will make of a new share.
             IF b.share = 0 AND b.offer < v_even * b.slots / 4 THEN
                 b.offer := 0;           -- no tiny shares
@@ -146,7 +146,7 @@ BEGIN
                 b.counted := 0;
                 b.had_to_wait := false;
             END IF;
-            b.share := b.offer;
+            b.share := greatest(b.share, b.offer);
         END IF;
     ELSIF v_want < 0.97 * b.offer OR v_waits OR v_others + b.share > p_rate THEN
         -- Small differences are left alone: what moves between sessions is used by none of them for a moment.
