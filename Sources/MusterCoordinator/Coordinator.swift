@@ -90,10 +90,16 @@ public struct Coordinator: Service {
                 store: store, dispatcher: dispatcher, reports: reports, configuration: configuration, metrics: metrics,
                 asked: asked, logger: logger),
             bell: bell, clock: clock, configuration: configuration, metrics: metrics, logger: logger)
+        let limits = configuration.connections
+        let connections = ConnectionTable(limit: limits.count)
         let server = Application(
             router: api.router(),
+            server: .http1(
+                configuration: .init(
+                    additionalChannelHandlers: [ConnectionHandler(table: connections, limits: limits)])),
             configuration: ApplicationConfiguration(
-                address: .hostname(configuration.listenHost, port: configuration.listenPort), serverName: "muster"),
+                address: .hostname(configuration.listenHost, port: configuration.listenPort), serverName: "muster",
+                backlog: Limits.listenBacklog),
             onServerRunning: { channel in await onListening(channel.localAddress?.port ?? configuration.listenPort) },
             logger: logger)
         let listener = HintListener(

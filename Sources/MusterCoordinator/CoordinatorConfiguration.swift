@@ -8,6 +8,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var listenHost = "127.0.0.1"
     /// The port to listen on; 0 takes any free one.
     public var listenPort = 7300
+    /// Names and addresses, beside that to listen on, under which it is asked: behind a reverse proxy, or by workers of other machines.
+    public var hosts: [String] = []
     /// The token that allows everything; a secret.
     public var adminToken: String?
     /// The token that allows what workers do, and no more; a secret.
@@ -46,6 +48,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var eventRetention: Duration = .seconds(30 * 86_400)
     /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections.
     public var unreachedAttempts: Int32 = Limits.attempts
+    /// How many connections there may be, and how long their peers may keep it waiting.
+    var connections = ConnectionLimits.ofThisProcess
     /// How events are delivered to subscriptions.
     var delivery = DeliveryPolicy()
     /// Changes the table of rounds, for tests: one that fails, one that hangs, none at all.
@@ -57,11 +61,8 @@ public struct CoordinatorConfiguration: Sendable {
     }
 
     /// Whether only this machine can reach the coordinator.
-    var isLoopback: Bool {
-        // Names are not looked up: what begins with 127 may be somebody's host name.
-        let parts = listenHost.split(separator: ".", omittingEmptySubsequences: false)
-        let isIPv4 = parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
-        return listenHost == "localhost" || listenHost == "::1" || listenHost == "[::1]" || isIPv4 && parts[0] == "127"
+    public var isLoopback: Bool {
+        HostName(listening: listenHost)?.isLoopback ?? false
     }
 
     /// Which addresses workers may fetch from, and events may be delivered to: whoever reaches the coordinator from elsewhere must
@@ -78,6 +79,10 @@ public struct CoordinatorConfiguration: Sendable {
                 refusing to listen on \(listenHost) without tokens: anybody who reaches it could write to your sinks. \
                 Set MUSTER_TOKEN and MUSTER_WORKER_TOKEN, or listen on 127.0.0.1
                 """)
+        }
+        for host in hosts where HostName(host) == nil {
+            throw ConfigurationRefusal(
+                "\"\(host)\" is not a host: give a name or an address, without a scheme and a port")
         }
         for token in [adminToken, workerToken] {
             if let token, token.utf8.count < 16 {

@@ -59,6 +59,8 @@ public struct Store: Sendable {
         case duplicatePath(String, line: Int64, other: Int64)
         /// A live task of some group has this destination already.
         case destinationTaken(String, line: Int64?)
+        /// The sizes of the group's tasks add up to more than can be counted.
+        case groupTooLarge
         /// Some of the staged tasks are not there any more: everything has to be sent again.
         case uploadIncomplete
         /// The number of the group's tasks is final.

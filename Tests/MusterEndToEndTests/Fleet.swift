@@ -39,6 +39,7 @@ actor Fleet {
     private let directory: TemporaryDirectory
     private let transport: CurlTransport
     private let coordinatorOptions: [String]
+    private let coordinatorPrefix: [String]
     private var processes: [(name: String, process: TestProcess)] = []
     private(set) var coordinators: [Coordinator] = []
 
@@ -48,17 +49,20 @@ actor Fleet {
     ///   - postgres: A cluster that the test may stop; nil takes the one that all tests share.
     ///   - timeToLive: Of the workers' sessions.
     ///   - options: Further options of `muster serve`.
+    ///   - prefix: A program with arguments that becomes the coordinator.
     static func run(
         on postgres: TestPostgres? = nil,
         coordinators: Int = 1,
         timeToLive: String = "5s",
         options: [String] = [],
+        prefix: [String] = [],
         _ body: (Fleet) async throws -> Void
     ) async throws {
         let cluster = if let postgres { postgres } else { try await TestPostgres.shared() }
         let fleet = try await Fleet(
             postgres: cluster,
-            options: ["--session-ttl", timeToLive, "--minimum-chunk", "1MiB"] + options
+            options: ["--session-ttl", timeToLive, "--minimum-chunk", "1MiB"] + options,
+            prefix: prefix
         )
         do {
             try await fleet.migrate()
@@ -72,7 +76,7 @@ actor Fleet {
         await fleet.end()
     }
 
-    private init(postgres: TestPostgres, options: [String]) async throws {
+    private init(postgres: TestPostgres, options: [String], prefix: [String]) async throws {
         self.postgres = postgres
         let made = try await postgres.makeDatabase()
         database = made.name
@@ -85,6 +89,7 @@ actor Fleet {
         }
         transport = try CurlTransport()
         coordinatorOptions = options
+        coordinatorPrefix = prefix
     }
 
     /// A client of some coordinators; of all that were started, when none is named.
@@ -98,8 +103,11 @@ actor Fleet {
     /// Starts a coordinator and waits until it listens; it gets a port of its own unless one is named.
     @discardableResult
     func startCoordinator(port: Int = 0, options: [String] = []) async throws -> Coordinator {
-        let process = try await TestProcess.muster(
-            ["serve", "--listen", "127.0.0.1:\(port)"] + coordinatorOptions + options,
+        let process = try await TestProcess.start(
+            "/usr/bin/env",
+            arguments: coordinatorPrefix + [
+                try TestProcess.musterExecutable().string, "serve", "--listen", "127.0.0.1:\(port)",
+            ] + coordinatorOptions + options,
             environment: ["MUSTER_DATABASE": conninfo]
         )
         processes.append(("coordinator", process))
@@ -133,6 +141,8 @@ actor Fleet {
             arguments: prefix + [
                 try TestProcess.musterExecutable().string, "work", "--server", servers, "--name", name,
                 "--slots", "\(slots)", "--sink", "default=\(sink ?? self.sink)",
+                // Keys and certificates of tests are anywhere.
+                "--secret-directory", "/=*",
             ] + options,
             environment: ["MUSTER_WORKER_TOKEN": token]
         )

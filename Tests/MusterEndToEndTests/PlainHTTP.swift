@@ -48,7 +48,7 @@ enum PlainHTTP {
                 throw Errno(rawValue: errno)
             }
             let descriptor = FileDescriptor(rawValue: number)
-            try descriptor.writeAll("GET \(path) HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".utf8)
+            try descriptor.writeAll("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".utf8)
             var bytes: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 4_096)
             while true {

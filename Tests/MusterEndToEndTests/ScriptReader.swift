@@ -67,7 +67,8 @@ struct ScriptReader: Sendable {
                 echo "$last" >>"$2"
             done
             [ -n "$last" ] || continue
-            curl --silent --fail --output /dev/null --data "{\\"position\\": $last}" "$1/v1/consumers/script/ack" &&
+            curl --silent --fail --output /dev/null --header "Content-Type: application/json" \\
+                --data "{\\"position\\": $last}" "$1/v1/consumers/script/ack" &&
                 echo "acknowledged $last"
         done
         """

@@ -59,10 +59,24 @@ extension MusterClient {
     /// How long a verb on a whole group may take: it moves millions of tasks, some thousand at a time.
     private static let verbTimeout = Duration.seconds(600)
 
-    /// `DELETE /v1/groups/{name}`: forgets the group, and deletes its finished files if asked.
-    public func removeGroup(_ name: String, files: RemovedFiles = .keep) async throws {
-        try await exchange(
-            "DELETE", Self.path(name), query: [("files", files.rawValue)], timeout: Self.verbTimeout)
+    /// `DELETE /v1/groups/{name}`: forgets the group, and has its finished files deleted if asked. Returns what is left of that to do.
+    @discardableResult
+    public func removeGroup(_ name: String, files: RemovedFiles = .keep) async throws -> RemovalDocument {
+        try await call(
+            "DELETE", Self.path(name), query: [("files", files.rawValue)], timeout: Self.verbTimeout,
+            as: RemovalDocument.self)
+    }
+
+    /// `GET /v1/removals/{name}`: the files of a removed group that are still to be deleted.
+    public func removal(of group: String) async throws -> RemovalDocument {
+        try await call("GET", "/v1/removals/\(PercentEncoding.encodeSegment(group))", as: RemovalDocument.self)
+    }
+
+    /// `GET /v1/removals`: all of those.
+    public func removals(after: String? = nil, limit: Int? = nil) async throws -> Page<RemovalDocument> {
+        try await call(
+            "GET", "/v1/removals", query: [("after", after), ("limit", limit.map(String.init))],
+            as: Page<RemovalDocument>.self)
     }
 
     /// `POST /v1/groups/{name}/remove`: forgets some tasks, all or none.

@@ -103,6 +103,8 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     public var fetchOptions: [String]?
     /// How many tasks the verb changed that this is the answer to; absent from any other answer.
     public var changedTasks: Int64?
+    /// Whether it is being removed as a whole, and only waits for its tasks to be gone.
+    public var removing: Bool?
 
     /// A group's document.
     public init(
@@ -111,7 +113,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         etaSeconds: Int64?, createdAt: Timestamp, finishedAt: Timestamp?, notes: [String],
         policy: TransferPolicy? = nil, resolver: ResolverDocument? = nil, fetchOptions: [String]? = nil,
         deadlineAt: Timestamp? = nil, onDeadline: DeadlineAction? = nil, overdue: Bool? = nil,
-        after: [PrerequisiteDocument]? = nil, changedTasks: Int64? = nil
+        after: [PrerequisiteDocument]? = nil, changedTasks: Int64? = nil, removing: Bool? = nil
     ) {
         self.name = name
         self.state = state
@@ -137,6 +139,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         self.resolver = resolver
         self.fetchOptions = fetchOptions
         self.changedTasks = changedTasks
+        self.removing = removing
     }
 
     /// Writes every field of the contract, absent ones as `null`.
@@ -166,5 +169,6 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         try container.encodeIfPresent(resolver, forKey: .resolver)
         try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
         try container.encodeIfPresent(changedTasks, forKey: .changedTasks)
+        try container.encodeIfPresent(removing, forKey: .removing)
     }
 }

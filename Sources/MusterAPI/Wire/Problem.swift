@@ -10,6 +10,12 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case unauthorized
         /// The token doesn't allow this.
         case forbidden
+        /// The request is for a host that this coordinator isn't.
+        case foreignHost
+        /// The request comes from a page of somebody else.
+        case foreignOrigin
+        /// The body is none of the forms that are taken.
+        case unsupportedMediaType
         /// There is no such group.
         case groupNotFound
         /// There is no such task.
@@ -42,7 +48,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case conflict
         /// The events after this position are not kept any more; `oldest` is the position of the oldest that are.
         case eventsGone
-        /// The coordinator serves as many readers as it can; another one, or a later try, will do.
+        /// The coordinator serves as many readers as it can, or something that takes long has what is to be changed: a later try will do.
         case busy
         /// The database can't be reached now; worth trying again.
         case databaseUnavailable
@@ -56,7 +62,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             switch self {
             case .invalidRequest: 400
             case .unauthorized: 401
-            case .forbidden: 403
+            case .forbidden, .foreignOrigin: 403
             case .groupNotFound, .taskNotFound, .workerNotFound, .subscriptionNotFound, .deliveryNotFound,
                 .consumerNotFound, .notFound:
                 404
@@ -64,6 +70,8 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .groupExists, .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict: 409
             case .sessionNotFound, .eventsGone: 410
             case .tooLarge: 413
+            case .unsupportedMediaType: 415
+            case .foreignHost: 421
             case .internal: 500
             case .busy, .databaseUnavailable, .stopping: 503
             }
@@ -76,6 +84,9 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .tooLarge: "The request is too large"
             case .unauthorized: "A valid token is needed"
             case .forbidden: "The token does not allow this"
+            case .foreignHost: "The request is for another host"
+            case .foreignOrigin: "The page does not belong to this coordinator"
+            case .unsupportedMediaType: "The body is of another type"
             case .groupNotFound: "There is no such group"
             case .taskNotFound: "There is no such task"
             case .workerNotFound: "There is no such worker"
@@ -92,7 +103,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .destinationTaken: "The destination is taken"
             case .conflict: "The state does not allow this"
             case .eventsGone: "The events are not kept any more"
-            case .busy: "The coordinator has too many readers"
+            case .busy: "The coordinator is busy"
             case .databaseUnavailable: "The database is not available"
             case .stopping: "The coordinator is stopping"
             case .internal: "Something is wrong with Muster"

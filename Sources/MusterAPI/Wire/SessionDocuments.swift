@@ -187,6 +187,8 @@ public struct SyncResponse: Hashable, Sendable, Codable {
     public var lost: [LeaseName]
     /// Reports of this sync that can't be stored: the worker drops them and stops work on their leases, and does not repeat them.
     public var refused: [RefusedReport]
+    /// Leases whose reports were not stored yet, since their group is locked by something that takes long: the worker sends them again.
+    public var deferred: [LeaseName]?
     /// Running chunks whose tail others should have.
     public var shrink: [Shrink]
     /// New work.
@@ -201,11 +203,13 @@ public struct SyncResponse: Hashable, Sendable, Codable {
 
     /// An answer.
     public init(
-        lost: [LeaseName] = [], refused: [RefusedReport] = [], shrink: [Shrink] = [], leases: [LeaseDocument] = [],
+        lost: [LeaseName] = [], refused: [RefusedReport] = [], deferred: [LeaseName]? = nil, shrink: [Shrink] = [],
+        leases: [LeaseDocument] = [],
         drain: Bool = false, ttlMilliseconds: Int64, budgets: [BudgetShare]? = nil
     ) {
         self.lost = lost
         self.refused = refused
+        self.deferred = deferred
         self.shrink = shrink
         self.leases = leases
         self.drain = drain

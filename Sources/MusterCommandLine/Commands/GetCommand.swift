@@ -91,19 +91,22 @@ struct GetCommand: MusterSubcommand {
         let count = try settings.number(.workers, in: 1...16) ?? 1
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
         var coordinator = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
-        // Nobody else has business with this coordinator.
-        (coordinator.adminToken, coordinator.workerToken) = (RandomToken.make(), RandomToken.make())
+        let token = RandomToken.make()
+        (coordinator.adminToken, coordinator.workerToken, coordinator.hosts) = (token, RandomToken.make(), [])
         if settings.text(.sessionTTL) == nil { coordinator.sessionTimeToLive = Self.sessionTimeToLive }
         coordinator.ownsFleet = true
         // Somebody waits: a name that is unknown is not asked for minutes on end.
         coordinator.unreachedAttempts = 3
         try Settings.check(coordinator)
-        let worker = try settings.worker(
+        var configured = try settings.worker(
             servers: [],
             token: coordinator.workerToken,
             name: "get",
             sinks: [SinkArgument(name: defaultSinkName, directory: directory)]
         )
+        // What a manifest names is not what this person has named.
+        if let fetch = transfers.fetch { configured.secrets = fetch.grants }
+        let worker = configured
         if settings.text(.maxConnectionsPerOrigin) == nil {
             // One person asks, with one worker: as many connections as that one has slots are what was asked for.
             coordinator.maxConnectionsPerOrigin = Int32(worker.slots)
@@ -118,13 +121,14 @@ struct GetCommand: MusterSubcommand {
         let result = Eventual<GetSession.Result>()
         let session = GetService(
             port: port,
-            token: coordinator.adminToken,
+            token: token,
             tasks: tasks,
             survey: survey,
             transfers: transfers,
             directory: directory,
             context: context,
-            result: result
+            result: result,
+            logger: logger
         )
         let names = (1...count).map { "get-\($0)" }
         let run = SignalledRun(

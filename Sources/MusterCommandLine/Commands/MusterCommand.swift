@@ -56,6 +56,7 @@ struct MusterCommand: AsyncParsableCommand {
 public enum MusterProgram {
     /// Runs a command line, without the program's name, and returns the exit code (see `ExitStatus`).
     public static func main(_ arguments: [String]) async -> Int32 {
+        DescriptorLimit.raise()
         do {
             var command = try await MusterCommand.asyncParseAsRoot(ArgumentOrder.normalized(arguments))
             if var command = command as? any AsyncParsableCommand {

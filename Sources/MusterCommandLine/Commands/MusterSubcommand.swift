@@ -74,9 +74,18 @@ struct CommandContext: Sendable {
         return servers
     }
 
+    /// The token that was given, or else the one that a coordinator of this user on this machine has made.
+    func token(for servers: [String]) -> String? {
+        if let token = settings.text(.token) { return token }
+        // One that belongs to a single coordinator is shown to no other.
+        guard servers.count == 1 else { return nil }
+        return TokenFile.find(server: servers[0], environment: settings.environment)
+    }
+
     /// Talks to the coordinator, over a transport that is taken down afterwards.
     func withClient<Result>(_ body: (MusterClient) async throws -> Result) async throws -> Result {
-        try await Self.withClient(servers: try servers(), token: settings.text(.token), body)
+        let servers = try servers()
+        return try await Self.withClient(servers: servers, token: token(for: servers), body)
     }
 
     /// Talks to certain coordinators.

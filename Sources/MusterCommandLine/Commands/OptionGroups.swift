@@ -147,10 +147,10 @@ struct SecretOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            An environment variable that groups may name in secrets; may be repeated. Only needed where the coordinator \
-            listens beyond its machine. (MUSTER_SECRET_VARIABLE, separated by commas)
+            An environment variable that groups may name in secrets, and the origin that may receive it (* is any); may be \
+            repeated. (MUSTER_SECRET_VARIABLE, separated by commas)
             """,
-            valueName: "name"
+            valueName: "name=origin"
         )
     )
     var secretVariable: [String] = []
@@ -158,17 +158,17 @@ struct SecretOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            The directory below which groups may name files of secrets, keys and certificates. Only needed where the \
-            coordinator listens beyond its machine. (MUSTER_SECRET_DIRECTORY)
+            A directory below which groups may name files of secrets, keys and certificates, and the origin that may \
+            receive them; may be repeated. (MUSTER_SECRET_DIRECTORY, separated by commas)
             """,
-            valueName: "dir"
+            valueName: "dir=origin"
         )
     )
-    var secretDirectory: String?
+    var secretDirectory: [String] = []
 
     /// What was given of them.
     var given: [SettingName: [String]] {
-        Given.values([.secretDirectory: secretDirectory]).merging(Given.lists([.secretVariable: secretVariable])) { $1 }
+        Given.lists([.secretVariable: secretVariable, .secretDirectory: secretDirectory])
     }
 }
 

@@ -7,10 +7,13 @@ struct RemoveCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
         abstract: "Forgets a group, or some of its tasks. Finished files stay unless told otherwise.",
-        usage: "muster remove <group> [<key> ...] [--files keep|delete]",
+        usage: "muster remove <group> [<key> ...] [--files keep|delete] [--wait]",
         discussion: """
+            Files are deleted by the workers that reach the sink. Until they are gone, muster status shows the group as removing.
+
             Examples:
               muster remove nightly
+              muster remove nightly --files delete --wait
               muster remove nightly a.tar --files delete
             """
     )
@@ -23,11 +26,15 @@ struct RemoveCommand: MusterSubcommand {
     )
     var files: String?
 
+    @Flag(help: "Wait until the files that are to be deleted are gone. (MUSTER_WAIT)")
+    var wait = false
+
     @OptionGroup var arguments: VerbArguments
     @OptionGroup var global: GlobalOptions
 
     var given: [SettingName: [String]] {
         Given.values([.server: arguments.client.server, .token: arguments.client.token, .files: files])
+            .merging(Given.flags([.wait: wait])) { $1 }
     }
 
     /// The result as JSON.
@@ -36,24 +43,47 @@ struct RemoveCommand: MusterSubcommand {
         var keys: [String]?
         var files: String
         var removed = true
+        /// How many finished files are still to be deleted.
+        var filesLeft: Int64
     }
+
+    /// How often it looks whether the files are gone.
+    private static let period: Duration = .milliseconds(500)
 
     func perform(_ context: CommandContext) async throws {
         let (group, keys) = (arguments.group, arguments.keys)
         try CommandContext.checkName(group, what: "group")
         let files = try context.settings.choice(.files, of: RemovedFiles.self) ?? .keep
-        try await context.withClient { client in
+        let waits = try context.settings.flag(.wait)
+        let removal = try await context.withClient { client in
+            var removal: RemovalDocument
             if keys.isEmpty {
-                try await client.removeGroup(group, files: files)
+                removal = try await client.removeGroup(group, files: files)
             } else {
                 _ = try await client.removeTasks(keys, of: group, files: files)
+                removal = try await client.removal(of: group)
             }
+            while waits, removal.note != nil {
+                try await Task.sleep(for: Self.period)
+                removal = try await client.removal(of: group)
+            }
+            return removal
         }
         if context.console.json {
-            try context.console.document(Document(group: group, keys: keys.isEmpty ? nil : keys, files: files.rawValue))
+            try context.console.document(
+                Document(
+                    group: group, keys: keys.isEmpty ? nil : keys, files: files.rawValue, filesLeft: removal.files))
         } else {
             let what = keys.isEmpty ? group : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group)"
-            try context.console.line("removed \(what); finished files were \(files == .keep ? "kept" : "deleted")")
+            try context.console.line(Self.line(what, files, removal))
         }
+    }
+
+    /// What is done, and what is not yet.
+    static func line(_ what: String, _ files: RemovedFiles, _ removal: RemovalDocument) -> String {
+        if files == .delete || removal.pending == true, let note = removal.note {
+            return "removed \(what); \(note); see: muster status \(removal.group)"
+        }
+        return "removed \(what); finished files were \(files == .keep ? "kept" : "deleted")"
     }
 }

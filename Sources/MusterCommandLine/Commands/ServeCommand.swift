@@ -36,6 +36,8 @@ struct ServeCommand: MusterSubcommand {
     )
     var listen: String?
 
+    @OptionGroup var names: HostOptions
+
     @Flag(
         help: ArgumentHelp(
             """
@@ -54,7 +56,9 @@ struct ServeCommand: MusterSubcommand {
 
     var given: [SettingName: [String]] {
         Given.values([.database: database, .listen: listen]).merging(tokens.given) { $1 }.merging(tuning.given) { $1 }
-            .merging(retention.given) { $1 }.merging(Given.flags([.migrate: migrate])) { $1 }
+            .merging(retention.given) { $1 }.merging(names.given) { $1 }.merging(Given.flags([.migrate: migrate])) {
+                $1
+            }
     }
 
     func perform(_ context: CommandContext) async throws {
@@ -73,6 +77,13 @@ struct ServeCommand: MusterSubcommand {
         } catch {
             throw CommandFailure.usage("\(error)")
         }
+        if configuration.adminToken == nil {
+            logger.warning(
+                """
+                every user of this machine can control this coordinator, and its workers: \
+                set MUSTER_TOKEN and MUSTER_WORKER_TOKEN
+                """)
+        }
         if try settings.flag(.migrate) {
             for name in try await SchemaMigration.migrate(database: configuration.database) {
                 logger.info("schema.applied", metadata: ["name": "\(name)"])
@@ -80,6 +91,23 @@ struct ServeCommand: MusterSubcommand {
         }
         _ = try await SignalledRun(services: [coordinator], grace: .seconds(8), logger: logger).run()
     }
+}
+
+/// Under which names a coordinator is asked.
+struct HostOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            """
+            A further name or address under which the coordinator is asked, such as that of a reverse proxy; may be repeated. \
+            (MUSTER_HOST, separated by commas)
+            """,
+            valueName: "name"
+        )
+    )
+    var host: [String] = []
+
+    /// What was given of them.
+    var given: [SettingName: [String]] { Given.lists([.host: host]) }
 }
 
 /// The tokens of a coordinator.

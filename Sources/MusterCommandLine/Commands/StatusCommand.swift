@@ -43,7 +43,7 @@ struct StatusCommand: MusterSubcommand {
             switch (group, watches) {
             case (nil, false): try await all(client, context)
             case (nil, true): try await watchAll(client, context)
-            case (let group?, false): try await show(try await client.group(group), client, context.console)
+            case (let group?, false): try await one(group, client, context.console)
             case (let group?, true): try await watchOne(group, client, context)
             }
         }
@@ -51,12 +51,24 @@ struct StatusCommand: MusterSubcommand {
 
     private func all(_ client: MusterClient, _ context: CommandContext) async throws {
         let groups = try await Self.groups(client)
-        if context.console.json {
-            try context.console.document(Page(items: groups, next: nil))
-        } else if groups.isEmpty {
+        if context.console.json { return try context.console.document(Page(items: groups, next: nil)) }
+        let removals = try await Page.all { try await client.removals(after: $0, limit: Limits.pageSize) }
+        if groups.isEmpty, removals.isEmpty {
             try context.console.line("there are no groups")
         } else {
-            try context.console.table(Self.table(groups))
+            try context.console.table(Self.table(groups, removals))
+        }
+    }
+
+    /// A group, or what is left of one that was removed.
+    private func one(_ name: String, _ client: MusterClient, _ console: Console) async throws {
+        do {
+            try await show(try await client.group(name), client, console)
+        } catch let problem as Problem where problem.code == .groupNotFound {
+            let removal = try await client.removal(of: name)
+            guard removal.files > 0 else { throw problem }
+            guard !console.json else { return try console.document(removal) }
+            for line in FactLines.lines(removal.facts) { try console.line(line) }
         }
     }
 
@@ -117,8 +129,8 @@ struct StatusCommand: MusterSubcommand {
         for line in GroupResult.lines(failures, of: group) { try console.line(line) }
     }
 
-    /// The table of groups.
-    static func table(_ groups: [GroupDocument]) -> Table {
+    /// The table of groups, and of those that were removed and have files left.
+    static func table(_ groups: [GroupDocument], _ removals: [RemovalDocument] = []) -> Table {
         var table = Table([
             .text("GROUP"), .text("STATE"), .number("FILES"), .number("FAILED"), .number("BYTES"), .number("SPEED"),
             .number("ETA"), .text("SINK"), .text("NOTE", isOptional: true),
@@ -126,11 +138,16 @@ struct StatusCommand: MusterSubcommand {
         for group in groups {
             let snapshot = ProgressSnapshot(group: group)
             table.add([
-                group.name, group.state.rawValue, "\(group.tasks.succeeded)/\(group.tasks.total)",
+                group.name, GroupFacts.state(group), "\(group.tasks.succeeded)/\(group.tasks.total)",
                 "\(group.tasks.failed)", snapshot.bytesText,
                 group.state.isTerminal ? "-" : ProgressSnapshot.rate(group.bytesPerSecond),
                 ProgressSnapshot.time(group.etaSeconds), group.sink,
                 group.notes.joined(separator: "; "),
+            ])
+        }
+        for removal in removals {
+            table.add([
+                removal.group, RemovalDocument.state, "-", "-", "-", "-", "-", removal.sink ?? "-", removal.note ?? "",
             ])
         }
         return table

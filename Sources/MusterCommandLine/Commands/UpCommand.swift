@@ -15,6 +15,9 @@ struct UpCommand: MusterSubcommand {
             Everything is kept in the data directory; the same command again goes on where it was. The workers are processes \
             of their own. Without --sink, files of the sink \(defaultSinkName) end up in the data directory, in "files".
 
+            On loopback it makes a token of its own, which commands of the same user find by themselves; for others it stands in \
+            the data directory, in "token".
+
             Examples:
               muster up
               muster up --data /srv/muster --sink default=/srv/files --workers 4
@@ -57,6 +60,7 @@ struct UpCommand: MusterSubcommand {
     var slots: String?
 
     @OptionGroup var secrets: SecretOptions
+    @OptionGroup var names: HostOptions
     @OptionGroup var tokens: TokenOptions
     @OptionGroup var tuning: CoordinatorOptions
     @OptionGroup var retention: RetentionOptions
@@ -67,7 +71,7 @@ struct UpCommand: MusterSubcommand {
         Given.values([.data: data, .listen: listen, .workers: workers, .slots: slots])
             .merging(sink.isEmpty ? [:] : [.sink: sink]) { $1 }
             .merging(tokens.given) { $1 }.merging(tuning.given) { $1 }.merging(secrets.given) { $1 }
-            .merging(retention.given) { $1 }
+            .merging(retention.given) { $1 }.merging(names.given) { $1 }
     }
 
     /// How long each part has to stop, so that all of it takes no longer than ten seconds.
@@ -85,12 +89,18 @@ struct UpCommand: MusterSubcommand {
         configuration.ownsFleet = true
         let count = try settings.number(.workers, in: 0...64) ?? 1
         _ = try settings.number(.slots, in: Limits.slots)
+        _ = try settings.secretGrants(base: context.workingDirectory)
         let data = try Self.dataDirectory(settings, base: context.workingDirectory)
         var sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
         if sinks.isEmpty { sinks = [SinkArgument(name: defaultSinkName, directory: data + "/files")] }
+        let ownToken = configuration.takesOwnToken
+        // Until the directory is there and locked, any other will do for the check.
+        if ownToken { configuration.use(ownToken: RandomToken.make()) }
         try Settings.check(configuration)
         let program = try Self.program()
         let lock = try DirectoryLock.acquire(data)
+        if ownToken { configuration.use(ownToken: try TokenFile.lasting(in: FilePath(data))) }
+        let published = ownToken ? configuration.adminToken : nil
         for sink in sinks { try Self.make(sink) }
 
         let announcement = Announcement(console: context.console)
@@ -114,7 +124,16 @@ struct UpCommand: MusterSubcommand {
                     logger: logger
                 ),
                 CoordinatorService(configuration: configuration, database: database, port: port, logger: logger),
-                AnnouncedListening(port: port, host: address.host, announcement: announcement),
+                AnnouncedListening(
+                    port: port,
+                    host: address.host,
+                    announcement: announcement,
+                    publish: { address in
+                        published.flatMap {
+                            TokenFile.published($0, at: address, environment: settings.environment, logger: logger)
+                        }
+                    }
+                ),
                 WorkerProcesses(
                     count: count,
                     port: port,
@@ -158,9 +177,9 @@ struct UpCommand: MusterSubcommand {
     ) -> @Sendable (_ name: String, _ port: Int) -> [String] {
         var common = sinks.flatMap { ["--sink", "\($0.name)=\($0.directory)"] }
         if let text = settings.text(.slots) { common += [SettingName.slots.option, text] }
-        for name in settings.texts(.secretVariable) { common += [SettingName.secretVariable.option, name] }
-        if let path = settings.text(.secretDirectory) {
-            common += [SettingName.secretDirectory.option, SinkArgument.absolute(path, base: base)]
+        // A relative directory is meant from where this process runs, which is where its workers run.
+        for name in [SettingName.secretVariable, .secretDirectory] {
+            common += settings.words(name).flatMap { [name.option, $0] }
         }
         // Their lines end up among those of this process, so that they say as much as it does.
         common += [SettingName.logLevel.option, settings.text(.logLevel) ?? Self.logLevel.rawValue]

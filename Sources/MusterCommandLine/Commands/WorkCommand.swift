@@ -22,7 +22,7 @@ struct WorkCommand: MusterSubcommand {
             A worker fetches for the sinks that it is given, and for no others. The sink that groups use when they name none \
             is called \(defaultSinkName). SIGTERM lets it give back what it holds and end.
 
-            The token is taken from MUSTER_WORKER_TOKEN, or else from MUSTER_TOKEN.
+            The token is taken from MUSTER_WORKER_TOKEN, or else from MUSTER_TOKEN. That of muster up on this machine is found.
 
             Examples:
               muster work --sink default=/srv/files
@@ -89,16 +89,14 @@ struct WorkCommand: MusterSubcommand {
         }
         let name = settings.text(.name) ?? Self.defaultName()
         try CommandContext.checkName(name, what: "worker")
+        let servers = try context.servers()
         var configuration = try settings.worker(
-            servers: try context.servers(),
-            token: settings.text(.workerToken) ?? settings.text(.token),
+            servers: servers,
+            token: settings.text(.workerToken) ?? context.token(for: servers),
             name: name,
             sinks: sinks
         )
-        configuration.secretVariables = settings.texts(.secretVariable)
-        configuration.secretDirectory = settings.text(.secretDirectory).map {
-            SinkArgument.absolute($0, base: context.workingDirectory)
-        }
+        configuration.secrets = try settings.secretGrants(base: context.workingDirectory)
         let worker: Worker
         do {
             worker = try Worker(configuration: configuration, logger: logger)

@@ -15,7 +15,7 @@ enum GroupFacts {
         let unknown = group.bytes.unknownTasks
         var facts: [(String, String)] = [
             ("group", group.name),
-            ("state", group.state.rawValue + (group.sealed || group.state.isTerminal ? "" : " (not sealed)")),
+            ("state", state(group) + (group.sealed || group.state.isTerminal ? "" : " (not sealed)")),
             ("generation", "\(group.generation)"),
             ("sink", group.sink),
         ]
@@ -31,6 +31,11 @@ enum GroupFacts {
         facts.append(("created", group.createdAt.description))
         if let finished = group.finishedAt { facts.append(("finished", finished.description)) }
         return facts + group.notes.map { ("note", $0) }
+    }
+
+    /// The state that it is shown in.
+    static func state(_ group: GroupDocument) -> String {
+        group.removing == true ? RemovalDocument.state : group.state.rawValue
     }
 
     /// Its place among the others and its limits; what does not limit it is left out.

@@ -8,11 +8,17 @@ struct AnnouncedListening: Service {
     let host: String
     /// Where it is said.
     let announcement: Announcement
+    /// Lets the commands of this user find the coordinator's token at its address.
+    let publish: @Sendable (ListenAddress) -> TokenFile?
 
     /// Says it, and then waits for the shutdown as every service does.
     func run() async throws {
         if let number = try? await cancelWhenGracefulShutdown({ [port] in try await port.value() }) {
-            announcement.listening(ListenAddress(host: host, port: number))
+            let address = ListenAddress(host: host, port: number)
+            let published = publish(address)
+            announcement.listening(address)
+            try? await gracefulShutdown()
+            withExtendedLifetime(published) {}
         }
         try? await gracefulShutdown()
     }

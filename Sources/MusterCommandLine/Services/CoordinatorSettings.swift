@@ -16,6 +16,7 @@ extension Settings {
         var configuration = CoordinatorConfiguration(database: "")
         configuration.listenHost = address.host
         configuration.listenPort = address.port
+        configuration.hosts = words(.host)
         configuration.adminToken = text(.token)
         configuration.workerToken = text(.workerToken)
         if let duration = try duration(.sessionTTL) {

@@ -1,3 +1,4 @@
+import Logging
 import MusterAPI
 import ServiceLifecycle
 import SystemPackage
@@ -7,7 +8,7 @@ struct GetService: Service {
     /// The port of the coordinator, once it is there.
     let port: Eventual<Int>
     /// The coordinator's token.
-    let token: String?
+    let token: String
     /// What is wanted.
     let tasks: TaskList
     /// What is known of that.
@@ -20,13 +21,19 @@ struct GetService: Service {
     let context: CommandContext
     /// Told how it ended.
     let result: Eventual<GetSession.Result>
+    /// Where failures are logged.
+    let logger: Logger
 
     /// Runs until the group is done, or until shutdown.
     func run() async throws {
         do {
             let outcome = try await cancelWhenGracefulShutdown {
                 let number = try await port.value()
-                return try await CommandContext.withClient(servers: ["http://127.0.0.1:\(number)"], token: token) {
+                let address = ListenAddress(host: "127.0.0.1", port: number)
+                let published = TokenFile.published(
+                    token, at: address, environment: context.settings.environment, logger: logger)
+                defer { withExtendedLifetime(published) {} }
+                return try await CommandContext.withClient(servers: [address.url], token: token) {
                     client in
                     try await GetSession(
                         client: client,

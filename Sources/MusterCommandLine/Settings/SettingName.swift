@@ -25,6 +25,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case data
     /// Where a coordinator listens.
     case listen
+    /// Further names of a coordinator.
+    case host
     /// Sinks of a worker (`NAME=DIR`), or the sink of a group (`NAME`).
     case sink
     /// The connection string of PostgreSQL.
@@ -55,7 +57,7 @@ enum SettingName: String, CaseIterable, Sendable {
     case deadline
     /// What happens when that time is over.
     case onDeadline = "on-deadline"
-    /// Whether `add` waits for the group.
+    /// Whether `add` waits for the group, or `remove` for files to be gone.
     case wait
     /// Whether `status` goes on showing.
     case watch
@@ -143,7 +145,7 @@ enum SettingName: String, CaseIterable, Sendable {
     case resolver
     /// Environment variables that a worker may read secrets from.
     case secretVariable = "secret-variable"
-    /// The directory that a worker may read secrets from.
+    /// Directories that a worker may read secrets from.
     case secretDirectory = "secret-directory"
     /// The cap on connections of a group, or to an origin.
     case maxConnections = "max-connections"
@@ -166,7 +168,7 @@ enum SettingName: String, CaseIterable, Sendable {
     ]
     /// Those that have several values.
     static let lists: Set<SettingName> = [
-        .sink, .allowAddress, .header, .cookie, .secretVariable, .rateBetween, .after, .types,
+        .sink, .host, .allowAddress, .header, .cookie, .secretVariable, .secretDirectory, .rateBetween, .after, .types,
     ]
     /// Those lists whose values stand on lines of their own in the environment, since they may have commas in them.
     static let listsOfLines: Set<SettingName> = [.header, .cookie]

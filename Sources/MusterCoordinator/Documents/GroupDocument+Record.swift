@@ -24,7 +24,7 @@ extension GroupDocument {
             fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, deadlineAt: record.deadlineAt,
             onDeadline: record.deadlineAt == nil ? nil : record.deadlineAction, overdue: record.isOverdue,
             after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init),
-            changedTasks: record.changedTasks)
+            changedTasks: record.changedTasks, removing: record.isRemoving ? true : nil)
     }
 
     /// The policy with all that is stored of it.

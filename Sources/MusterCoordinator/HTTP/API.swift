@@ -19,6 +19,9 @@ struct API: Sendable {
     func router() -> Router<BasicRequestContext> {
         let router = Router(context: BasicRequestContext.self)
         router.add(middleware: ProblemMiddleware(metrics: metrics, logger: logger))
+        router.add(
+            middleware: StrangerMiddleware(
+                check: StrangerCheck(listenHost: configuration.listenHost, names: configuration.hosts)))
         let check = TokenCheck(admin: configuration.adminToken, worker: configuration.workerToken)
 
         router.get("healthz") { _, _ in Answer.text("ok\n") }
@@ -38,6 +41,7 @@ struct API: Sendable {
         let intake = TaskIntake(store: store, metrics: metrics)
         GroupRoutes(store: store, intake: intake).add(to: admin)
         TaskRoutes(store: store, intake: intake).add(to: admin)
+        RemovalRoutes(store: store).add(to: admin)
         let reader = EventReader(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll)
         EventRoutes(reader: reader).add(to: admin)
         ConsumerRoutes(store: store, reader: reader).add(to: admin)

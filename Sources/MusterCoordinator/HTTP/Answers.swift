@@ -53,9 +53,12 @@ extension Problem {
         case let refusal as EventRefusal: self.init(refusal)
         case let error as PostgresError where error.isUnavailable:
             self.init(.databaseUnavailable, "the database can't be reached now; try again in a moment")
+        case let error as PostgresError where error.sqlState == .lockNotAvailable:
+            self.init(
+                .busy,
+                "something that takes long has the group, such as an addition of many tasks; try again in a moment")
         case is CancellationError: self.init(.stopping, "try another coordinator")
-        case let error as HTTPError where error.status == .contentTooLarge:
-            self.init(.tooLarge, "a request body may have \(Limits.requestBody) at most")
+        case is NIOTooManyBytesError: self.init(.tooLarge, "a request body may have \(Limits.requestBody) at most")
         case let error as HTTPError where error.status == .notFound: self.init(.notFound, "no such path")
         case let error as HTTPError where error.status == .methodNotAllowed:
             self.init(.methodNotAllowed, "this path does not know the method")
@@ -87,6 +90,8 @@ extension Problem {
             self.init(
                 .destinationTaken, "an unfinished task writes to \"\(path)\" already", pointer: "/path",
                 line: line.map(Int.init))
+        case .groupTooLarge:
+            self.init(.invalidRequest, "the sizes of the group's files add up to more than 64 bits can count")
         case .uploadIncomplete:
             self.init(.databaseUnavailable, "the database lost tasks that were on their way in; send all of them again")
         case .groupSealed(let key, let line):

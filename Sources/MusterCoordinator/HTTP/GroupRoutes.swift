@@ -78,8 +78,9 @@ struct GroupRoutes: Sendable {
 
     private func remove(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let files = try request.query("files", as: RemovedFiles.self) ?? .keep
-        try await store.remove(try context.path("name"), keys: nil, deletingFiles: files == .delete)
-        return Answer.empty
+        let name = try context.path("name")
+        try await store.remove(name, keys: nil, deletingFiles: files == .delete)
+        return try Answer.json(try await RemovalDocument(name, store))
     }
 
     /// Forgets the tasks with these keys, all or none. That a whole group is meant is said by `DELETE` alone.

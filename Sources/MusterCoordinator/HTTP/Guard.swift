@@ -4,6 +4,7 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import MusterAPI
+import NIOHTTP1
 
 /// What a route is for, and so which token opens it.
 enum Access: Sendable {
@@ -70,6 +71,9 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
         metrics.add(.requests)
         do {
             return try await next(request, context)
+        } catch let error as HTTPParserError {
+            // Bytes that are not HTTP: nothing after them can be read. The server answers 400 and hangs up.
+            throw error
         } catch {
             let problem = Problem(error)
             if problem.status >= 500 { metrics.add(.failures) }

@@ -3,10 +3,18 @@ import HTTPTypes
 import Hummingbird
 import MusterAPI
 import MusterCore
+import NIOCore
 
 extension Request {
     /// The JSON document of the body, bounded. An empty body is an empty object, so that a verb needs none.
     func document<Value: Decodable>(_ type: Value.Type) async throws -> Value {
+        guard try bodyForm != .lines else {
+            throw Problem(.unsupportedMediaType, "this takes a single document: application/json")
+        }
+        // What says that it is too large is not read at all.
+        if let length = headers[.contentLength].flatMap({ Int64($0) }), length > Limits.requestBody.bytes {
+            throw NIOTooManyBytesError(maxBytes: Int(Limits.requestBody.bytes))
+        }
         let body = try await body.collect(upTo: Int(Limits.requestBody.bytes))
         let bytes = body.readableBytes == 0 ? Data("{}".utf8) : Data(body.readableBytesView)
         return try JSONDecoder().decode(type, from: bytes)

@@ -36,11 +36,10 @@ struct TaskRoutes: Sendable {
         let reopening = try request.query("reopen", as: Flag.self) == .true
         // A missing group is said before a long stream is read.
         let policy = try TransferPolicy(storedFor: try await store.group(name))
-        let type = request.headers[.contentType]?.lowercased() ?? "application/json"
         let upload =
-            if type.hasPrefix("application/x-ndjson") {
-                try await intake.stage(lines: request.body, policy: policy)
-            } else {
+            switch try request.bodyForm {
+            case .lines: try await intake.stage(lines: request.body, policy: policy)
+            case .document, nil:
                 try await intake.stage(try await request.document([TaskRequest].self), pointer: "", policy: policy)
             }
         let addition = try await intake.finish(upload) {

@@ -20,13 +20,22 @@ struct ReportBatch {
 
     private let entries: [Entry]
     private var refusedLeases: Set<Holding> = []
+    private var deferredLeases: Set<Holding> = []
+    /// Which of these leases are of a group that something has locked.
+    private let locked: @Sendable ([ChunkID]) async throws -> Set<ChunkID>
     /// The reports that can't be stored, and why.
     private(set) var refused: [(entry: Entry, flaw: ReportFlaw)] = []
     /// The leases that were not their reporters' any more.
     var lost: [LeaseReport.Progress] = []
 
     /// A batch; what is impossible about a report is found at once.
-    init(_ submissions: [ReportBatcher.Submission]) {
+    ///
+    /// - Parameter locked: finds the leases of locked groups.
+    init(
+        _ submissions: [ReportBatcher.Submission],
+        locked: @escaping @Sendable ([ChunkID]) async throws -> Set<ChunkID> = { _ in [] }
+    ) {
+        self.locked = locked
         entries = submissions.flatMap { submission in
             submission.reports.map { Entry(session: submission.session, report: $0) }
         }
@@ -35,27 +44,46 @@ struct ReportBatch {
         }
     }
 
-    /// What may still be stored, in the order in which it came: of a lease with a refused report nothing.
+    /// What may still be stored, in the order in which it came: of a lease with a refused report nothing, nor of one that is put off.
     var pending: [Entry] {
-        refusedLeases.isEmpty ? entries : entries.filter { !refusedLeases.contains($0.holding) }
+        if refusedLeases.isEmpty, deferredLeases.isEmpty { return entries }
+        return entries.filter { !refusedLeases.contains($0.holding) && !deferredLeases.contains($0.holding) }
+    }
+
+    /// Whether something is put off.
+    var hasDeferred: Bool { !deferredLeases.isEmpty }
+
+    /// Puts off what is of a locked group, and returns the rest.
+    @discardableResult
+    mutating func deferLocked(_ entries: [Entry]) async throws -> [Entry] {
+        let locked = try await locked(entries.map(\.report.chunk))
+        for entry in entries where locked.contains(entry.report.chunk) { deferredLeases.insert(entry.holding) }
+        return entries.filter { !locked.contains($0.report.chunk) }
     }
 
     /// What a sync is told.
     func answer(for session: SessionID) -> ReportWriter.Answer {
         ReportWriter.Answer(
             lost: lost.filter { $0.session == session }.map(\.lease),
+            deferred: deferredLeases.filter { $0.session == session }.map(\.lease),
             refused: refused.filter { $0.entry.session == session }.map {
                 RefusedReport(lease: $0.entry.report.lease, reason: $0.flaw.reason)
             })
     }
 
-    /// Writes one report. Returns `nil` if it is refused.
+    /// Writes one report. Returns `nil` if it is refused or put off.
     @discardableResult
     mutating func attempt<Value>(_ entry: Entry, _ body: () async throws -> Value) async throws -> Value? {
+        guard !deferredLeases.contains(entry.holding) else { return nil }
         do {
             return try await body()
         } catch let error as PostgresError where error.isOfData {
             refuse(entry, .refused(error.sqlState ?? .other("")))
+            return nil
+        } catch let error as PostgresError where error.sqlState == .lockNotAvailable {
+            deferredLeases.insert(entry.holding)
+            // The others of its group need not wait for a second each.
+            try await deferLocked(pending)
             return nil
         }
     }
@@ -73,6 +101,14 @@ struct ReportBatch {
             }
             let middle = entries.count / 2
             return try await divide(Array(entries[..<middle]), body) + divide(Array(entries[middle...]), body)
+        } catch let error as PostgresError where error.sqlState == .lockNotAvailable {
+            let rest = try await deferLocked(entries)
+            // The lock was released just now. All of them come again: what is locked next is not known.
+            guard rest.count < entries.count else {
+                for entry in entries { deferredLeases.insert(entry.holding) }
+                return []
+            }
+            return try await divide(rest, body)
         }
     }
 

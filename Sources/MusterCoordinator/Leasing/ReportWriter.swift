@@ -5,6 +5,7 @@ import MusterCore
 import MusterPostgres
 import MusterStore
 import ServiceLifecycle
+import Synchronization
 
 /// Turns the reports of many syncs into few statements.
 struct ReportWriter: Sendable {
@@ -12,8 +13,16 @@ struct ReportWriter: Sendable {
     struct Answer: Sendable {
         /// The leases that were not the session's any more.
         var lost: [LeaseName] = []
+        /// The leases whose reports were not stored, since their groups are locked for long.
+        var deferred: [LeaseName] = []
         /// The reports that can't be stored, whose leases have failed.
         var refused: [RefusedReport] = []
+    }
+
+    /// What one batch tells the next one.
+    private final class Delay: Sendable {
+        /// Whether the last batch had to do without a group: then the next one asks first, and waits for none.
+        let isHeldUp = Atomic(false)
     }
 
     let store: Store
@@ -22,6 +31,19 @@ struct ReportWriter: Sendable {
     let logger: Logger
     /// A random number within `0..<1`, for the jitter of retries.
     let random: @Sendable () -> Double
+    /// What is known of locked groups.
+    private let delay = Delay()
+
+    init(
+        store: Store, planner: ChunkPlanner, metrics: CoordinatorMetrics, logger: Logger,
+        random: @escaping @Sendable () -> Double
+    ) {
+        self.store = store
+        self.planner = planner
+        self.metrics = metrics
+        self.logger = logger
+        self.random = random
+    }
 
     /// Writes the reports of several syncs.
     ///
@@ -33,8 +55,12 @@ struct ReportWriter: Sendable {
 
     private func attempt(_ submissions: [ReportBatcher.Submission]) async -> [Result<Answer, any Error>] {
         do {
-            var batch = ReportBatch(submissions)
+            var batch = ReportBatch(submissions) { [store] in try await store.lockedLeases($0) }
+            if delay.isHeldUp.load(ordering: .relaxed) { try await batch.deferLocked(batch.pending) }
             try await write(&batch)
+            if batch.hasDeferred != delay.isHeldUp.exchange(batch.hasDeferred, ordering: .relaxed), batch.hasDeferred {
+                logger.warning("A group is locked for long: reports on it wait")
+            }
             for (entry, flaw) in batch.refused { try await refuse(entry, flaw) }
             metrics.add(.staleReports, batch.lost.count)
             metrics.add(.reportsRefused, batch.refused.count)
@@ -182,10 +208,10 @@ struct ReportWriter: Sendable {
                     progress: nothing, kind: flaw.kind, detail: flaw.reason, source: nil, retryAfter: nil),
                 random: random())
             metrics.add(.leasesFailed)
-        } catch let error as PostgresError where error.isOfData {
+        } catch let error as PostgresError where error.isOfData || error.sqlState == .lockNotAvailable {
             do {
                 try await store.report(released: [nothing], session: entry.session)
-            } catch let error as PostgresError where error.isOfData {
+            } catch let error as PostgresError where error.isOfData || error.sqlState == .lockNotAvailable {
                 logger.error(
                     "lease of a refused report not taken back",
                     metadata: [

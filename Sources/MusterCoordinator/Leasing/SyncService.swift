@@ -73,10 +73,12 @@ struct SyncService: Sendable {
         }
         var lost = renewed.lost
         var refused: [RefusedReport] = []
+        var deferred: [LeaseName] = []
         if !request.reports.isEmpty {
             let answer = try await reports.submit(.init(session: session, reports: request.reports))
             lost += answer.lost
             refused = answer.refused
+            deferred = answer.deferred
         }
         var shares = try await settle(session, request)
         var leases: [GrantedLease] = []
@@ -97,7 +99,8 @@ struct SyncService: Sendable {
         // What was granted may draw from budgets that the session had no share of before.
         if leases.contains(where: \.isLimited) { shares = try await store.budgetShares(of: session) }
         return SyncResponse(
-            lost: Array(Set(lost)), refused: refused, shrink: try await shrinkWishes(of: session),
+            lost: Array(Set(lost)), refused: refused, deferred: deferred.isEmpty ? nil : deferred,
+            shrink: try await shrinkWishes(of: session),
             leases: await handout.documents(of: leases), drain: renewed.isDraining,
             ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
             budgets: shares.isEmpty

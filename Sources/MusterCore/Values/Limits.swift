@@ -2,6 +2,20 @@
 public enum Limits {
     /// Bytes of a request body, except the NDJSON stream of tasks, which has no length of its own.
     public static let requestBody = ByteCount.mebibytes(8)
+    /// Connections to one coordinator, where it may have twice as many descriptors.
+    public static let connections = 10_000
+    /// Connections that wait to be accepted by a coordinator.
+    public static let listenBacklog = 1_024
+    /// How long the head of the first request of a connection may take.
+    public static let firstHead = Duration.seconds(15)
+    /// How long a connection is kept for a further request.
+    public static let connectionIdle = Duration.seconds(75)
+    /// How long `leastBodyPerWindow` of a request body may take, and how long a peer may leave an answer lying.
+    public static let bodyWindow = Duration.seconds(30)
+    /// What comes of a request body in each window, at the least.
+    public static let leastBodyPerWindow = ByteCount.kibibytes(1)
+    /// How long a peer may go on sending what is not wanted any more.
+    public static let connectionFarewell = Duration.seconds(10)
     /// Bytes of one line of a manifest.
     public static let manifestLine = ByteCount.kibibytes(64)
     /// The size of a file, whoever states it: sums and chunk ends stay far from the end of 64 bits.

@@ -3,6 +3,12 @@ public import MusterCore
 import MusterPostgres
 
 extension Store {
+    /// Those of these leases whose groups another transaction has locked now.
+    public func lockedLeases(_ chunks: [ChunkID]) async throws -> Set<ChunkID> {
+        let rows = try await query("SELECT locked_leases(\(chunks.map(\.rawValue))) AS chunk")
+        return Set(try rows.map { try $0.decode("chunk", as: ChunkID.self) })
+    }
+
     /// Moves durable offsets forward (I4). Returns the leases that are not their reporters' any more.
     public func report(progress reports: [LeaseReport.Progress]) async throws -> [LeaseReport.Progress] {
         guard !reports.isEmpty else { return [] }

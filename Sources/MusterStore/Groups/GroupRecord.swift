@@ -97,8 +97,8 @@ public struct GroupRecord: Sendable {
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(g.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
         g.bytes_per_second, group_rate(g) AS rate_allowed, to_char(g.window_from, 'HH24:MI') AS window_from,
         to_char(g.window_to, 'HH24:MI') AS window_to, g.window_zone, g.timetable::text AS timetable, g.deadline_at,
-        g.deadline_action, g.overdue, g.desired = 'pause' AS is_paused, is_cancelling(g) AS cancelling,
-        is_removing(g) AS removing, g.held,
+        g.deadline_action, g.overdue, g.desired = 'pause' AS is_paused, is_cancelling(g) OR wished_of(g) = 'cancel' AS cancelling,
+        is_removing(g) OR wish_rank(wished_of(g)) = 2 AS removing, g.held,
         g.window_from IS NULL OR is_open(g.window_from, g.window_to, g.window_zone) AS is_window_open,
         CASE WHEN NOT is_open(g.window_from, g.window_to, g.window_zone) THEN next_time(g.window_from, g.window_zone) END
             AS window_opens_at,

@@ -20,6 +20,9 @@ extension Store {
     /// so that it is one transaction whatever the number of its tasks.
     static let retryLimit = Duration.seconds(600)
 
+    /// How often in a row a verb that has begun finds the group locked, for a second each, before it is left to the sweep.
+    private static let lockTimeouts = 10
+
     /// Applies a verb to a group, or to the tasks with these keys; keys that don't exist are refused.
     ///
     /// - Returns: the group, with the number of tasks that were changed. When the caller goes away in the middle of a large group, a
@@ -37,7 +40,7 @@ extension Store {
             } else {
                 changed = try await drive(verb.rawValue, id)
             }
-            if verb == .cancel { try await dropFailed(id, keys) }
+            if verb == .cancel, try await !isLocked(id) { try await dropFailed(id, keys) }
         }
         var group = try await group(name)
         group.changedTasks = changed
@@ -97,12 +100,25 @@ extension Store {
     ) async throws -> Int64 {
         var next = start
         var changed: Int64 = 0
+        var timeouts = 0
         while true {
-            let row = try await write(
-                """
-                SELECT changed, place, last, is_done
-                FROM verb_slice(\(group), \(verb), \(next.place), \(next.last), \(policy.verbSlice))
-                """, waking: [.work, .events])[0]
+            let row: PostgresRow
+            do {
+                row = try await write(
+                    """
+                    SELECT changed, place, last, is_done
+                    FROM verb_slice(\(group), \(verb), \(next.place), \(next.last), \(policy.verbSlice))
+                    """, waking: [.work, .events])[0]
+            } catch let error as PostgresError where error.sqlState == .lockNotAvailable {
+                // Another transaction keeps the group for long, such as an addition of many tasks. What is wished is done as soon as it
+                // is free, by the sweep; what has been begun already may as well go on here.
+                timeouts += 1
+                try Task.checkCancellation()
+                if next.place > 0, timeouts < Self.lockTimeouts { continue }
+                _ = try await query("SELECT keep_wish(\(group), \(verb))::text")
+                return changed
+            }
+            timeouts = 0
             changed += try row.decode("changed", as: Int64.self)
             if try row.decode("is_done") { return changed }
             next = Slice(place: try row.decode("place"), last: try row.decode("last"))
@@ -118,6 +134,11 @@ extension Store {
                 "SELECT drop_failed(\(group), \(keys), \(policy.firstChunk), \(limit)) AS count", waking: .work)
             guard dropped == Int64(limit) else { return }
         }
+    }
+
+    /// Whether another transaction has the group locked.
+    private func isLocked(_ group: GroupID) async throws -> Bool {
+        try await query("SELECT id FROM groups WHERE id = \(group) FOR NO KEY UPDATE SKIP LOCKED").isEmpty
     }
 
     private func retry(_ group: GroupID, named name: String, keys: [String]?) async throws -> Int64 {

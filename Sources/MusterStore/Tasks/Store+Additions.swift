@@ -131,6 +131,7 @@ extension Store {
         case .destinationTaken:
             throw Refusal.destinationTaken(try row.decode("subject"), line: try row.decode("line", as: Int64.self))
         case .incomplete: throw Refusal.uploadIncomplete
+        case .tooLarge: throw Refusal.groupTooLarge
         case .sealed:
             throw Refusal.groupSealed(newKey: try row.decode("subject"), line: try row.decode("line"))
         case .finished:
@@ -141,6 +142,7 @@ extension Store {
 
     /// What `add_tasks` says; anything but `added` means that nothing was.
     private enum AdditionOutcome: String, PostgresText {
-        case added, removed, incomplete, duplicateKey, duplicatePath, destinationTaken, sealed, finished, cancelling
+        case added, removed, incomplete, tooLarge, duplicateKey, duplicatePath, destinationTaken, sealed, finished,
+            cancelling
     }
 }

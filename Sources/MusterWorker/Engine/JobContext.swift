@@ -49,14 +49,8 @@ final class JobContext: Sendable {
         checkpointer = Checkpointer(tell: tell)
     }
 
-    /// What options may refer to, by the rule of the session.
-    var secrets: SecretStore {
-        SecretStore(
-            scope: sources.scope,
-            variables: configuration.secretVariables,
-            directory: configuration.secretDirectory
-        )
-    }
+    /// What options may refer to.
+    var secrets: SecretStore { SecretStore(grants: configuration.secrets) }
 
     /// The sink of that name, if this worker reaches it.
     func station(_ name: String) -> SinkStation? { stations[name] }

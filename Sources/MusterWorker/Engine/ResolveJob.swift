@@ -85,14 +85,15 @@ struct ResolveJob: Sendable {
         let authorities = lease.options?.caFile
         let make = { @Sendable [context] () -> Result<TransferRequest, SecretRefusal> in
             Result { () throws(SecretRefusal) in
+                let secrets = context.secrets.sending(to: resolver.url)
                 var request = TransferRequest(url: resolver.url, method: "POST")
                 request.caFile =
-                    try RequestSettings.file(authorities, context.secrets) ?? context.configuration.caFile
+                    try RequestSettings.file(authorities, secrets) ?? context.configuration.caFile
                 request.headers = HeaderList(
                     try RequestSettings.merged(
                         ["Content-Type": "application/json", "Accept": "application/json"],
                         over: resolver.headers ?? [:],
-                        context.secrets
+                        secrets
                     )
                 )
                 return request

@@ -274,8 +274,9 @@ extension CallFailure {
             switch problem.code {
             case .sessionNotFound: self = .sessionGone
             case .databaseUnavailable, .stopping, .busy: self = .unreachable
-            case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .groupNotFound, .taskNotFound, .workerNotFound,
-                .subscriptionNotFound, .deliveryNotFound, .consumerNotFound, .notFound, .methodNotAllowed, .groupExists,
+            case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .foreignHost, .foreignOrigin,
+                .unsupportedMediaType, .groupNotFound, .taskNotFound, .workerNotFound, .subscriptionNotFound,
+                .deliveryNotFound, .consumerNotFound, .notFound, .methodNotAllowed, .groupExists,
                 .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict, .eventsGone, .internal:
                 self = .refused(problem.description)
             }

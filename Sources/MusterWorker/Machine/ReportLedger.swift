@@ -21,9 +21,11 @@ struct ReportLedger: Sendable {
         var revision: Int64
         /// In a sync whose answer is awaited.
         var isCarried: Bool
+        /// Whether the coordinator has put it off.
+        var isDeferred = false
 
         /// Whether it is worth a sync of its own: a lease ended, or something was learned.
-        var isUrgent: Bool { report.kind != .progress || report.learned != nil }
+        var isUrgent: Bool { !isDeferred && (report.kind != .progress || report.learned != nil) }
     }
 
     private var entries: [LeaseName: Entry] = [:]
@@ -105,6 +107,18 @@ struct ReportLedger: Sendable {
             if let next = entry.next { add(next, now: now) }
         }
         return ended
+    }
+
+    /// The coordinator could not store these yet: they go with a later sync, and are worth none of their own.
+    mutating func putOff(_ receipts: [Receipt], now: Int64) {
+        for receipt in receipts {
+            guard let entry = entries[receipt.lease], entry.revision == receipt.revision, entry.isCarried else {
+                continue
+            }
+            entries[receipt.lease]?.isCarried = false
+            entries[receipt.lease]?.isDeferred = true
+            if waitingSince == nil { waitingSince = now }
+        }
     }
 
     /// The sync that carried these had no answer: they wait again.

@@ -106,7 +106,10 @@ extension WorkerMachine {
             effects.append(.log(.reportRefused(refusal.lease, refusal.reason)))
             takeAway(refusal.lease)
         }
-        for name in ledger.acknowledge(sync.receipts, now: now) { leases.remove(name) }
+        let deferred = Set(answer.deferred ?? [])
+        ledger.putOff(sync.receipts.filter { deferred.contains($0.lease) }, now: now)
+        let stored = sync.receipts.filter { !deferred.contains($0.lease) }
+        for name in ledger.acknowledge(stored, now: now) { leases.remove(name) }
         for name in newlyLost where leases[name] != nil {
             effects.append(.log(.leaseLost(name)))
             takeAway(name)

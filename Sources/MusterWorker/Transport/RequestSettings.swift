@@ -31,8 +31,9 @@ struct RequestSettings: Sendable {
         options: FetchOptions? = nil,
         version: String,
         caFile: String? = nil,
-        secrets: SecretStore = SecretStore(scope: .listed)
+        secrets: SecretStore = SecretStore()
     ) throws(SecretRefusal) {
+        let secrets = secrets.sending(to: url)
         var request = TransferRequest(url: url)
         let options = options ?? FetchOptions()
         let scheme = url.prefix { $0 != ":" }.lowercased()

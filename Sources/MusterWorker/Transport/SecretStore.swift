@@ -14,38 +14,32 @@ struct SecretRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Reads what secrets and the path options refer to, on the worker that needs it. Reading files blocks.
 ///
-/// Whoever may add tasks can send any header to a server of their own: what a reference leads to is in their hands. So a worker
-/// whose coordinator takes orders from other machines reads only what its own operator has named.
+/// It reads only what the operator of the worker has granted, and for a granted receiver alone.
 struct SecretStore: Sendable {
-    /// Whose references are read.
-    enum Scope: Sendable, Hashable {
-        /// Those of people on this machine: everything but Muster's own variables.
-        case local
-        /// Anybody's: the variables and the directory of the worker's settings, and nothing else.
-        case listed
-    }
-
     /// The most bytes of a secret.
     static let limitBytes: Int64 = 64 << 10
 
-    private let variables: Set<String>
-    private let directory: String?
-    private let scope: Scope
+    private let grants: SecretGrants
     private let environment: @Sendable (String) -> String?
+    /// The origin that what is read is sent to; as long as there is none, only what anyone may receive is read.
+    private var origin: String?
 
-    /// A store for references of one scope.
+    /// A store that sends nothing anywhere yet.
     ///
     /// - Parameter environment: the value of an environment variable.
     init(
-        scope: Scope,
-        variables: [String] = [],
-        directory: String? = nil,
+        grants: SecretGrants = SecretGrants(),
         environment: @escaping @Sendable (String) -> String? = { name in getenv(name).map { String(cString: $0) } }
     ) {
-        self.scope = scope
-        self.variables = Set(variables)
-        self.directory = directory
+        self.grants = grants
         self.environment = environment
+    }
+
+    /// The store for requests to a URL.
+    func sending(to url: String) -> SecretStore {
+        var store = self
+        store.origin = try? SourceURL(validating: url).origin
+        return store
     }
 
     /// The text of a secret: free of control characters, so that it can be sent in one line.
@@ -68,8 +62,9 @@ struct SecretStore: Sendable {
         guard !name.uppercased().hasPrefix("MUSTER_") else {
             throw SecretRefusal(reference: reference, reason: "is one of Muster's own variables")
         }
-        guard scope == .local || variables.contains(name) else {
-            throw SecretRefusal(reference: reference, reason: "is not among the variables that this worker gives out")
+        guard grants.variables[name]?.include(origin: origin) == true else {
+            throw SecretRefusal(
+                reference: reference, reason: "is not among the variables that this worker gives to the source")
         }
         guard let text = environment(name) else {
             throw SecretRefusal(reference: reference, reason: "is not set on this worker")
@@ -110,22 +105,17 @@ struct SecretStore: Sendable {
         return Array(bytes.prefix(try result.get()))
     }
 
-    /// Where a path leads in the end; refused when that is not below the worker's directory and has to be.
+    /// Where a path leads in the end; refused when it is not granted, nor below a directory that is.
     private func located(_ path: String, of reference: String) throws(SecretRefusal) -> String {
-        let real = Self.withoutLinks(path)
-        switch scope {
-        case .local:
-            guard let real else {
-                throw SecretRefusal(reference: reference, reason: "is no file on this worker")
+        if let real = Self.withoutLinks(path) {
+            if grants.files.contains(path) { return real }
+            for (directory, receivers) in grants.directories where receivers.include(origin: origin) {
+                guard let root = Self.withoutLinks(directory) else { continue }
+                if real.hasPrefix(root == "/" ? root : root + "/") { return real }
             }
-            return real
-        case .listed:
-            // Said of a missing file as well: nobody learns what there is elsewhere.
-            guard let directory, let root = Self.withoutLinks(directory), let real, real.hasPrefix(root + "/") else {
-                throw SecretRefusal(reference: reference, reason: "is no file below this worker's secret directory")
-            }
-            return real
         }
+        // Said of a missing file as well: nobody learns what there is elsewhere.
+        throw SecretRefusal(reference: reference, reason: "is no file that this worker gives to the source")
     }
 
     /// The absolute path with every link followed; `nil` when it leads nowhere.

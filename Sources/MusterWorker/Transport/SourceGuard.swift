@@ -24,11 +24,6 @@ final class SourceGuard: Sendable {
         return rule.withLock { $0 }?.allows(numericAddress) ?? true
     }
 
-    /// Whose references to secrets are read: a coordinator that refuses private addresses takes orders from other machines.
-    var scope: SecretStore.Scope {
-        rule.withLock { $0 }?.refusesPrivate == true ? .listed : .local
-    }
-
     /// Why a proxy may not be asked for a URL; `nil` when it may.
     ///
     /// The proxy resolves names, so that nobody here sees the addresses that they lead to; what the URL itself says of the

@@ -35,11 +35,8 @@ public struct WorkerConfiguration: Sendable {
     public var labels: [String: String]
     /// A PEM file of certificate authorities to trust for origins instead of the system's.
     public var caFile: String?
-    /// Environment variables that options may refer to when the coordinator takes orders from other machines; exact names.
-    public var secretVariables: [String]
-    /// The one directory whose files options may refer to then, secrets as well as certificates and their like; an absolute
-    /// path. No link leads out of it.
-    public var secretDirectory: String?
+    /// What options may refer to, secrets as well as certificates and their like, and who may receive it.
+    public var secrets: SecretGrants
     /// Asked besides the coordinator's own guard for each numeric address before a request goes out to it, redirects too;
     /// `false` refuses the source (range contract, row 39). `nil` leaves it to the guard. Called on the threads of the loops.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
@@ -55,8 +52,7 @@ public struct WorkerConfiguration: Sendable {
         bytesPerSecond: Int64? = nil,
         version: String,
         labels: [String: String] = [:],
-        secretVariables: [String] = [],
-        secretDirectory: String? = nil
+        secrets: SecretGrants = SecretGrants()
     ) {
         self.servers = servers
         self.token = token
@@ -67,8 +63,7 @@ public struct WorkerConfiguration: Sendable {
         self.bytesPerSecond = bytesPerSecond
         self.version = version
         self.labels = labels
-        self.secretVariables = secretVariables
-        self.secretDirectory = secretDirectory
+        self.secrets = secrets
     }
 }
 

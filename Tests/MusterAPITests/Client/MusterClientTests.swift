@@ -137,9 +137,7 @@ struct MusterClientRequestTests {
         let client = script.client([one])
         try await client.removeTask("a/b c%2F..", of: "g.h", files: .delete)
         #expect(script.urls.last == "\(one)/v1/groups/g.h/tasks/a%2Fb%20c%252F..?files=delete")
-        try await client.removeGroup("g")
-        #expect(script.urls.last == "\(one)/v1/groups/g?files=keep")
-        #expect(script.requests.map(\.method) == ["DELETE", "DELETE"])
+        #expect(script.requests.map(\.method) == ["DELETE"])
     }
 
     /// A request for such a key would be resolved to one for its group: removing it would remove all of it.

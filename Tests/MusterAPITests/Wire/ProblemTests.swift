@@ -11,6 +11,7 @@ struct ProblemTests {
             "groupFinished": 409, "destinationTaken": 409, "conflict": 409, "sessionNotFound": 410, "tooLarge": 413,
             "internal": 500, "databaseUnavailable": 503, "stopping": 503, "subscriptionNotFound": 404,
             "deliveryNotFound": 404, "consumerNotFound": 404, "subscriptionExists": 409, "eventsGone": 410, "busy": 503,
+            "foreignHost": 421, "foreignOrigin": 403, "unsupportedMediaType": 415,
         ]
         let real = Dictionary(uniqueKeysWithValues: Problem.Code.allCases.map { ($0.rawValue, $0.status) })
         #expect(real == table)

@@ -46,7 +46,8 @@ struct SettingsTests {
             ])
         #expect(
             SettingName.lists == [
-                .sink, .allowAddress, .header, .cookie, .secretVariable, .rateBetween, .after, .types,
+                .sink, .host, .allowAddress, .header, .cookie, .secretVariable, .secretDirectory, .rateBetween, .after,
+                .types,
             ])
     }
 

@@ -43,7 +43,8 @@ struct StormClient: Sendable {
             case .groupNotFound, .taskNotFound, .workerNotFound, .groupExists, .groupSealed, .groupFinished,
                 .destinationTaken, .conflict, .busy, .databaseUnavailable, .stopping:
                 break
-            case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .subscriptionNotFound, .deliveryNotFound,
+            case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .foreignHost, .foreignOrigin,
+                .unsupportedMediaType, .subscriptionNotFound, .deliveryNotFound,
                 .consumerNotFound, .sessionNotFound, .notFound, .methodNotAllowed, .subscriptionExists, .eventsGone,
                 .internal:
                 ledger.isSurprised(by: "\(deed.rawValue): \(problem)")

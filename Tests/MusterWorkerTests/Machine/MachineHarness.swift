@@ -75,6 +75,7 @@ struct MachineHarness {
         _ leases: [LeaseDocument] = [],
         lost: [LeaseName] = [],
         refused: [RefusedReport] = [],
+        deferred: [LeaseName]? = nil,
         shrink: [Shrink] = [],
         drain: Bool = false,
         budgets: [BudgetShare]? = nil,
@@ -83,6 +84,7 @@ struct MachineHarness {
         let answer = SyncResponse(
             lost: lost,
             refused: refused,
+            deferred: deferred,
             shrink: shrink,
             leases: leases,
             drain: drain,

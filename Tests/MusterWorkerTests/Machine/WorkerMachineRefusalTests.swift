@@ -57,4 +57,21 @@ struct WorkerMachineRefusalTests {
         let effects = harness.answer(poll, refused: [Self.refused(lease(9))])
         #expect(effects.aborted.isEmpty)
     }
+
+    @Test func aReportThatIsPutOffComesWithALaterSyncAndIsWorthNoneOfItsOwn() {
+        var harness = MachineHarness()
+        let poll = harness.open()
+        harness.answer(poll, [lease(1), lease(2)])
+        let told = harness.end(lease(1), done()).syncs.last
+        let effects = harness.answer(told, deferred: [lease(1).name])
+        #expect(effects.syncs.allSatisfy { $0.reports.isEmpty })
+        // What is reported of others is not held up.
+        let news = harness.end(lease(2), network).syncs.last
+        #expect(Set((news?.reports ?? []).map(\.lease)) == [lease(1).name, lease(2).name])
+        harness.answer(news, deferred: [lease(1).name])
+        let later = harness.pass(.seconds(2)).syncs.last
+        #expect(later?.reports.map(\.kind) == [.done] && later?.held == [lease(1).name])
+        harness.answer(later)
+        #expect(harness.passAnswering(.seconds(30)).syncs.last?.held == [])
+    }
 }

@@ -9,7 +9,12 @@ import Testing
 @testable import MusterWorker
 
 @Suite struct RequestSettingsTests {
-    private let secrets = SecretStore(scope: .local, environment: { ["TOKEN": "t0p", "SEMI": "a; b"][$0] })
+    private let secrets: SecretStore = {
+        var grants = SecretGrants()
+        for name in ["TOKEN", "SEMI", "NONE"] { grants.variables[name] = [.anyone] }
+        grants.directories["/"] = [.anyone]
+        return SecretStore(grants: grants, environment: { ["TOKEN": "t0p", "SEMI": "a; b"][$0] })
+    }()
 
     private func request(
         _ options: FetchOptions,
@@ -107,7 +112,9 @@ import Testing
         }
         options.headers = nil
         options.caFile = "/none/ca.pem"
-        #expect(throws: SecretRefusal(reference: "/none/ca.pem", reason: "is no file on this worker")) {
+        #expect(
+            throws: SecretRefusal(reference: "/none/ca.pem", reason: "is no file that this worker gives to the source")
+        ) {
             try request(options)
         }
         options.caFile = nil

@@ -7,16 +7,24 @@ import Testing
 @testable import MusterWorker
 
 @Suite struct SecretStoreTests {
+    private static let own = "https://files.example.org/a/b?c"
+    private static let foreign = [
+        "https://files.example.org:444/", "http://files.example.org/", "https://attacker.example/", "nonsense",
+    ]
     private let environment: @Sendable (String) -> String? = { name in
         ["TOKEN": "t0p", "MUSTER_TOKEN": "own", "LINES": "a\nb"][name]
     }
 
+    /// A store that gives these to one origin, or to anyone.
     private func store(
-        _ scope: SecretStore.Scope,
-        variables: [String] = [],
-        directory: String? = nil
+        variables: [String] = [], directories: [String] = [], files: [String] = [],
+        receiver: SecretGrants.Receiver = .anyone, url: String = own
     ) -> SecretStore {
-        SecretStore(scope: scope, variables: variables, directory: directory, environment: environment)
+        var grants = SecretGrants()
+        for name in variables { grants.variables[name] = [receiver] }
+        for path in directories { grants.directories[path] = [receiver] }
+        grants.files = Set(files)
+        return SecretStore(grants: grants, environment: environment).sending(to: url)
     }
 
     private func refusal(_ store: SecretStore, _ secret: String) -> SecretRefusal? {
@@ -28,8 +36,8 @@ import Testing
         }
     }
 
-    @Test func givenValuesAndVariablesAreRead() throws {
-        let store = store(.local)
+    @Test func givenValuesAndGrantedVariablesAreRead() throws {
+        let store = store(variables: ["TOKEN", "NONE"])
         try #expect(store.text(of: Secret("value:env:TOKEN")) == "env:TOKEN")
         try #expect(store.text(of: Secret("plain")) == "plain")
         try #expect(store.text(of: Secret("env:TOKEN")) == "t0p")
@@ -37,25 +45,48 @@ import Testing
     }
 
     @Test func mustersOwnVariablesAreNobodysToSend() {
-        #expect(refusal(store(.local), "env:MUSTER_TOKEN") != nil)
-        #expect(refusal(store(.listed, variables: ["MUSTER_TOKEN"]), "env:MUSTER_TOKEN") != nil)
+        #expect(refusal(store(), "env:MUSTER_TOKEN") != nil)
+        #expect(refusal(store(variables: ["MUSTER_TOKEN"]), "env:MUSTER_TOKEN") != nil)
     }
 
-    @Test func foreignCoordinatorReadsOnlyWhatTheOperatorNamed() throws {
-        #expect(refusal(store(.listed), "env:TOKEN") != nil)
-        try #expect(store(.listed, variables: ["TOKEN"]).text(of: Secret("env:TOKEN")) == "t0p")
+    @Test func whatTheOperatorDidNotNameIsReadForNobody() {
+        #expect(
+            refusal(store(), "env:TOKEN")?.reason == "is not among the variables that this worker gives to the source")
+        #expect(refusal(store(), "file:/etc/hostname")?.reason == "is no file that this worker gives to the source")
+        #expect(throws: SecretRefusal.self) { try store().file("/etc/hostname") }
+    }
+
+    @Test func aSecretGoesToItsReceiverAlone() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("token").string
+        try Data("abc\n".utf8).write(to: URL(filePath: path))
+        let receiver = SecretGrants.Receiver.origin(try SourceURL(validating: Self.own).origin)
+        let own = store(variables: ["TOKEN"], directories: [directory.path.string], receiver: receiver)
+        try #expect(own.text(of: Secret("env:TOKEN")) == "t0p")
+        try #expect(own.text(of: Secret("file:\(path)")) == "abc")
+        for url in Self.foreign {
+            let foreign = store(
+                variables: ["TOKEN"], directories: [directory.path.string], receiver: receiver, url: url)
+            #expect(refusal(foreign, "env:TOKEN") != nil, "\(url)")
+            #expect(refusal(foreign, "file:\(path)") != nil, "\(url)")
+            #expect(throws: SecretRefusal.self) { try foreign.file(path) }
+        }
+        // One that is bound to nothing yet gives nothing that has a receiver.
+        var grants = SecretGrants()
+        grants.variables["TOKEN"] = [receiver]
+        #expect(refusal(SecretStore(grants: grants, environment: environment), "env:TOKEN") != nil)
     }
 
     @Test func textsThatWouldBreakALineAreRefusedWithoutBeingShown() {
-        let lines = refusal(store(.local), "env:LINES")
+        let lines = refusal(store(variables: ["LINES"]), "env:LINES")
         #expect(lines?.description == "env:LINES has a line break or another control character")
-        #expect(refusal(store(.local), "secret\r\nvalue")?.description.contains("secret") == false)
+        #expect(refusal(store(), "secret\r\nvalue")?.description.contains("secret") == false)
     }
 
     @Test func filesAreReadWithoutTheirLastLineBreak() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path.appending("token").string
-        let store = store(.local)
+        let store = store(files: [path])
         for (content, text) in [("abc\n", "abc"), ("abc\r\n", "abc"), ("abc", "abc"), ("", "")] {
             try Data(content.utf8).write(to: URL(filePath: path))
             try #expect(store.text(of: Secret("file:\(path)")) == text)
@@ -69,16 +100,17 @@ import Testing
     @Test func onlySmallRegularFilesAreSecrets() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path.appending("large").string
+        let store = store(files: [path, directory.path.string, "/dev/null", ""])
         try Data(repeating: 0x61, count: Int(SecretStore.limitBytes)).write(to: URL(filePath: path))
-        try #expect(store(.local).text(of: Secret("file:\(path)")).utf8.count == Int(SecretStore.limitBytes))
+        try #expect(store.text(of: Secret("file:\(path)")).utf8.count == Int(SecretStore.limitBytes))
         try Data(repeating: 0x61, count: Int(SecretStore.limitBytes) + 1).write(to: URL(filePath: path))
-        #expect(refusal(store(.local), "file:\(path)") != nil)
-        #expect(refusal(store(.local), "file:\(directory.path.string)") != nil)
-        #expect(refusal(store(.local), "file:/dev/null") != nil)
-        #expect(refusal(store(.local), "file:") != nil)
+        #expect(refusal(store, "file:\(path)") != nil)
+        #expect(refusal(store, "file:\(directory.path.string)") != nil)
+        #expect(refusal(store, "file:/dev/null") != nil)
+        #expect(refusal(store, "file:") != nil)
     }
 
-    @Test func foreignCoordinatorIsHeldToOneDirectory() throws {
+    @Test func noLinkLeadsOutOfADirectory() throws {
         let directory = try TemporaryDirectory()
         let inside = directory.path.appending("secrets")
         let outside = directory.path.appending("secrets-not").string
@@ -93,7 +125,7 @@ import Testing
                 withDestinationPath: target
             )
         }
-        let store = store(.listed, directory: inside.string)
+        let store = store(directories: [inside.string])
         try #expect(store.text(of: Secret("file:\(inside.appending("token"))")) == "abc")
         try #expect(store.text(of: Secret("file:\(inside.appending("in"))")) == "abc")
         try #expect(store.file(inside.appending("in").string) == store.file(inside.appending("token").string))
@@ -102,10 +134,18 @@ import Testing
         ]
         let reasons = elsewhere.map { refusal(store, "file:\($0)")?.reason }
         #expect(
-            Set(reasons) == ["is no file below this worker's secret directory"], "nobody learns what there is elsewhere"
+            Set(reasons) == ["is no file that this worker gives to the source"], "nobody learns what there is elsewhere"
         )
-        #expect(refusal(self.store(.listed), "file:\(inside.appending("token"))") != nil)
         #expect(throws: SecretRefusal.self) { try store.file(outside) }
-        #expect(throws: Never.self) { try self.store(.local).file(outside) }
+    }
+
+    @Test func aNamedFileMayBeALink() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("token").string
+        let link = directory.path.appending("link").string
+        try Data("abc\n".utf8).write(to: URL(filePath: path))
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+        try #expect(store(files: [link]).text(of: Secret("file:\(link)")) == "abc")
+        #expect(refusal(store(files: [link]), "file:\(path)") != nil)
     }
 }

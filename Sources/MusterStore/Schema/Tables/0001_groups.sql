@@ -82,6 +82,14 @@ CREATE TABLE groups (
     CONSTRAINT groups_finish_is_dated CHECK ((state IN ('open', 'sealed')) = (finished_at IS NULL))
 ) WITH (fillfactor = 50);
 
+-- What is wished of groups that another transaction has kept locked: the sweep writes it into `desired` when they are free (adr/0015).
+CREATE TABLE wishes (
+    group_id  bigint PRIMARY KEY REFERENCES groups ON DELETE CASCADE,
+    verb      text NOT NULL,                                 -- what is done to all of the group
+    wished_at timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was asked for
+    CONSTRAINT wishes_verb_known CHECK (verb IN ('pause', 'resume', 'cancel', 'remove', 'remove_files'))
+);
+
 -- The claim walks the groups of a sink, the most urgent and then the least served first.
 CREATE INDEX groups_by_urgency ON groups (sink, priority DESC, served, id)
     WHERE state IN ('open', 'sealed');

@@ -57,6 +57,7 @@ CREATE TABLE ready_chunks (
     moves       smallint NOT NULL DEFAULT 0,                 -- how often it was taken from a slow or silent holder (row 32)
     remove_path text,                                        -- for a purge: the file at a path that shall go too
     remove_size bigint,                                      -- for a purge: the size that this file must have; NULL: any
+    remove_group text,                                       -- for a purge of a finished file: the group that was removed with it
     CONSTRAINT ready_chunks_kind_known CHECK (kind IN ('fetch', 'finalize', 'purge', 'resolve')),
     CONSTRAINT ready_chunks_status_known CHECK (status IN ('ready', 'waiting', 'parked')),
     CONSTRAINT ready_chunks_range CHECK (first >= 0 AND (last IS NULL OR last >= first)),
@@ -68,6 +69,7 @@ CREATE INDEX ready_chunks_purges ON ready_chunks (sink, id) WHERE kind = 'purge'
 -- Nothing is put in place where something is to be deleted: `is_path_disputed`.
 CREATE INDEX ready_chunks_deletions ON ready_chunks (sink, remove_path) WHERE remove_path IS NOT NULL;
 CREATE INDEX ready_chunks_held_purges ON ready_chunks (id) WHERE kind = 'purge' AND status = 'parked';
+CREATE INDEX ready_chunks_removals ON ready_chunks (remove_group) WHERE remove_group IS NOT NULL;
 CREATE INDEX ready_chunks_due ON ready_chunks (not_before) WHERE status = 'waiting';
 CREATE INDEX ready_chunks_awaiting ON ready_chunks (id) WHERE status = 'waiting' AND awaits IS NOT NULL;
 -- The explanation of a group looks for these.
@@ -100,6 +102,7 @@ CREATE TABLE leases (
     moves           smallint NOT NULL DEFAULT 0,             -- as in ready_chunks
     remove_path     text,                                    -- as in ready_chunks
     remove_size     bigint,                                  -- as in ready_chunks
+    remove_group    text,                                    -- as in ready_chunks
     charged         bigint NOT NULL DEFAULT 0,               -- what its group was charged for it, in bytes; set right when it ends
     granted_at      timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was granted
     progress_at     timestamptz NOT NULL DEFAULT statement_timestamp(),   -- its last report of progress

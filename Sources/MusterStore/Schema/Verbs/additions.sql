@@ -50,8 +50,8 @@ BEGIN
     DELETE FROM staged_tasks s USING tasks t WHERE s.upload = p_upload AND t.group_id = p_group AND t.key = s.key;
     GET DIAGNOSTICS existing = ROW_COUNT;
     SELECT count(*) INTO v_staged FROM staged_tasks s WHERE s.upload = p_upload;
-    IF v_staged = 0 THEN
-        outcome := 'added';
+    IF v_staged = 0 OR overflows(g, p_upload) THEN
+        outcome := CASE WHEN v_staged = 0 THEN 'added' ELSE 'tooLarge' END;
         RETURN NEXT;
         RETURN;
     END IF;
@@ -84,6 +84,12 @@ BEGIN
     added := v_staged;
     RETURN NEXT;
 END
+$$;
+
+-- Whether the sizes of a group's files would add up to more than a bigint holds, with those that are staged.
+CREATE FUNCTION overflows(g groups, p_upload bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT g.bytes_total + coalesce(sum(s.size), 0) >= 2 ^ 63 FROM staged_tasks s WHERE s.upload = p_upload
 $$;
 
 -- The first staged line whose key an earlier line has with another meaning; no row when there is none.

@@ -109,9 +109,11 @@ BEGIN
         DELETE FROM ready_chunks WHERE id = ANY (p_chunks) RETURNING *
     ), granted AS MATERIALIZED (
         INSERT INTO leases (chunk_id, session_id, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
-            resume, durable, crc, rank, attempts, deaths, moves, remove_path, remove_size, charged)
+            resume, durable, crc, rank, attempts, deaths, moves, remove_path, remove_size,
+            remove_group, charged)
         SELECT t.id, p_slots[t.n], s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
             t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.remove_path, t.remove_size,
+            t.remove_group,
             CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume,
                 CASE WHEN p_mean IS NOT NULL AND t.first = 0 THEN mean_of(t.task_id, p_mean) END) ELSE 0 END
         FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t

@@ -48,13 +48,29 @@ BEGIN
 END
 $$;
 
--- Has the finished files of tasks deleted, as far as they are theirs and still of the size that Muster left them with. The caller has locked
--- their paths.
+-- Has the finished files of tasks deleted, as far as they are theirs and still of the size that Muster left them with. Until they are, the group is
+-- shown as `removing` (`removals`). The caller has locked their paths.
 CREATE FUNCTION purge_files(p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, remove_path, remove_size, status)
-    SELECT 'purge', id, 0, 0, sink, version, chunk_rank('purge', 0, false), path, size, purge_status(id)
-    FROM tasks WHERE id = ANY (p_tasks) AND state = 'succeeded' AND had_path_last(tasks) ORDER BY id
+    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, remove_path, remove_size,
+        remove_group, status)
+    SELECT 'purge', t.id, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), t.path, t.size, g.name, purge_status(t.id)
+    FROM tasks t JOIN groups g ON g.id = t.group_id
+    WHERE t.id = ANY (p_tasks) AND t.state = 'succeeded' AND had_path_last(t) ORDER BY t.id
+$$;
+
+-- The groups whose finished files are still to be deleted since they, or their tasks, were removed: one, or all after p_after by name.
+CREATE FUNCTION removals(p_name text, p_after text, p_limit integer)
+RETURNS TABLE (name text, sink text, files bigint, workers_reaching bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT p.remove_group, p.sink, count(*), (
+            SELECT count(*) FROM sessions s WHERE p.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp())
+    FROM (
+        SELECT c.remove_group, c.sink FROM ready_chunks c WHERE c.remove_group IS NOT NULL
+        UNION ALL SELECT l.remove_group, l.sink FROM leases l WHERE l.remove_group IS NOT NULL
+    ) AS p
+    WHERE (p_name IS NULL OR p.remove_group = p_name) AND (p_after IS NULL OR p.remove_group > p_after)
+    GROUP BY p.remove_group, p.sink ORDER BY 1, 2 LIMIT p_limit
 $$;
 
 -- What a purge of the task's leftovers has to be now: out of reach while a session may still be writing (I13).

@@ -1,9 +1,45 @@
--- Locks the groups of leases, by id, before anything of them moves.
+-- Locks the groups of leases, by id, before anything of them moves. A group that another transaction keeps locked fails the statement
+-- (lock_not_available) after a second: reports of other groups are on their way with it (I19).
 CREATE FUNCTION lock_groups_of(p_chunks bigint[]) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE sql
+SET lock_timeout = '1s'
+AS $$
     SELECT g.id FROM groups g
     WHERE g.id IN (SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks))
     ORDER BY g.id FOR NO KEY UPDATE
+$$;
+
+-- The leases among these whose groups other transactions have locked now.
+CREATE FUNCTION locked_leases(p_chunks bigint[]) RETURNS SETOF bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_free bigint[];
+BEGIN
+    SELECT array_agg(f.id) INTO v_free FROM (
+        SELECT g.id FROM groups g
+        WHERE g.id IN (SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks))
+        ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED
+    ) AS f;
+    RETURN QUERY
+    SELECT l.chunk_id FROM leases l JOIN groups g ON g.id = l.group_id
+    WHERE l.chunk_id = ANY (p_chunks) AND l.group_id <> ALL (coalesce(v_free, '{}'));
+END
+$$;
+
+-- Locks the groups of leases as far as they are free (`lock_free_groups`). Returns the leases of these that are still the same; those of
+-- locked groups are left for the next time. Leases of no group, as purges are, are always among them.
+CREATE FUNCTION lock_leases(p_chunks bigint[], p_epochs bigint[], OUT chunks bigint[], OUT epochs bigint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_groups bigint[];
+BEGIN
+    v_groups := lock_free_groups((
+        SELECT coalesce(array_agg(DISTINCT g.id), '{}') FROM groups g
+        WHERE g.id IN (SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks))));
+    SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO chunks, epochs
+    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON u.chunk_id = l.chunk_id AND u.epoch = l.epoch
+    WHERE l.group_id = ANY (v_groups) OR NOT EXISTS (SELECT 1 FROM groups g WHERE g.id = l.group_id);
+END
 $$;
 
 -- How long a lease has taken, in milliseconds.

@@ -101,6 +101,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_chunks bigint[];
     v_vain bigint[];
+    v_groups bigint[];
     v_count bigint;
 BEGIN
     SELECT array_agg(r.id), array_agg(r.task_id) FILTER (WHERE r.is_vain) INTO v_chunks, v_vain FROM (
@@ -112,8 +113,10 @@ BEGIN
         ORDER BY c.id LIMIT p_limit
     ) AS r;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
-    PERFORM g.id FROM groups g
-    WHERE g.id IN (SELECT c.group_id FROM ready_chunks c WHERE c.id = ANY (v_chunks)) ORDER BY g.id FOR NO KEY UPDATE;
+    v_groups := lock_free_groups(ARRAY (SELECT DISTINCT c.group_id FROM ready_chunks c WHERE c.id = ANY (v_chunks)));
+    SELECT array_agg(c.id), array_agg(c.task_id) FILTER (WHERE c.task_id = ANY (v_vain)) INTO v_chunks, v_vain
+    FROM ready_chunks c WHERE c.id = ANY (v_chunks) AND c.group_id = ANY (v_groups);
+    IF v_chunks IS NULL THEN RETURN 0; END IF;
     -- The origin states nothing that could be asked about: waiting for each other would only make them slow.
     UPDATE tasks SET reuse_key = NULL WHERE id = ANY (v_vain) AND state = 'queued';
     WITH released AS (

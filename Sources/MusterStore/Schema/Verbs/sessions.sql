@@ -34,7 +34,10 @@ BEGIN
         SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
         FROM leases l WHERE l.session_id = p_session AND l.sync <= p_settled AND l.epoch <> ALL (p_held_epochs);
         IF v_chunks IS NOT NULL THEN
-            PERFORM lock_groups_of(v_chunks);
+            -- What belongs to a locked group is repaired by a later sync: this one has a session to renew.
+            SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
+        END IF;
+        IF v_chunks IS NOT NULL THEN
             repaired := return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
         END IF;
     END IF;
@@ -56,7 +59,10 @@ BEGIN
     DELETE FROM sessions WHERE id = p_session;
     SELECT array_agg(chunk_id), array_agg(epoch) INTO v_chunks, v_epochs FROM leases WHERE session_id = p_session;
     IF v_chunks IS NOT NULL THEN
-        PERFORM lock_groups_of(v_chunks);
+        -- The sweep finds the others, whose session is gone.
+        SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
+    END IF;
+    IF v_chunks IS NOT NULL THEN
         PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
     END IF;
 END
@@ -86,7 +92,9 @@ BEGIN
     sessions := coalesce(array_length(v_sessions, 1), 0);
     leases := 0;
     IF v_chunks IS NOT NULL THEN
-        PERFORM lock_groups_of(v_chunks);
+        SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
+    END IF;
+    IF v_chunks IS NOT NULL THEN
         leases := return_leases(v_chunks, v_epochs, true, p_first_chunk, p_deaths);
     END IF;
     RETURN NEXT;
@@ -106,7 +114,8 @@ BEGIN
         WHERE progress_at < statement_timestamp() - p_stall * CASE WHEN kind = 'finalize' THEN 36 ELSE 1 END LIMIT p_limit
     ) AS s;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
-    PERFORM lock_groups_of(v_chunks);
+    SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
+    IF v_chunks IS NULL THEN RETURN 0; END IF;
     RETURN return_leases(v_chunks, v_epochs, true, p_first_chunk, p_deaths);
 END
 $$;
@@ -156,10 +165,8 @@ BEGIN
     ) AS x;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
 
-    PERFORM lock_groups_of(v_chunks);
     -- Some may be gone by now, or be held by another session: the epoch tells.
-    SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
-    FROM leases l JOIN unnest(v_chunks, v_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch;
+    SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
     IF v_chunks IS NULL THEN RETURN 0; END IF;
     UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = ANY (v_chunks) AND t.id = l.task_id;
     PERFORM hold_out_leases(v_chunks, v_epochs);

@@ -10,9 +10,12 @@
 -- the beginning each time would pass by all that was moved before. The slice after this one begins at `place` and `last`.
 --
 -- It is done when nothing is left, or when something else is wished by now.
+--
+-- A group that another transaction keeps locked fails the statement (lock_not_available): what is wished of it is kept then (keep_wish).
 CREATE FUNCTION verb_slice(p_group bigint, p_verb text, p_place integer, p_after bigint, p_limit integer)
 RETURNS TABLE (changed bigint, place integer, last bigint, is_done boolean)
 LANGUAGE plpgsql
+SET lock_timeout = '1s'
 -- As in `share_leases`: few rows by their index, whatever the statistics say of a group that was just added or half removed.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -32,11 +35,9 @@ BEGIN
     last := p_after;
     is_done := true;
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
-    IF NOT FOUND
-        -- A cancel is followed by a removal alone, and a removal by nothing.
-        OR is_removing(g) AND p_verb NOT IN ('remove', 'remove_files')
-        OR is_cancelling(g) AND p_verb NOT IN ('cancel', 'remove', 'remove_files')
-    THEN
+    IF p_place = 0 THEN v_verb := take_wish(p_group, p_verb); END IF;
+    -- A cancel is followed by a removal alone, and a removal by nothing.
+    IF g.id IS NULL OR is_removing(g) AND wish_rank(v_verb) < 2 OR is_cancelling(g) AND wish_rank(v_verb) < 1 THEN
         RETURN NEXT;
         RETURN;
     END IF;
@@ -85,10 +86,45 @@ BEGIN
 END
 $$;
 
+-- Keeps what is wished of all of a group until the sweep can lock it. Only what is as strong takes the place of an earlier wish.
+CREATE FUNCTION keep_wish(p_group bigint, p_verb text) RETURNS void
+LANGUAGE sql
+SET lock_timeout = '1s'
+AS $$
+    INSERT INTO wishes AS w (group_id, verb) SELECT g.id, p_verb FROM groups g WHERE g.id = p_group
+    ON CONFLICT (group_id) DO UPDATE SET verb = excluded.verb, wished_at = excluded.wished_at
+        WHERE wish_rank(excluded.verb) >= wish_rank(w.verb)
+$$;
+
+-- What is to be done to a group whose lock is held now: the verb, or a stronger one that was wished while it was locked.
+CREATE FUNCTION take_wish(p_group bigint, p_verb text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_kept text;
+BEGIN
+    DELETE FROM wishes WHERE group_id = p_group RETURNING verb INTO v_kept;
+    RETURN CASE WHEN wish_rank(v_kept) > wish_rank(p_verb) THEN v_kept ELSE p_verb END;
+END
+$$;
+
+-- What was wished of a group while it was locked; nothing otherwise.
+CREATE FUNCTION wished_of(g groups) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT w.verb FROM wishes w WHERE w.group_id = g.id), '')
+$$;
+
+-- How strong a wish is: a cancel outlasts a pause, and a removal both.
+CREATE FUNCTION wish_rank(p_verb text) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_verb IN ('remove', 'remove_files') THEN 2 WHEN p_verb = 'cancel' THEN 1 ELSE 0 END
+$$;
+
 -- Does to all of a group, or to the tasks with these keys, what the verb means, in one transaction. Returns how many tasks were
 -- changed; NULL when they can't be retried before the cancel of their group is through.
 CREATE FUNCTION apply_verb(p_group bigint, p_verb text, p_keys text[]) RETURNS bigint
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     g groups;
     v_count bigint;
@@ -141,7 +177,19 @@ CREATE FUNCTION sweep_wishes(p_limit integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     g groups;
+    v_verb text;
+    v_changed bigint;
+    v_is_done boolean;
 BEGIN
+    SELECT g2.* INTO g FROM groups g2 JOIN wishes w ON w.group_id = g2.id
+    ORDER BY w.wished_at LIMIT 1 FOR NO KEY UPDATE OF g2 SKIP LOCKED;
+    IF FOUND THEN
+        SELECT w.verb, s.changed, s.is_done INTO v_verb, v_changed, v_is_done
+        FROM wishes w, verb_slice(g.id, w.verb, 0, 0, p_limit) AS s WHERE w.group_id = g.id;
+        -- The others go on by what the group says then; `run` says nothing of tasks that are paused still.
+        IF v_verb = 'resume' AND NOT v_is_done THEN PERFORM keep_wish(g.id, v_verb); END IF;
+        RETURN v_changed;
+    END IF;
     SELECT * INTO g FROM groups
     WHERE desired <> 'run' AND (state IN ('open', 'sealed') OR desired IN ('remove', 'remove_files'))
         AND (desired <> 'pause' OR queued + active > 0)

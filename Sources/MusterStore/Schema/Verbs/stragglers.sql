@@ -34,7 +34,7 @@ BEGIN
     -- 2. The locks, and the free slots. A request to shrink that was made lately keeps one for the session that takes the tail.
     PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
     PERFORM o.id FROM origins o WHERE o.id = ANY (v_origins) ORDER BY o.id FOR NO KEY UPDATE;
-    PERFORM g.id FROM groups g WHERE g.id = ANY (v_groups) ORDER BY g.id FOR NO KEY UPDATE;
+    v_groups := lock_free_groups(v_groups);
     v_slots := idle_slots(p_sessions, p_sequences, p_rooms, p_session_cap);
     SELECT coalesce(cardinality(v_slots), 0) - count(*) INTO v_left FROM leases l
     WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s';

@@ -3,7 +3,9 @@
 
 -- Makes the number of the group's tasks final.
 CREATE FUNCTION seal_group(p_group bigint) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 BEGIN
     PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     UPDATE groups SET state = 'sealed' WHERE id = p_group AND state = 'open';

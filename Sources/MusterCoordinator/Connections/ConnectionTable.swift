@@ -1,0 +1,60 @@
+import NIOCore
+import Synchronization
+
+/// All connections of a coordinator. When there are as many as there may be, a new one takes the place of those whose peers have kept
+/// the coordinator waiting longest, so that thousands which say nothing keep no worker out (I19).
+final class ConnectionTable: Sendable {
+    private struct Entry: Sendable {
+        let channel: any Channel
+        /// Since when the peer has owed something; `nil` while it owes nothing.
+        var waitingSince: NIODeadline?
+        /// Whether no request is under way.
+        var isIdle: Bool
+    }
+
+    private let limit: Int
+    private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+    /// What share of the connections makes room at once, so that they are not all looked at for each new one.
+    private static let share = 32
+
+    /// A table of that many connections.
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// Takes a connection in, which closes others if it has to. Returns false when there is no room for it.
+    func enter(_ channel: any Channel, now: NIODeadline) -> Bool {
+        let (isIn, evicted) = entries.withLock { entries -> (Bool, [any Channel]) in
+            var evicted: [any Channel] = []
+            if entries.count >= limit {
+                let owing = entries.compactMap { id, entry in entry.waitingSince.map { (id, $0, entry.isIdle) } }
+                    // Those without a request first, the longest wait first.
+                    .sorted { $0.2 != $1.2 ? $0.2 : $0.1 < $1.1 }
+                for (id, _, _) in owing.prefix(max(1, limit / Self.share)) {
+                    if let entry = entries.removeValue(forKey: id) { evicted.append(entry.channel) }
+                }
+            }
+            guard entries.count < limit else { return (false, evicted) }
+            entries[ObjectIdentifier(channel)] = Entry(channel: channel, waitingSince: now, isIdle: true)
+            return (true, evicted)
+        }
+        for channel in evicted { channel.close(promise: nil) }
+        return isIn
+    }
+
+    /// Notes what a connection's peer owes; one that had to go stays away.
+    func note(_ channel: any Channel, waitingSince: NIODeadline?, isIdle: Bool) {
+        entries.withLock { entries in
+            entries[ObjectIdentifier(channel)]?.waitingSince = waitingSince
+            entries[ObjectIdentifier(channel)]?.isIdle = isIdle
+        }
+    }
+
+    /// Strikes a connection that is closed.
+    func leave(_ channel: any Channel) {
+        entries.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(channel)) }
+    }
+
+    /// How many connections there are.
+    var count: Int { entries.withLock { $0.count } }
+}

@@ -1,0 +1,34 @@
+import MusterAPI
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("What a removal says")
+struct RemovalTextTests {
+    private func removal(_ files: Int64, reaching: Int64 = 1) -> RemovalDocument {
+        RemovalDocument(group: "g", sink: "s", files: files, workersReaching: reaching)
+    }
+
+    @Test func whatIsNotDoneIsNotSaidToBe() {
+        #expect(RemoveCommand.line("g", .keep, removal(0)) == "removed g; finished files were kept")
+        #expect(RemoveCommand.line("g", .delete, removal(0)) == "removed g; finished files were deleted")
+        #expect(
+            RemoveCommand.line("g", .delete, removal(1))
+                == "removed g; 1 finished file is still to be deleted; see: muster status g")
+        #expect(
+            RemoveCommand.line("g", .delete, removal(2, reaching: 0))
+                == """
+                removed g; 2 finished files are still to be deleted, and no live worker reaches the sink s; \
+                see: muster status g
+                """)
+        var pending = removal(0)
+        pending.pending = true
+        #expect(RemoveCommand.line("g", .delete, pending).contains("as soon as"))
+    }
+
+    @Test func aRemovedGroupWithFilesHasALineOfItsOwn() {
+        let lines = StatusCommand.table([], [removal(2, reaching: 0)]).lines(width: 200)
+        #expect(lines.count == 2)
+        #expect(lines[1].contains("removing") && lines[1].contains("2 finished files"))
+    }
+}

@@ -1,0 +1,76 @@
+import MusterAPI
+import MusterCore
+import MusterPostgres
+import Testing
+
+@testable import MusterCoordinator
+
+/// A transaction that keeps one group locked holds up nobody else (I19).
+@Suite("A locked group delays only itself")
+struct LockedGroupAPITests {
+    private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
+
+    private static func fill(_ coordinator: RunningCoordinator, _ group: String) async throws {
+        let tasks = [TaskRequest(urls: ["http://127.0.0.1:1/\(group)"], path: group, size: 10)]
+        _ = try await coordinator.client.createGroup(GroupRequest(name: group, sealed: true, tasks: tasks))
+    }
+
+    private static func finished(_ lease: LeaseDocument) -> Report {
+        Report(
+            lease: lease.name, kind: .done, durable: DurablePrefix(offset: 10, crc: 7),
+            finished: .init(size: 10, digests: [:]))
+    }
+
+    @Test func reportsOnOthersAreStoredAndThoseOnItComeAgain() async throws {
+        try await RunningCoordinator.with { coordinator in
+            for group in ["g", "h", "i"] { try await Self.fill(coordinator, group) }
+            let session = try await coordinator.client.openSession(Self.opening)
+            let leases = try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 3))
+                .leases
+            let locked = try #require(leases.first { $0.path == "g" })
+            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
+            try await pool.withTransaction { connection in
+                _ = try await connection.query("SELECT id FROM groups WHERE name = 'g' FOR NO KEY UPDATE")
+                let reports = leases.filter { $0.path != "i" }.map(Self.finished)
+                let answer = try await coordinator.client.sync(
+                    session.id, SyncRequest(sequence: 2, settled: 1, reports: reports, held: leases.map(\.name)))
+                #expect(answer.deferred == [locked.name])
+                #expect(answer.lost.isEmpty && answer.refused.isEmpty)
+                #expect(try await coordinator.client.group("h").state == .succeeded)
+                // Once more, while it is known: nothing is waited for.
+                let again = try await coordinator.client.sync(
+                    session.id,
+                    SyncRequest(
+                        sequence: 3, settled: 2, reports: leases.filter { $0.path != "h" }.map(Self.finished),
+                        held: leases.filter { $0.path != "h" }.map(\.name)))
+                #expect(again.deferred == [locked.name])
+                #expect(try await coordinator.client.group("i").state == .succeeded)
+            }
+            await pool.shutdown()
+            let last = try await coordinator.client.sync(
+                session.id, SyncRequest(sequence: 4, settled: 3, reports: [Self.finished(locked)], held: [locked.name]))
+            #expect(last.deferred == nil)
+            #expect(try await coordinator.client.group("g").state == .succeeded)
+        }
+    }
+
+    @Test func aCancelIsAcceptedAndFollows() async throws {
+        try await RunningCoordinator.with { coordinator in
+            try await Self.fill(coordinator, "g")
+            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
+            try await pool.withTransaction { connection in
+                _ = try await connection.query("SELECT id FROM groups WHERE name = 'g' FOR NO KEY UPDATE")
+                let group = try await coordinator.client.apply(.cancel, to: "g")
+                #expect(group.notes == ["it is being cancelled"])
+                // What can't follow later says so.
+                let problem = await #expect(throws: Problem.self) {
+                    try await coordinator.client.apply(.cancel, to: "g", keys: ["g"])
+                }
+                #expect(problem?.code == .busy)
+            }
+            await pool.shutdown()
+            let events = try await coordinator.client.events(after: 0, wait: .seconds(5))
+            #expect(events.items.contains { $0.type == "dev.muster.group.cancelled.v1" })
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import FoundationEssentials
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// `muster remove --files delete` says what is done, and what is not yet.
+    @Suite struct Removals {
+        private func fetch(_ fleet: Fleet, _ group: String, _ file: WantedFile) async throws {
+            _ = try await fleet.muster(["add", group, file.url, "--wait"])
+            #expect(try FileDigest.sha256(fleet.sink.appending(file.path)) == file.sha256)
+        }
+
+        @Test func withoutAWorkerTheFilesAreSaidToBeThereStill() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("f", size: 1_000)
+            try await Fleet.run { fleet in
+                let worker = try await fleet.startWorker("a")
+                try await fetch(fleet, "g", file)
+                try worker.signal(SIGTERM)
+                try await worker.waitForExit()
+
+                let removal = try await fleet.muster(["remove", "g", "--files", "delete"])
+                #expect(removal.standardOutput.contains("1 finished file is still to be deleted"))
+                #expect(removal.standardOutput.contains("no live worker reaches the sink default"))
+                #expect(!removal.standardOutput.contains("were deleted"))
+                #expect(FileManager.default.fileExists(atPath: fleet.sink.appending("f").string))
+                for status in [try await fleet.muster(["status"]), try await fleet.muster(["status", "g"])] {
+                    #expect(status.standardOutput.contains("removing"))
+                    #expect(status.standardOutput.contains("still to be deleted"))
+                }
+                let json = try await fleet.muster(["status", "g", "--json"])
+                #expect(json.standardOutput.contains(#""files":1"#))
+
+                try await fleet.startWorker("b")
+                try await eventually("the end of the file") {
+                    !FileManager.default.fileExists(atPath: fleet.sink.appending("f").string)
+                }
+                let client = await fleet.client()
+                try await eventually("the end of the removal") { try await client.removal(of: "g").files == 0 }
+                _ = try await fleet.muster(["status", "g"], expecting: 6)
+                #expect(try await fleet.muster(["status"]).standardOutput.contains("there are no groups"))
+            }
+        }
+
+        @Test func waitingEndsWhenTheFilesAreGone() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("f", size: 1_000)
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                try await fetch(fleet, "g", file)
+                let removal = try await fleet.muster(["remove", "g", "--files", "delete", "--wait"])
+                #expect(removal.standardOutput.contains("finished files were deleted"))
+                #expect(!FileManager.default.fileExists(atPath: fleet.sink.appending("f").string))
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What is asked of a group, and said of its leases, while another transaction has its row (I19).
+@Suite struct LockedGroupTests {
+    /// Runs a test while the row of a group is locked by somebody who does not let go.
+    private static func locked(
+        _ fixture: StoreFixture, _ group: String = "g", _ body: @Sendable () async throws -> Void
+    ) async throws {
+        try await fixture.pool.withTransaction { connection in
+            _ = try await connection.query("SELECT id FROM groups WHERE name = \(group) FOR NO KEY UPDATE")
+            try await body()
+        }
+    }
+
+    private static func sweep(_ fixture: StoreFixture) async throws {
+        while try await fixture.store.sweepWishes() > 0 {}
+    }
+
+    @Test func aCancelIsAnsweredWhileTheGroupIsLockedAndDoneAfterwards() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(10), isSealed: true)
+            try await Self.locked(fixture) {
+                let group = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+                #expect(group.state == .sealed && group.isCancelling && group.changedTasks == 0)
+                // The sweep leaves it alone, and goes on with others.
+                #expect(try await fixture.store.sweepWishes() == 0)
+            }
+            try await Self.sweep(fixture)
+            let group = try await fixture.store.group("g")
+            #expect(group.state == .cancelled && group.tasks[.cancelled] == 10)
+            #expect(try await fixture.value("SELECT count(*) FROM wishes") == Int64(0))
+            try await fixture.check()
+        }
+    }
+
+    @Test(arguments: [
+        (TaskVerb.pause, TaskVerb.cancel, GroupState.cancelled), (.cancel, .pause, .cancelled),
+        (.cancel, .resume, .cancelled),
+        (.pause, .resume, .sealed),
+    ])
+    func theStrongerWishHoldsAndOfEqualsTheLast(_ first: TaskVerb, _ second: TaskVerb, _ end: GroupState) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4), isSealed: true)
+            try await Self.locked(fixture) {
+                _ = try await fixture.store.apply(first, to: "g", keys: nil)
+                _ = try await fixture.store.apply(second, to: "g", keys: nil)
+            }
+            try await Self.sweep(fixture)
+            let group = try await fixture.store.group("g")
+            #expect(group.state == end && !group.isPaused)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aWishThatWasKeptHoldsAgainstAWeakerOneThatFindsTheGroupFree() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4), isSealed: true)
+            try await Self.locked(fixture) { _ = try await fixture.store.apply(.cancel, to: "g", keys: nil) }
+            #expect(try await fixture.store.apply(.pause, to: "g", keys: nil).state == .cancelled)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aRemovalIsAnsweredToo() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4), isSealed: true)
+            try await Self.locked(fixture) {
+                let removed = try await fixture.store.remove("g", keys: nil, deletingFiles: false)
+                #expect(removed == 0)
+                #expect(try await fixture.store.group("g").isRemoving)
+            }
+            try await Self.sweep(fixture)
+            await #expect(throws: Store.Refusal.self) { try await fixture.store.group("g") }
+        }
+    }
+
+    @Test func aResumptionOfALargeGroupFollowsAsAWhole() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(10), isSealed: true)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            try await Self.locked(fixture) { _ = try await fixture.store.apply(.resume, to: "g", keys: nil) }
+            try await Self.sweep(fixture)
+            let group = try await fixture.store.group("g")
+            #expect(group.tasks[.queued] == 10 && !group.isPaused)
+            try await fixture.check()
+        }
+    }
+
+    @Test func whatMustBeDoneAtOnceIsRefusedSoon() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            try await Self.locked(fixture) {
+                let error = await #expect(throws: PostgresError.self) {
+                    try await fixture.store.apply(.cancel, to: "g", keys: ["t1"])
+                }
+                #expect(error?.sqlState == .lockNotAvailable)
+                let other = await #expect(throws: PostgresError.self) { try await fixture.store.seal("g") }
+                #expect(other?.sqlState == .lockNotAvailable)
+            }
+        }
+    }
+
+    @Test func sweepsGoOnWithTheLeasesOfOtherGroups() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("a")], isSealed: true)
+            try await fixture.makeGroup("h", [Wanted("b")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(2).count == 2)
+            let session = worker.session
+            try await Self.locked(fixture) {
+                let swept = try await fixture.expire(session)
+                #expect(swept.leases == 1)
+                #expect(try await fixture.value("SELECT count(*) FROM leases") == Int64(1))
+            }
+            #expect(try await fixture.store.sweepSessions().leases == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aSyncIsRenewedWhateverIsLocked() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("a")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(1).count == 1)
+            let locked = worker
+            try await Self.locked(fixture) {
+                // It says that it holds nothing: the lease goes back as soon as its group is free.
+                var worker = locked
+                try await worker.letGo()
+            }
+            var other = locked
+            try await other.letGo()
+            try await other.letGo()
+            #expect(try await fixture.value("SELECT count(*) FROM leases") == Int64(0))
+            try await fixture.check()
+        }
+    }
+
+    @Test func leasesOfLockedGroupsAreToldApart() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("a")], isSealed: true)
+            try await fixture.makeGroup("h", [Wanted("b")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            let chunks = leases.map(\.name.chunk)
+            #expect(try await fixture.store.lockedLeases(chunks).isEmpty)
+            try await Self.locked(fixture) {
+                let locked = try await fixture.store.lockedLeases(chunks)
+                #expect(locked == Set(leases.filter { $0.path == "a" }.map(\.name.chunk)))
+            }
+        }
+    }
+}

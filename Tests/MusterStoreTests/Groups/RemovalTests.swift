@@ -1,0 +1,56 @@
+import MusterCore
+import MusterStore
+import Testing
+
+/// What is left to do after a removal that deletes files.
+@Suite struct RemovalTests {
+    @Test func filesAreLeftUntilAWorkerHasDeletedThem() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3, size: 90), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for lease in try await worker.claim(2) { try await worker.finish(lease, size: 90) }
+            #expect(try await fixture.store.removal(of: "g") == nil)
+            #expect(try await fixture.store.remove("g", keys: nil, deletingFiles: true) == 3)
+            // Only files that were finished count; whoever could delete them is told.
+            let removal = try #require(try await fixture.store.removal(of: "g"))
+            #expect(removal.files == 2 && removal.workersReaching == 1)
+            #expect(try await fixture.store.removals(after: nil, limit: 10) == [removal])
+            #expect(try await fixture.store.removals(after: "g", limit: 10).isEmpty)
+            let purges = try await worker.claim(9)
+            #expect(purges.map(\.kind) == [.purge, .purge])
+            #expect(try await fixture.store.removal(of: "g")?.files == 2)
+            try await worker.done(purges[0])
+            #expect(try await fixture.store.removal(of: "g")?.files == 1)
+            // Given back, it is still to be done.
+            try await worker.release(purges[1])
+            #expect(try await fixture.store.removal(of: "g")?.files == 1)
+            for purge in try await worker.claim(9) { try await worker.done(purge) }
+            #expect(try await fixture.store.removal(of: "g") == nil)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aNameCanBeTakenWhileFilesOfItsLastGroupAreLeft() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("a", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for lease in try await worker.claim(1) { try await worker.finish(lease, size: 90) }
+            _ = try await fixture.store.remove("g", keys: nil, deletingFiles: true)
+            try await fixture.makeGroup("g", [Wanted("b", size: 90)], isSealed: true)
+            #expect(try await fixture.store.removal(of: "g")?.files == 1)
+            #expect(try await fixture.store.group("g").state == .sealed)
+            #expect(try await fixture.store.remove("g", keys: nil, deletingFiles: false) == 1)
+            #expect(try await fixture.store.removal(of: "g")?.files == 1)
+        }
+    }
+
+    @Test func keptFilesAreNothingToWaitFor() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("a", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for lease in try await worker.claim(1) { try await worker.finish(lease, size: 90) }
+            _ = try await fixture.store.remove("g", keys: nil, deletingFiles: false)
+            #expect(try await fixture.store.removal(of: "g") == nil)
+        }
+    }
+}
