@@ -54,11 +54,11 @@ public struct Store: Sendable {
         /// A group of this name exists.
         case groupExists(String)
         /// Two lines mean different things by the same key.
-        case duplicateKey(String, line: Int64, other: Int64)
+        case duplicateKey(String, Collision)
         /// Two lines have the same destination.
-        case duplicatePath(String, line: Int64, other: Int64)
-        /// A live task of some group has this destination already.
-        case destinationTaken(String, line: Int64?)
+        case duplicatePath(String, Collision)
+        /// A live task of a group has this destination already; nobody knows which where another one came in between.
+        case destinationTaken(String?, line: Int64?, by: String?)
         /// The sizes of the group's tasks add up to more than can be counted.
         case groupTooLarge
         /// Some of the staged tasks are not there any more: everything has to be sent again.

@@ -27,6 +27,39 @@ import Testing
         }
     }
 
+    /// Two processes of one name never deal with the same event at once.
+    @Test func oneHolderAtATimeHasAConsumer() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let client = coordinator.client
+            func isRefused(_ holder: String) async throws -> Bool {
+                do {
+                    _ = try await client.holdConsumer("c", holder: holder, for: .seconds(60))
+                    return false
+                } catch let problem as Problem where problem.code == .conflict {
+                    return true
+                }
+            }
+            let first = try await client.holdConsumer("c", holder: "a", for: .seconds(60)).until
+            #expect(try await isRefused("b"))
+            #expect(try await client.holdConsumer("c", holder: "a", for: .seconds(60)).until > first)
+            #expect(try await client.holdConsumer("d", holder: "b", for: .seconds(60)).name == "d")
+            // Only the one that has it gives it back.
+            try await client.releaseConsumer("c", holder: "b")
+            #expect(try await isRefused("b"))
+            try await client.releaseConsumer("c", holder: "a")
+            #expect(try await !isRefused("b"))
+            // And it ends by itself.
+            _ = try await client.holdConsumer("e", holder: "a", for: .seconds(1))
+            try await eventually("the end of the hold") {
+                (try? await client.holdConsumer("e", holder: "b", for: .seconds(1))) != nil
+            }
+            for body in [#"{"holder": "", "seconds": 9}"#, #"{"holder": "a", "seconds": 0}"#, #"{"holder": "a"}"#] {
+                #expect(try await coordinator.raw("PUT", "/v1/consumers/c/holder", body: body).status == 400, "\(body)")
+            }
+            #expect(try await coordinator.raw("DELETE", "/v1/consumers/c/holder").status == 400)
+        }
+    }
+
     @Test func refusalsSayWhy() async throws {
         try await RunningCoordinator.with { coordinator in
             try await coordinator.makeEvents(1)

@@ -114,6 +114,20 @@ struct GroupExplanationTests {
         #expect(document.eta.seconds == nil && document.eta.because.contains("has failed"))
     }
 
+    @Test func theEndOfAChainIsNamedWhereItFailed() {
+        var facts = Self.facts()
+        facts.group.tasks.active = 0
+        facts.prerequisites = [.init(group: "b", on: .succeeded, state: .sealed)]
+        facts.lost = [.init(group: "a", on: .succeeded, state: .failed)]
+        let document = document(facts)
+        #expect(document.summary.contains(#"at the end of that chain "a" has failed: muster retry a"#))
+        #expect(
+            document.criticalPath.prefix(2) == [
+                #"the group "a" has to succeed, but it has failed: muster retry a"#,
+                #"the group "b" has to succeed; it is sealed"#,
+            ])
+    }
+
     @Test func aClosedWindowSaysWhenItOpens() {
         var facts = Self.facts()
         facts.group.limits.between = TimeWindow(from: "22:00", to: "06:00", timeZone: "Europe/Berlin")

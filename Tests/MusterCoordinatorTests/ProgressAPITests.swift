@@ -106,6 +106,42 @@ struct ProgressAPITests {
         }
     }
 
+    /// The last try failed and the next one comes: that is neither well nor failed.
+    @Test func tasksInTroubleAreCountedAndListed() async throws {
+        try await RunningCoordinator.with(configure: { $0.retryBase = .seconds(60) }) { coordinator in
+            let client = coordinator.client
+            let tasks = (1...3).map { TaskRequest(urls: ["http://127.0.0.1:\($0)/\($0)"], size: 10_000_000) }
+            #expect(
+                try await client.createGroup(GroupRequest(name: "g", sealed: true, tasks: tasks)).trouble == nil)
+            let session = try await client.openSession(Self.opening)
+            let answer = try await client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 3))
+            var refused = Report.Failure(kind: .httpStatus(503), detail: "the origin answered 503", source: 0)
+            refused.status = 503
+            let cut = Report.Failure(kind: .network, detail: "reset", source: 0)
+            let reports = zip(answer.leases, [refused, cut]).map { lease, failure in
+                Report(lease: lease.name, kind: .failed, failure: failure)
+            }
+            #expect(reports.count == 2 && answer.leases.count == 3)
+            _ = try await client.sync(
+                session.id,
+                SyncRequest(sequence: 2, settled: 1, reports: reports, held: [answer.leases[2].name]))
+            let troubles = try #require(try await client.group("g").trouble)
+            #expect(Set(troubles) == [.init(kind: .httpStatus(503), tasks: 1), .init(kind: .network, tasks: 1)])
+            #expect(try await client.groups().items.first?.trouble == nil)
+            let listed = try await client.tasksInTrouble(of: "g")
+            #expect(Set(listed.compactMap(\.failure?.kind)) == [.httpStatus(503), .network])
+            for task in listed {
+                let retry = try #require(task.retry)
+                #expect(retry.number == 2 && retry.limit == 8 && (retry.inSeconds ?? 0) <= 60)
+            }
+            #expect(try await client.tasksInTrouble(of: "g", limit: 1).count == 1)
+            let query = "/v1/groups/g/tasks?trouble=true&state=queued"
+            #expect(try await coordinator.raw("GET", query).status == 400)
+            let all = try await client.tasks(of: "g").items
+            #expect(all.count(where: { $0.retry == nil }) == 1)
+        }
+    }
+
     /// Time is moved by moving what is written of it: nobody waits ten minutes for a test.
     @Test func aSpeedFadesToNothingWhenNothingComes() async throws {
         try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in

@@ -112,6 +112,41 @@ extension EndToEnd {
             #expect(scene.origin.requests.count == count)
         }
 
+        @Test func troubleIsShownAsItHappensAndOnceMoreAtAStop() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory()
+            let files = [
+                origin.serveFile("good.bin", size: .kibibytes(10), seed: 1),
+                origin.serveFile("bad.bin", size: .kibibytes(10), seed: 2),
+            ]
+            origin.misbehave("/bad.bin", .status(503, retryAfter: nil))
+            let get = try await TestProcess.muster(["get", "-d", directory.path.string] + files.map(\.url))
+            try await get.waitForLine(
+                containing: "retrying: bad.bin: 503 Service Unavailable, try ", in: .standardOutput)
+            try get.signal(SIGINT)
+            #expect(try await get.waitForExit() == .exited(130), "\(get.standardError)")
+            let last = try #require(get.standardOutput.split(separator: "\n").last)
+            #expect(last.contains("1/2 files") && last.contains("1 retrying"), "\(get.standardOutput)")
+        }
+
+        @Test func aFileInTheWayNamesTheOptionAndTheNamesOfASharedEndingAreTheirOwn() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory()
+            let files = [
+                origin.serveFile("s0.bin", size: .kibibytes(10), seed: 1),
+                origin.serveFile("d2/s0.bin", size: .kibibytes(20), seed: 2),
+            ]
+            #expect(
+                FileManager.default.createFile(
+                    atPath: directory.path.appending("s0.bin").string, contents: Data("mine".utf8)))
+            let get = try await TestProcess.muster(["get", "-d", directory.path.string] + files.map(\.url))
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(1), "\(get.standardError)")
+            #expect(get.standardOutput.contains("--if-exists replace"))
+            #expect(!get.standardOutput.contains("run the same command again"))
+            #expect(get.standardError.contains("/d2/s0.bin is stored as s0 (2).bin"))
+            #expect(try FileDigest.sha256(directory.path.appending("s0 (2).bin")) == files[1].sha256)
+        }
+
         @Test func interruptedGetGoesOnWithAllThatHadCome() async throws {
             let scene = try await Scene()
             scene.hold()

@@ -78,6 +78,52 @@ extension EndToEnd {
             }
         }
 
+        /// The command and what it started end with a consumer that is killed: its successor would run it a second time beside it.
+        @Test func aKilledConsumerTakesItsCommandWithIt() async throws {
+            let origin = try await ScriptedOrigin.start()
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                try await fleet.submit("g", origin.serveFiles("f", sizes: [10]))
+                try await fleet.waitForEnd(of: "g")
+                let held = try await start(
+                    fleet, "{ sleep 600 & echo $$ $! > seen; wait; }", options: ["--types", "group.succeeded"])
+                try await eventually("the command") { lines(fleet).count == 1 }
+                let processes = lines(fleet)[0].split(separator: " ").compactMap { Int32($0) }
+                #expect(processes.count == 2)
+                // The process alone, not its group.
+                #expect(kill(held.processID, SIGKILL) == 0)
+                for process in processes { try await ProcessTree.waitForEnd(of: process) }
+            }
+        }
+
+        @Test func twoConsumersOfOneNameNeverRunTheirCommandsAtOnce() async throws {
+            let origin = try await ScriptedOrigin.start()
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                try await fleet.submit("g", origin.serveFiles("f", sizes: [10]))
+                try await fleet.waitForEnd(of: "g")
+                let script = #"echo "$MUSTER_EVENT_ID" >> seen; while ! test -e go; do sleep 0.05; done"#
+                let first = try await start(fleet, script)
+                try await eventually("the first command") { lines(fleet).count == 1 }
+                let second = try await start(fleet, script)
+                try await second.waitForLine(containing: "another process deals with", in: .standardError)
+                #expect(lines(fleet).count == 1)
+                #expect(FileManager.default.createFile(atPath: fleet.scratch.appending("go").string, contents: nil))
+                try await waitUntilCaughtUp(fleet)
+                let ids = try await fleet.log().map(\.id)
+                #expect(lines(fleet) == ids, "each once, by the first one")
+                // The other one goes on when the first one ends.
+                try first.signal(SIGTERM)
+                #expect(try await first.waitForExit() == .exited(0))
+                try await fleet.submit("h", origin.serveFiles("h", sizes: [10]))
+                try await fleet.waitForEnd(of: "h")
+                try await waitUntilCaughtUp(fleet)
+                #expect(lines(fleet) == (try await fleet.log().map(\.id)))
+                try second.signal(SIGTERM)
+                #expect(try await second.waitForExit() == .exited(0))
+            }
+        }
+
         @Test func aCommandThatFailsIsRunAgainBeforeTheNextEvent() async throws {
             let origin = try await ScriptedOrigin.start()
             try await Fleet.run { fleet in

@@ -21,7 +21,7 @@ extension EndToEnd {
             origin.limitRate(bytesPerSecond: 2 << 20)
             let file = origin.serveFile("big.bin", size: .mebibytes(64))
             try await Fleet.run(timeToLive: "20s", options: ["--minimum-chunk", "8MiB"]) { fleet in
-                let slow = try await fleet.startWorker("slow", slots: 2, prefix: ["MUSTER_RATE=256KiB/s"])
+                let slow = try await fleet.startWorker("slow", slots: 2, options: ["--rate", "256KiB/s"])
                 let start = ContinuousClock.now
                 try await fleet.submit("g", [file])
                 try await origin.waitForRequests("/big.bin", count: 2)

@@ -138,6 +138,14 @@ extension MusterClient {
             as: Page<TaskDocument>.self)
     }
 
+    /// `GET /v1/groups/{name}/tasks?trouble=true`: the tasks that go on after a failure, the one that failed last first.
+    public func tasksInTrouble(of group: String, limit: Int? = nil) async throws -> [TaskDocument] {
+        try await call(
+            "GET", Self.path(group) + "/tasks", query: [("trouble", "true"), ("limit", limit.map(String.init))],
+            as: Page<TaskDocument>.self
+        ).items
+    }
+
     /// `GET /v1/groups/{name}/tasks/{key}`.
     public func task(_ key: String, of group: String) async throws -> TaskDocument {
         try await call("GET", try Self.path(group, task: key), as: TaskDocument.self)

@@ -33,6 +33,24 @@ extension MusterClient {
             as: ConsumerDocument.self)
     }
 
+    /// `PUT /v1/consumers/{name}/holder`: has the consumer for this holder, or renews that.
+    ///
+    /// - Throws: `Problem` with the code `conflict` while another one has it.
+    public func holdConsumer(
+        _ name: String, holder: String, for length: Duration
+    ) async throws -> ConsumerHoldDocument {
+        try await call(
+            "PUT", Self.consumer(name) + "/holder",
+            body: Self.json(ConsumerHoldRequest(holder: holder, seconds: length.components.seconds)),
+            as: ConsumerHoldDocument.self)
+    }
+
+    /// `DELETE /v1/consumers/{name}/holder`: gives the consumer back; nothing happens if another one has it.
+    public func releaseConsumer(_ name: String, holder: String) async throws {
+        try await exchange(
+            "DELETE", Self.consumer(name) + "/holder?holder=" + PercentEncoding.encodeSegment(holder))
+    }
+
     /// A page of `GET /v1/consumers`.
     public func consumers(after: String? = nil, limit: Int? = nil) async throws -> Page<ConsumerDocument> {
         try await call(

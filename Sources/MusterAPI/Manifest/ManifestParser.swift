@@ -78,9 +78,7 @@ public struct ManifestParser {
             guard let text = String(validating: partial, as: UTF8.self) else {
                 throw InputRefusal(pointer: "", reason: "is not UTF-8")
             }
-            return TaskRequest(urls: [
-                String(text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))
-            ])
+            return TaskRequest(typed: text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))
         }
         do {
             return try decoder.decode(TaskRequest.self, from: Data(partial))

@@ -49,3 +49,51 @@ public struct AcknowledgementRequest: Hashable, Sendable, Codable {
         self.position = position
     }
 }
+
+/// The body of `PUT /v1/consumers/{name}/holder`.
+public struct ConsumerHoldRequest: Hashable, Sendable, Codable {
+    /// What the process is called that deals with the consumer's events: random, so that no other one has it.
+    public var holder: String
+    /// How long the hold lasts without being renewed, in whole seconds.
+    public var seconds: Int64
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case holder, seconds
+    }
+
+    /// A wish to hold a consumer.
+    public init(holder: String, seconds: Int64) {
+        self.holder = holder
+        self.seconds = seconds
+    }
+
+    /// Reads it; refuses unknown fields and what can't be.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        holder = try container.decode(String.self, forKey: .holder)
+        seconds = try container.decode(Int64.self, forKey: .seconds)
+        guard (1...Limits.holderBytes).contains(holder.utf8.count) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .holder, in: container, debugDescription: "must be 1 to \(Limits.holderBytes) bytes")
+        }
+        guard Limits.consumerHoldSeconds.contains(seconds) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .seconds, in: container,
+                debugDescription: "must be within \(Limits.consumerHoldSeconds)")
+        }
+    }
+}
+
+/// The answer to it.
+public struct ConsumerHoldDocument: Hashable, Sendable, Codable {
+    /// The consumer's name.
+    public var name: String
+    /// When the hold ends unless it is renewed, by the database's clock.
+    public var until: Timestamp
+
+    /// A hold.
+    public init(name: String, until: Timestamp) {
+        self.name = name
+        self.until = until
+    }
+}

@@ -44,7 +44,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         public var done: Int64
         /// The sum of the sizes that are known.
         public var total: Int64
-        /// Tasks whose size isn't known yet.
+        /// Tasks whose size isn't known yet, without those that failed.
         public var unknownTasks: Int64
 
         /// Progress.
@@ -52,6 +52,20 @@ public struct GroupDocument: Hashable, Sendable, Codable {
             self.done = done
             self.total = total
             self.unknownTasks = unknownTasks
+        }
+    }
+
+    /// Tasks in trouble: their last try failed, and nothing has come since.
+    public struct Trouble: Hashable, Sendable, Codable {
+        /// How their last try failed.
+        public var kind: FailureKind
+        /// How many there are.
+        public var tasks: Int64
+
+        /// A count.
+        public init(kind: FailureKind, tasks: Int64) {
+            self.kind = kind
+            self.tasks = tasks
         }
     }
 
@@ -101,6 +115,9 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     public var resolver: ResolverDocument?
     /// Which options for asking the sources it has, by name alone: their values may be secrets.
     public var fetchOptions: [String]?
+    /// Its tasks in trouble by kind, the most frequent one first, among its newest 1,000 failures; absent when there are none, and
+    /// from lists of groups.
+    public var trouble: [Trouble]?
     /// How many tasks the verb changed that this is the answer to; absent from any other answer.
     public var changedTasks: Int64?
     /// Whether it is being removed as a whole, and only waits for its tasks to be gone.
@@ -113,7 +130,8 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         etaSeconds: Int64?, createdAt: Timestamp, finishedAt: Timestamp?, notes: [String],
         policy: TransferPolicy? = nil, resolver: ResolverDocument? = nil, fetchOptions: [String]? = nil,
         deadlineAt: Timestamp? = nil, onDeadline: DeadlineAction? = nil, overdue: Bool? = nil,
-        after: [PrerequisiteDocument]? = nil, changedTasks: Int64? = nil, removing: Bool? = nil
+        after: [PrerequisiteDocument]? = nil, trouble: [Trouble]? = nil, changedTasks: Int64? = nil,
+        removing: Bool? = nil
     ) {
         self.name = name
         self.state = state
@@ -138,6 +156,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         self.policy = policy
         self.resolver = resolver
         self.fetchOptions = fetchOptions
+        self.trouble = trouble
         self.changedTasks = changedTasks
         self.removing = removing
     }
@@ -168,6 +187,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         try container.encodeIfPresent(policy, forKey: .policy)
         try container.encodeIfPresent(resolver, forKey: .resolver)
         try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
+        try container.encodeIfPresent(trouble, forKey: .trouble)
         try container.encodeIfPresent(changedTasks, forKey: .changedTasks)
         try container.encodeIfPresent(removing, forKey: .removing)
     }

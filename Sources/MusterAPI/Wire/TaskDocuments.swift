@@ -106,6 +106,23 @@ public struct FailureDocument: Hashable, Sendable, Codable {
     }
 }
 
+/// What is tried next, after a failure that is not the end.
+public struct RetryDocument: Hashable, Sendable, Codable {
+    /// The number of the next try, or of the one under way, from 1. Progress makes it begin anew.
+    public var number: Int32
+    /// After how many tries without progress the task fails.
+    public var limit: Int32
+    /// In how many seconds it is due; absent when it is under way, or as soon as there is room for it.
+    public var inSeconds: Int64?
+
+    /// What is tried next.
+    public init(number: Int32, limit: Int32, inSeconds: Int64? = nil) {
+        self.number = number
+        self.limit = limit
+        self.inSeconds = inSeconds
+    }
+}
+
 /// A task as the API shows it. Headers are never part of it, since they may hold secrets.
 public struct TaskDocument: Hashable, Sendable, Codable {
     /// How much of the file is there.
@@ -159,6 +176,8 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     public var attempts: Int32
     /// Why it failed, or what went wrong last; `null` when nothing did.
     public var failure: FailureDocument?
+    /// What is tried next, if the last try failed and nothing has come since; absent otherwise.
+    public var retry: RetryDocument?
     /// When it was added.
     public var createdAt: Timestamp
     /// When its first byte was asked for.
@@ -187,7 +206,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         digests: [String: String], attempts: Int32, failure: FailureDocument?, createdAt: Timestamp,
         startedAt: Timestamp?, finishedAt: Timestamp?, contentType: String? = nil, deadlineAt: Timestamp? = nil,
         fetchOptions: [String]? = nil, bytesPerSecond: Int64? = nil, reusedFrom: String? = nil,
-        etaSeconds: Int64? = nil
+        etaSeconds: Int64? = nil, retry: RetryDocument? = nil
     ) {
         self.key = key
         self.state = state
@@ -204,6 +223,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         self.digests = digests
         self.attempts = attempts
         self.failure = failure
+        self.retry = retry
         self.createdAt = createdAt
         self.startedAt = startedAt
         self.finishedAt = finishedAt
@@ -233,6 +253,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         try container.encode(digests, forKey: .digests)
         try container.encode(attempts, forKey: .attempts)
         try container.encode(failure, forKey: .failure)
+        try container.encodeIfPresent(retry, forKey: .retry)
         try container.encode(createdAt, forKey: .createdAt)
         try container.encode(startedAt, forKey: .startedAt)
         try container.encode(finishedAt, forKey: .finishedAt)

@@ -32,22 +32,22 @@ struct AddCommand: MusterSubcommand {
 
     @Option(
         name: [.customShort("i"), .customLong("manifest")],
-        help: ArgumentHelp("The list of tasks; - is standard input. (MUSTER_MANIFEST)", valueName: "manifest")
+        help: ArgumentHelp("The list of tasks; - is standard input.", valueName: "manifest")
     )
     var manifest: String?
 
     @Option(
         help: ArgumentHelp(
-            "The sink of a new group. (MUSTER_SINK, if that is a single name; default: \(defaultSinkName))",
+            "The sink of a new group. (default: \(defaultSinkName))",
             valueName: "name"
         )
     )
     var sink: String?
 
-    @Flag(help: "Leave the group open for more tasks. (MUSTER_OPEN)")
+    @Flag(help: "Leave the group open for more tasks.")
     var open = false
 
-    @Flag(help: "Open the group again if it is sealed or has finished. (MUSTER_REOPEN)")
+    @Flag(help: "Open the group again if it is sealed or has finished.")
     var reopen = false
 
     @Flag(help: "Wait until the group is done, and show how it goes. (MUSTER_WAIT)")
@@ -98,6 +98,7 @@ struct AddCommand: MusterSubcommand {
         if tasks.isAbsent, !isOpen {
             throw CommandFailure.usage("give URLs, or a manifest with -i, or --open for an empty group")
         }
+        for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
         let survey = try tasks.survey()
         try await context.withClient { client in
@@ -123,9 +124,13 @@ struct AddCommand: MusterSubcommand {
                     "note: the group was there already; how its files are fetched stays as it was made with"
                 )
             }
+            var end: GroupWatcher.End?
             if waits {
                 let watcher = context.watcher(client, group: group)
-                result.group = try await watcher.untilTerminal(news: result.isCreated ? .after(0) : .none)
+                let news: GroupWatcher.News =
+                    result.isCreated ? .all(after: 0) : .failures(after: try await watcher.lastPosition())
+                end = try await Interruption.watched { try await watcher.untilTerminal(news: news) }
+                if let end { result.group = end.group }
             } else {
                 for note in result.group.notes { context.console.remark("note: \(TextWidth.escaped(note))") }
             }
@@ -139,18 +144,11 @@ struct AddCommand: MusterSubcommand {
                     )
                 )
             }
-            if waits {
-                // Of a new group each failure has had its line already, if lines were wanted.
-                let isNamed = result.isCreated && context.console.liveTerminal == nil
-                try await GroupResult(client: client, console: context.console).conclude(
-                    result.group,
-                    namesFailures: !isNamed
-                )
-            }
+            if let end { try await GroupResult(client: client, console: context.console).conclude(end) }
         }
     }
 
-    /// The sink that is meant. The environment's may be a worker's list of directories, which says nothing about groups.
+    /// The sink that is meant. A file's may be a worker's list of directories, which says nothing about groups.
     private func sink(_ settings: Settings) throws(CommandFailure) -> String? {
         let texts = settings.texts(.sink)
         guard let name = texts.first, sink != nil || texts.count == 1 && !name.contains("=") else { return nil }

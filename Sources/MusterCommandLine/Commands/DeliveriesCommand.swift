@@ -60,13 +60,13 @@ struct DeliveriesListCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only deliveries in this state: \(DeliveryState.allCases.map(\.rawValue).joined(separator: ", ")). (MUSTER_STATE)",
+            "Only deliveries in this state: \(DeliveryState.allCases.map(\.rawValue).joined(separator: ", ")).",
             valueName: "state"
         )
     )
     var state: String?
 
-    @Option(help: ArgumentHelp("Only deliveries to this subscription. (MUSTER_SUBSCRIPTION)", valueName: "name"))
+    @Option(help: ArgumentHelp("Only deliveries to this subscription.", valueName: "name"))
     var subscription: String?
 
     @OptionGroup var client: ClientOptions

@@ -19,11 +19,11 @@ struct EventsCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "Begin after this position. (MUSTER_AFTER; default: with the oldest that is kept)", valueName: "n")
+            "Begin after this position. (default: with the oldest that is kept)", valueName: "n")
     )
     var after: String?
 
-    @Option(help: ArgumentHelp("Only events of this group. (MUSTER_GROUP)", valueName: "group"))
+    @Option(help: ArgumentHelp("Only events of this group.", valueName: "group"))
     var group: String?
 
     @Flag(help: "Go on with what happens from now on. (MUSTER_FOLLOW)")

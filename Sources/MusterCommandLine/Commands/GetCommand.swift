@@ -18,7 +18,8 @@ struct GetCommand: MusterSubcommand {
         discussion: """
             Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was; after a \
             failure it tries again what failed; after a success it checks that the files are still there, and fetches those \
-            that are not.
+            that are not. Failures are shown as they happen, with the next try. User and password in a URL are sent to its \
+            origin and never shown. URLs that end in the same name get numbers: a.bin and "a (2).bin".
 
             Examples:
               muster get https://example.org/a.iso
@@ -38,14 +39,14 @@ struct GetCommand: MusterSubcommand {
     @Option(
         name: [.customShort("i"), .customLong("manifest")],
         help: ArgumentHelp(
-            "A list: a URL or a task as JSON per line; - is standard input. (MUSTER_MANIFEST)",
+            "A list: a URL or a task as JSON per line; - is standard input.",
             valueName: "manifest"
         )
     )
     var manifest: String?
 
     @Option(
-        help: ArgumentHelp("What the content of a single URL must be. (MUSTER_DIGEST)", valueName: "sha256:hex")
+        help: ArgumentHelp("What the content of a single URL must be.", valueName: "sha256:hex")
     )
     var digest: String?
 
@@ -87,6 +88,7 @@ struct GetCommand: MusterSubcommand {
         }
         let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest)
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
+        for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
         let count = try settings.number(.workers, in: 1...16) ?? 1
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
@@ -180,7 +182,7 @@ struct GetCommand: MusterSubcommand {
         if console.json {
             try console.document(result)
         } else {
-            for line in result.lines(namesFailures: console.liveTerminal != nil) { try console.line(line) }
+            for line in result.lines { try console.line(line) }
         }
         if result.status != .success { throw CommandFailure.ended(result.status) }
     }

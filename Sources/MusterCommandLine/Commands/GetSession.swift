@@ -11,6 +11,8 @@ struct GetSession {
     struct Result: Sendable, Encodable {
         /// The group that was waited for last.
         var group: GroupDocument
+        /// How many of its failures had lines of their own while they happened.
+        var namedFailures: Int64 = 0
         /// What failed in it, at most a few.
         var failures: [TaskDocument]
         /// What was tried for the first of them: there is nobody to ask any more once `get` has ended.
@@ -42,15 +44,13 @@ struct GetSession {
             try container.encode(changed, forKey: .changed)
         }
 
-        /// The lines for people.
-        ///
-        /// - Parameter namesFailures: whether each failure gets a line, since it had none while it happened.
-        func lines(namesFailures: Bool) -> [String] {
+        /// The lines for people. A failure that had its line while it happened gets no other one.
+        var lines: [String] {
             if isVerified {
                 return ["nothing to do: every file is there already, in \(TextWidth.escaped(directory))"]
             }
             var lines: [String] = []
-            if namesFailures {
+            if namedFailures < group.tasks.failed {
                 lines = failures.map(PlainProgress.failure)
                 let rest = group.tasks.failed - Int64(failures.count)
                 if rest > 0 { lines.append("… and \(rest) more") }
@@ -62,7 +62,11 @@ struct GetSession {
                 )
             }
             lines.append(PlainProgress.summary(group))
-            if status == .failure, changed.isEmpty { lines.append("run the same command again to retry") }
+            let taken = failures.count { FailureText.isTaken($0.failure) }
+            if taken > 0 { lines.append(FailureText.takenHelp) }
+            if status == .failure, changed.isEmpty, taken == 0 || taken < failures.count {
+                lines.append("run the same command again to retry")
+            }
             return lines
         }
     }
@@ -104,7 +108,8 @@ struct GetSession {
             document = try await goOn(generation)
         }
         var isFresh = !document.state.isTerminal
-        if isFresh { document = try await wait(document.name, isNew: false) }
+        var named: Int64 = 0
+        if isFresh { (document, named) = try await wait(document.name, isNew: false) }
         if document.state == .succeeded {
             var findings = try await verify(generations: generation)
             if !findings.missing.isEmpty {
@@ -116,17 +121,18 @@ struct GetSession {
                 )
                 generation += 1
                 document = try await submit(generation, chosen: findings.missing)
-                document = try await wait(document.name, isNew: true)
+                (document, named) = try await wait(document.name, isNew: true)
                 isFresh = true
                 findings.missing = []
             }
             return try await result(
                 document,
+                named: named,
                 isVerified: !isFresh && findings.changed.isEmpty,
                 changed: findings.changed
             )
         }
-        return try await result(document, isVerified: false, changed: [])
+        return try await result(document, named: named, isVerified: false, changed: [])
     }
 
     /// Waits for the worker of this process to report: until then the group would be said to lack one. If it takes its time,
@@ -210,13 +216,17 @@ struct GetSession {
         }
     }
 
-    private func wait(_ name: String, isNew: Bool) async throws -> GroupDocument {
+    /// Waits for a group; returns it with how many of its failures were named.
+    private func wait(_ name: String, isNew: Bool) async throws -> (GroupDocument, Int64) {
         let watcher = context.watcher(client, group: name)
         let start = isNew ? 0 : try await watcher.lastPosition()
-        return try await watcher.untilTerminal(news: .after(start))
+        let end = try await watcher.untilTerminal(news: .all(after: start))
+        return (end.group, end.namedFailures)
     }
 
-    private func result(_ group: GroupDocument, isVerified: Bool, changed: [String]) async throws -> Result {
+    private func result(
+        _ group: GroupDocument, named: Int64, isVerified: Bool, changed: [String]
+    ) async throws -> Result {
         let failures =
             group.tasks.failed == 0
             ? [] : try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
@@ -226,6 +236,7 @@ struct GetSession {
         }
         return Result(
             group: group,
+            namedFailures: named,
             failures: failures,
             explanations: explanations,
             isVerified: isVerified,

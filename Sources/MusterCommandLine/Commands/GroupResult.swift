@@ -12,12 +12,14 @@ struct GroupResult {
     static let shownFailures = 20
 
     /// Prints the summary, with what failed and why, unless the result is JSON, and throws unless the group succeeded.
-    func conclude(_ group: GroupDocument, namesFailures: Bool = true) async throws {
+    func conclude(_ end: GroupWatcher.End) async throws {
+        let group = end.group
         if !console.json {
             if group.tasks.failed > 0 {
                 let lines = Self.lines(try await failures(of: group), of: group)
                 // Where each failure had its line while it happened, only the command that tells more is left to be said.
-                for line in namesFailures ? lines : lines.suffix(1) { try console.line(line) }
+                let isTold = end.namedFailures >= group.tasks.failed
+                for line in isTold ? lines.suffix(1) : lines[...] { try console.line(line) }
             }
             try console.line(PlainProgress.summary(group))
         }
@@ -34,6 +36,9 @@ struct GroupResult {
         var lines = failures.map(PlainProgress.failure)
         let rest = group.tasks.failed - Int64(failures.count)
         if rest > 0 { lines.append("… and \(rest) more: muster tasks \(group.name) --state failed") }
+        if failures.contains(where: { FailureText.isTaken($0.failure) }) {
+            lines.append("\(FailureText.takenHelp) (said when the group is made: muster add)")
+        }
         if let key = failures.first?.key {
             lines.append("why: \(TextWidth.escaped(FailureText.hint(group: group.name, key: key)))")
         }

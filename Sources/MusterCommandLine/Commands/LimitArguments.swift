@@ -8,7 +8,7 @@ struct LimitArguments: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "-1000 to 1000; groups of a higher priority are served first. (MUSTER_PRIORITY; default: 0)",
+            "-1000 to 1000; groups of a higher priority are served first. (default: 0)",
             valueName: "n"
         )
     )
@@ -16,20 +16,20 @@ struct LimitArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Share of the bytes among groups of the same priority, 1 to 1000. (MUSTER_WEIGHT; default: 1)",
+            "Share of the bytes among groups of the same priority, 1 to 1000. (default: 1)",
             valueName: "n"
         )
     )
     var weight: String?
 
     @Option(
-        help: ArgumentHelp("The most connections in the whole fleet. (MUSTER_MAX_CONNECTIONS)", valueName: "n")
+        help: ArgumentHelp("The most connections in the whole fleet.", valueName: "n")
     )
     var maxConnections: String?
 
     @Option(
         help: ArgumentHelp(
-            "The most bytes per second in the whole fleet, such as 10MiB/s. (MUSTER_RATE)",
+            "The most bytes per second in the whole fleet, such as 10MiB/s.",
             valueName: "rate"
         )
     )
@@ -37,7 +37,7 @@ struct LimitArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The part of the day in which the group may run at all, such as 22:00-06:00. (MUSTER_BETWEEN)",
+            "The part of the day in which the group may run at all, such as 22:00-06:00.",
             valueName: "window"
         )
     )
@@ -46,7 +46,7 @@ struct LimitArguments: ParsableArguments {
     @Option(
         name: .customLong("tz"),
         help: ArgumentHelp(
-            "The time zone of --between and --rate-between, such as Europe/Berlin. (MUSTER_TZ; default: the one that the group has, or UTC)",
+            "The time zone of --between and --rate-between, such as Europe/Berlin. (default: the one that the group has, or UTC)",
             valueName: "zone"
         )
     )
@@ -56,7 +56,7 @@ struct LimitArguments: ParsableArguments {
         help: ArgumentHelp(
             """
             The rate in a part of the day, such as 08:00-18:00=2MiB/s; may be repeated: the first that fits holds, --rate at \
-            all other times. (MUSTER_RATE_BETWEEN, separated by commas)
+            all other times.
             """,
             valueName: "window=rate"
         )
@@ -65,7 +65,7 @@ struct LimitArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How long the group may take from now on, such as 2h. (MUSTER_DEADLINE)", valueName: "duration")
+            "How long the group may take from now on, such as 2h.", valueName: "duration")
     )
     var deadline: String?
 
@@ -73,7 +73,7 @@ struct LimitArguments: ParsableArguments {
         help: ArgumentHelp(
             """
             What happens when the deadline passes: \(DeadlineAction.allCases.map(\.rawValue).joined(separator: ", ")). \
-            (MUSTER_ON_DEADLINE; default: fail)
+            (default: fail)
             """,
             valueName: "action"
         )
@@ -84,7 +84,7 @@ struct LimitArguments: ParsableArguments {
         help: ArgumentHelp(
             """
             A group that this one waits for, until it has succeeded, or finished in whatever way; may be repeated. \
-            (MUSTER_AFTER, separated by commas; default: succeeded)
+            (default: succeeded)
             """,
             valueName: "group[:succeeded|finished]"
         )

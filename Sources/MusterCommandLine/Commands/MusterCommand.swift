@@ -15,8 +15,9 @@ struct MusterCommand: AsyncParsableCommand {
               muster add nightly -i manifest.ndjson
               muster wait nightly --timeout 2h
 
-            Every option has an environment variable (--server is MUSTER_SERVER) and a key in a JSON configuration file \
-            (--config FILE, the key is "server"). The command line wins, then the environment, then the file.
+            Every option has a key in a JSON configuration file (--config FILE, the key of --server is "server") and, unless it \
+            chooses or changes a thing, an environment variable (MUSTER_SERVER). The command line wins, then the environment, \
+            then the file.
 
             Exit codes: 0 success; 1 the group failed; 2 usage; 3 coordinator unreachable; 4 timed out; 5 cancelled; \
             6 refused by the coordinator.
@@ -57,8 +58,13 @@ public enum MusterProgram {
     /// Runs a command line, without the program's name, and returns the exit code (see `ExitStatus`).
     public static func main(_ arguments: [String]) async -> Int32 {
         DescriptorLimit.raise()
+        let arguments = ArgumentOrder.normalized(arguments)
+        if let complaint = CommandSuggestion.complaint(arguments) {
+            Console(json: false).remark(TextWidth.escaped(complaint, keepingLineBreaks: true))
+            return ExitStatus.usage.rawValue
+        }
         do {
-            var command = try await MusterCommand.asyncParseAsRoot(ArgumentOrder.normalized(arguments))
+            var command = try await MusterCommand.asyncParseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

@@ -68,7 +68,7 @@ struct CommandContext: Sendable {
             } catch let failure as CommandFailure {
                 throw failure
             } catch {
-                throw .usage("\(SettingName.server.option) (\(SettingName.server.variable)): \(server): \(error)")
+                throw .usage("\(settings.named(.server)): \(server): \(error)")
             }
         }
         return servers

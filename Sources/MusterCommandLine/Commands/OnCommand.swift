@@ -18,7 +18,8 @@ struct OnCommand: MusterSubcommand {
             environment.
 
             The place in the log is kept by the coordinator under the consumer's name; whoever is new begins with the oldest \
-            event that is kept. SIGTERM or Ctrl-C lets a running command finish, for at most 10 seconds.
+            event that is kept. Of several with one name one works, and the others wait for its end. SIGTERM or Ctrl-C lets a running command finish, for at most 10 seconds; \
+            when this process is killed, the command is killed with it.
 
             Examples:
               muster on 'nightly-*' --types group.succeeded -- ./start-the-next-step
@@ -29,7 +30,7 @@ struct OnCommand: MusterSubcommand {
     @Option(
         help: ArgumentHelp(
             """
-            Only events of these types, such as group.succeeded or task.failed, separated by commas. (MUSTER_TYPES)
+            Only events of these types, such as group.succeeded or task.failed, separated by commas.
             """,
             valueName: "type,..."
         )
@@ -39,7 +40,7 @@ struct OnCommand: MusterSubcommand {
     @Option(
         help: ArgumentHelp(
             """
-            The name under which the place in the log is kept. (MUSTER_CONSUMER; default: "on-" and the pattern, with a number \
+            The name under which the place in the log is kept. (default: "on-" and the pattern, with a number \
             that stands for what names can't hold)
             """,
             valueName: "name"

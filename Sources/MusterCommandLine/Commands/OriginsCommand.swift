@@ -104,7 +104,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "The cap, or default for the coordinators' own; either forgets what was learned. (MUSTER_MAX_CONNECTIONS)",
+            "The cap, or default for the coordinators' own; either forgets what was learned.",
             valueName: "n"
         )
     )
@@ -112,7 +112,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "The most bytes per second of the whole fleet, such as 20MiB/s, or none. (MUSTER_RATE)",
+            "The most bytes per second of the whole fleet, such as 20MiB/s, or none.",
             valueName: "rate"
         )
     )
@@ -120,7 +120,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "A time (RFC 3339), a duration such as 30m, or now to end a pause. (MUSTER_PAUSE_UNTIL)",
+            "A time (RFC 3339), a duration such as 30m, or now to end a pause.",
             valueName: "time"
         )
     )

@@ -20,7 +20,7 @@ struct RemoveCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "What becomes of finished files: keep or delete. (MUSTER_FILES; default: keep)",
+            "What becomes of finished files: keep or delete. (default: keep)",
             valueName: "what"
         )
     )

@@ -102,8 +102,9 @@ struct StatusCommand: MusterSubcommand {
 
     private func watchOne(_ group: String, _ client: MusterClient, _ context: CommandContext) async throws {
         guard context.console.json else {
-            let document = try await context.watcher(client, group: group).untilTerminal()
-            try await show(document, client, context.console)
+            let watcher = context.watcher(client, group: group)
+            let end = try await Interruption.watched { try await watcher.untilTerminal() }
+            try await show(end.group, client, context.console)
             return
         }
         let patience = Patience(console: context.console)

@@ -6,10 +6,12 @@ import MusterCore
 struct SubscriptionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscriptions",
-        abstract: "Lists the subscriptions to events, adds one, switches one off and on, or removes one.",
+        abstract:
+            "Lists the subscriptions to events, adds one, switches one off and on, gives it another secret, or removes it.",
         usage: """
             muster subscriptions [--json]
             muster subscriptions add <name> <url> [--secret-file <file>] [--groups <pattern>] [--types <type,...>]
+            muster subscriptions rotate <name> [--secret-file <file>]
             muster subscriptions enable|disable|remove <name>
             """,
         discussion: """
@@ -24,7 +26,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
             """,
         subcommands: [
             SubscriptionsListCommand.self, SubscriptionsAddCommand.self, SubscriptionsEnableCommand.self,
-            SubscriptionsDisableCommand.self, SubscriptionsRemoveCommand.self,
+            SubscriptionsDisableCommand.self, SubscriptionsRotateCommand.self, SubscriptionsRemoveCommand.self,
         ],
         defaultSubcommand: SubscriptionsListCommand.self
     )
@@ -102,20 +104,20 @@ struct SubscriptionsAddCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "The file with the secret; one is made if absent. (MUSTER_SECRET_FILE)",
+            "The file with the secret; one is made if absent.",
             valueName: "file"
         )
     )
     var secretFile: String?
 
     @Option(
-        help: ArgumentHelp("The groups whose events are wanted. (MUSTER_GROUPS; default: all)", valueName: "pattern")
+        help: ArgumentHelp("The groups whose events are wanted. (default: all)", valueName: "pattern")
     )
     var groups: String?
 
     @Option(
         help: ArgumentHelp(
-            "The types that are wanted, such as group.succeeded, separated by commas. (MUSTER_TYPES; default: all)",
+            "The types that are wanted, such as group.succeeded, separated by commas. (default: all)",
             valueName: "type,..."
         )
     )
@@ -136,9 +138,6 @@ struct SubscriptionsAddCommand: MusterSubcommand {
         ]).merging(Given.lists([.types: types])) { $1 }
     }
 
-    /// The longest secret that is read, in bytes, with the line break behind it.
-    private static let secretLimit = 4_096
-
     func perform(_ context: CommandContext) async throws {
         let settings = context.settings
         try CommandContext.checkName(name, what: "subscription")
@@ -149,15 +148,7 @@ struct SubscriptionsAddCommand: MusterSubcommand {
             return pattern.text
         }
         let types = try settings.eventTypes()
-        let secret = try settings.text(.secretFile).map { path throws(CommandFailure) in
-            let bytes = try SmallFile.read(path, what: "secret in the file", limit: Self.secretLimit)
-            let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined()
-            do throws(WebhookSecret.Refusal) {
-                return Secret(try WebhookSecret(validating: text).text)
-            } catch {
-                throw .usage("the secret in the file \(path) \(error.description)")
-            }
-        }
+        let secret = try settings.webhookSecret().map { Secret($0.text) }
         let request = SubscriptionRequest(
             name: name,
             url: url,

@@ -19,7 +19,7 @@ struct TasksCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only tasks in this state: \(TaskState.allCases.map(\.rawValue).joined(separator: ", ")). (MUSTER_STATE)",
+            "Only tasks in this state: \(TaskState.allCases.map(\.rawValue).joined(separator: ", ")).",
             valueName: "state"
         )
     )

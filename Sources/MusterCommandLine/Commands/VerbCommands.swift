@@ -44,8 +44,11 @@ extension VerbCommand {
 
     /// What the verb did to a group, or to so many of its tasks.
     static func sentence(_ group: GroupDocument, keys: Int) -> String {
+        let changed = group.changedTasks ?? Int64(keys)
         guard keys == 0 else {
-            let changed = group.changedTasks ?? Int64(keys)
+            if changed == 0 {
+                return "nothing to \(verb.rawValue): \(unchanged(keys)) of \(group.name) \(reason(keys))"
+            }
             let count = changed == Int64(keys) ? "\(keys)" : "\(changed) of \(keys)"
             return "\(done) \(count) task\(keys == 1 ? "" : "s") of \(group.name)"
         }
@@ -57,9 +60,31 @@ extension VerbCommand {
             case .retry: group.state == .cancelled
             case .seal: false
             }
-        guard isLate else { return "\(done) \(group.name)" }
-        let end = group.state == .cancelled ? "been cancelled" : group.state.rawValue
-        return "nothing to \(verb.rawValue): \(group.name) has \(end)"
+        if isLate {
+            let end = group.state == .cancelled ? "been cancelled" : group.state.rawValue
+            return "nothing to \(verb.rawValue): \(group.name) has \(end)"
+        }
+        guard group.changedTasks == 0 else { return "\(done) \(group.name)" }
+        switch verb {
+        case .retry: return "nothing to retry: no task of \(group.name) has failed"
+        // The group itself may have been told something else before.
+        case .pause: return "\(done) \(group.name): nothing of it was waiting or being fetched"
+        case .resume: return "\(done) \(group.name): no task of it was paused"
+        case .cancel, .seal: return "\(done) \(group.name)"
+        }
+    }
+
+    private static func unchanged(_ keys: Int) -> String { keys == 1 ? "the task" : "the tasks" }
+
+    /// Why tasks are what they were, after what they are called.
+    private static func reason(_ keys: Int) -> String {
+        switch verb {
+        case .pause: keys == 1 ? "is paused already, or has ended" : "are paused already, or have ended"
+        case .resume: keys == 1 ? "is not paused" : "are not paused"
+        case .cancel: keys == 1 ? "has ended already" : "have ended already"
+        case .retry: keys == 1 ? "has not failed" : "have not failed"
+        case .seal: ""
+        }
     }
 }
 

@@ -9,6 +9,8 @@ struct WaitCommand: MusterSubcommand {
         abstract: "Waits until a group is done, and ends with the exit code that says how.",
         usage: "muster wait <group> [--timeout <duration>]",
         discussion: """
+            Failures are shown as they happen, with the next try; a wait that is stopped says how far it came.
+
             Exit codes: 0 every task succeeded; 1 at least one failed; 4 the timeout passed; 5 the group was cancelled.
 
             Example:
@@ -37,9 +39,12 @@ struct WaitCommand: MusterSubcommand {
         try await context.withClient { client in
             let watcher = context.watcher(client, group: group)
             do {
-                let document = try await watcher.untilTerminal(deadline: deadline)
-                if context.console.json { try context.console.document(document) }
-                try await GroupResult(client: client, console: context.console).conclude(document)
+                let end = try await Interruption.watched {
+                    let start = try await watcher.lastPosition()
+                    return try await watcher.untilTerminal(deadline: deadline, news: .failures(after: start))
+                }
+                if context.console.json { try context.console.document(end.group) }
+                try await GroupResult(client: client, console: context.console).conclude(end)
             } catch CommandFailure.timedOut(let text) where context.console.json {
                 // A program wants to know how far it got.
                 try context.console.document(try await client.group(group))

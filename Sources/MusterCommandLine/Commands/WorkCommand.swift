@@ -56,7 +56,7 @@ struct WorkCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "The most bytes per second of this worker, such as 10MiB/s. (MUSTER_RATE; default: no limit)",
+            "The most bytes per second of this worker, such as 10MiB/s. (default: no limit)",
             valueName: "rate"
         )
     )

@@ -1,24 +1,12 @@
+import MusterCore
+
 /// How much room a text takes in a terminal, and how it is made fit for one.
 enum TextWidth {
-    /// The text with every control character written out, so that a name can't move the cursor or set colours.
+    /// The text with every control character and all that is invisible written out, so that a name can't move the cursor, set colours
+    /// or pass for another one.
     static func escaped(_ text: String, keepingLineBreaks: Bool = false) -> String {
-        guard text.unicodeScalars.contains(where: isControl) else { return text }
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\n" where keepingLineBreaks: result.unicodeScalars.append(scalar)
-            case _ where isControl(scalar): result += "\\u{\(String(scalar.value, radix: 16))}"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
-
-    /// Control characters of both sets, line separators, and the marks that change the direction of text.
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0..<32, 127..<160, 0x2028...0x202E, 0x2066...0x2069: true
-        default: false
+        InvisibleCharacters.replaced(in: text) { scalar in
+            keepingLineBreaks && scalar == "\n" ? "\n" : "\\u{\(String(scalar.value, radix: 16))}"
         }
     }
 
@@ -36,6 +24,31 @@ enum TextWidth {
         let head = prefix(text, (width - 1) / 2)
         let tail = String(prefix(String(text.reversed()), width - 1 - columns(head)).reversed())
         return head + "…" + tail
+    }
+
+    /// The beginning of the text up to a word's end, in at most `width` columns with the ellipsis that says that more was there.
+    static func shortened(_ text: String, to width: Int) -> String {
+        guard columns(text) > width else { return text }
+        guard width > 1 else { return width == 1 ? "…" : "" }
+        let start = prefix(text, width - 1)
+        // The word that is cut goes as a whole, unless there is no other.
+        let words = start.split(separator: " ", omittingEmptySubsequences: false)
+        let isWhole = text.dropFirst(start.count).first == " "
+        let kept = isWhole || words.count < 2 ? start : words.dropLast().joined(separator: " ")
+        return kept.trimmingEnd(" ,;:") + "…"
+    }
+
+    /// The text in lines of at most `width` columns, broken between words; a word that is longer has a line of its own.
+    static func wrapped(_ text: String, to width: Int) -> [String] {
+        var lines: [String] = []
+        for word in text.split(separator: " ") {
+            if let last = lines.last, columns(last) + 1 + columns(String(word)) <= width {
+                lines[lines.count - 1] = last + " " + word
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines
     }
 
     /// The text with blanks up to `width` columns.
@@ -71,5 +84,14 @@ enum TextWidth {
         default:
             return 1
         }
+    }
+}
+
+extension String {
+    /// Without such characters at its end.
+    fileprivate func trimmingEnd(_ characters: String) -> String {
+        var text = self
+        while let last = text.last, characters.contains(last) { text.removeLast() }
+        return text
     }
 }

@@ -53,6 +53,13 @@ final class ManifestFile: Sendable {
         return buffer
     }
 
+    /// How long it is, in bytes.
+    func size() throws -> Int64 {
+        var status = stat()
+        guard fstat(descriptor.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
+        return Int64(status.st_size)
+    }
+
     private static func copy(of source: FileDescriptor, in directory: String) throws -> ManifestFile {
         let target = try NamelessFile.make(in: directory)
         let file = ManifestFile(target)

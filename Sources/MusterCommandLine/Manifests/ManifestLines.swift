@@ -48,7 +48,7 @@ struct ManifestLines {
         }
         let text = String(decoding: partial, as: UTF8.self)
         let url = text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " ")
-        return try Self.line(TaskRequest(urls: [url]), chosen: chosen)
+        return try Self.line(TaskRequest(typed: url), chosen: chosen)
     }
 
     private func isChosen(_ request: () throws -> TaskRequest) throws -> Bool {

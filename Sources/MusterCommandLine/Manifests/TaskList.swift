@@ -27,24 +27,52 @@ struct TaskList: Sendable {
 
     private let manifest: ManifestFile?
     private let urls: [TaskRequest]
+    /// Which URLs of the command line have got a numbered name, since another one has theirs: a line for each.
+    let renamings: [String]
 
-    /// A list.
+    /// A list. URLs of the command line whose last segments are the same get numbered names, as files do with `--if-exists rename`.
     ///
     /// - Parameters:
     ///   - digest: what a single URL's content must have.
-    /// - Throws: `CommandFailure.usage` for a URL of the command line that is none, and for a digest without exactly one.
-    init(manifest: ManifestFile?, urls: [String], digest: DigestArgument? = nil) throws(CommandFailure) {
+    /// - Throws: `CommandFailure.usage` for a URL of the command line that is none, and for a digest without exactly one;
+    ///   `CommandFailure.refused` for a manifest that the coordinator would refuse.
+    init(manifest: ManifestFile?, urls: [String], digest: DigestArgument? = nil) throws {
         if digest != nil, manifest != nil || urls.count != 1 {
-            throw .usage("--digest is for exactly one URL; a manifest names the digests of its tasks itself")
+            throw CommandFailure.usage(
+                "--digest is for exactly one URL; a manifest names the digests of its tasks itself")
         }
         self.manifest = manifest
-        self.urls = urls.map { TaskRequest(urls: [$0], digests: digest?.document) }
-        for request in self.urls {
-            do {
-                _ = try request.validated()
+        var names = SharedNames()
+        for url in urls {
+            var request = TaskRequest(typed: url)
+            request.digests = digest?.document
+            do throws(InputRefusal) {
+                names.add(request, path: try request.validated().path)
             } catch {
-                throw .usage("\(request.urls[0]): \(error.reason)")
+                throw CommandFailure.usage("\(TaskRequest.shown(url)): \(error.reason)")
             }
+        }
+        if let manifest, !urls.isEmpty {
+            try Self.entries(of: manifest) { names.take($0.task) }
+        }
+        (self.urls, renamings) = names.numbered()
+    }
+
+    /// Reads a manifest line by line, holding none of it.
+    ///
+    /// - Throws: `CommandFailure.refused` with the line and the reason, as the coordinator would say it.
+    private static func entries(of manifest: ManifestFile, _ body: (ManifestParser.Entry) -> Void) throws {
+        var parser = ManifestParser(form: .urlsOrTasks)
+        var offset: Int64 = 0
+        do {
+            while true {
+                let bytes = try manifest.read(at: offset)
+                for entry in bytes.isEmpty ? try parser.finish() : try parser.parse(bytes) { body(entry) }
+                offset += Int64(bytes.count)
+                if bytes.isEmpty { return }
+            }
+        } catch let refusal as InputRefusal {
+            throw CommandFailure(refusal)
         }
     }
 
@@ -56,28 +84,18 @@ struct TaskList: Sendable {
     /// - Throws: `CommandFailure.refused` with the line and the reason, as the coordinator would say it.
     func survey() throws -> Survey {
         var survey = Survey()
-        do {
-            if let manifest {
-                var parser = ManifestParser(form: .urlsOrTasks)
-                while true {
-                    let bytes = try manifest.read(at: survey.bytes)
-                    let entries = bytes.isEmpty ? try parser.finish() : try parser.parse(bytes)
-                    for entry in entries {
-                        survey.count += 1
-                        survey.identity.add(entry.task, fetch: entry.fetch)
-                    }
-                    survey.bytes += Int64(bytes.count)
-                    if bytes.isEmpty { break }
-                }
-            }
-            for request in urls {
+        if let manifest {
+            try Self.entries(of: manifest) { entry in
                 survey.count += 1
-                survey.identity.add(try request.validated(), fetch: request.fetch)
+                survey.identity.add(entry.task, fetch: entry.fetch)
             }
-            return survey
-        } catch let refusal as InputRefusal {
-            throw CommandFailure(refusal)
+            survey.bytes = try manifest.size()
         }
+        for request in urls {
+            survey.count += 1
+            survey.identity.add(try request.validated(), fetch: request.fetch)
+        }
+        return survey
     }
 
     /// All tasks at once: for lists that are small.

@@ -44,7 +44,8 @@ enum CommandFailure: Error, Sendable {
     var message: String? {
         switch self {
         case .usage(let text), .timedOut(let text), .other(let text): "Error: \(text)"
-        case .unreachable(let text): "Error: no coordinator can be reached: \(text)"
+        case .unreachable(let text):
+            "Error: no coordinator can be reached: \(text)\n  start one on this machine with: muster up"
         case .refused(let problem): Self.lines(of: problem).joined(separator: "\n")
         case .ended: nil
         }

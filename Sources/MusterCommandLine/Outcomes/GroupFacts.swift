@@ -24,6 +24,10 @@ enum GroupFacts {
             ("tasks", "\(tasks.total)" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", "))),
             ("bytes", snapshot.bytesText + (unknown > 0 ? " (size unknown of \(unknown))" : "")),
         ]
+        if let trouble = group.trouble {
+            let kinds = trouble.map { "\($0.tasks) \(TroubleText.kind($0.kind))" }
+            facts.append(("retrying", kinds.joined(separator: ", ")))
+        }
         if !group.state.isTerminal {
             facts.append(("speed", ProgressSnapshot.rate(group.bytesPerSecond)))
             if let eta = group.etaSeconds { facts.append(("ETA", DurationNotation.format(.seconds(eta)))) }

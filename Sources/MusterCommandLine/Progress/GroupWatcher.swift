@@ -3,12 +3,36 @@ import MusterCore
 
 /// Follows a group until it is done, and shows how it goes.
 struct GroupWatcher {
-    /// Which finished files get a line of their own where lines are wanted.
+    /// Which files get a line of their own as they end, where lines are wanted.
     enum News: Sendable {
         /// None.
         case none
-        /// Those whose events come after a position.
-        case after(Int64)
+        /// Those that fail, and whose events come after a position.
+        case failures(after: Int64)
+        /// Those that finish too.
+        case all(after: Int64)
+
+        /// The position.
+        fileprivate var start: Int64? {
+            switch self {
+            case .none: nil
+            case .failures(let start), .all(let start): start
+            }
+        }
+    }
+
+    /// How a group ended.
+    struct End: Sendable {
+        /// The group.
+        var group: GroupDocument
+        /// How many failures had lines of their own while they happened.
+        var namedFailures: Int64
+    }
+
+    /// What was seen last, for those who stop before the end.
+    private struct Look {
+        var snapshot: ProgressSnapshot
+        var troubles: [TaskDocument]
     }
 
     /// The coordinator.
@@ -27,18 +51,20 @@ struct GroupWatcher {
     /// How long the end of the group is waited for in the log once the group is known to be done.
     private static let lastWait: Duration = .seconds(2)
 
-    /// Waits until the group is terminal.
+    /// Waits until the group is terminal. Who stops before that, by a signal or at the deadline, is told how far it came.
     ///
     /// - Parameters:
     ///   - deadline: when to give up.
     /// - Throws: `CommandFailure.timedOut` at the deadline; `Problem` when the group is gone.
-    func untilTerminal(deadline: ContinuousClock.Instant? = nil, news: News = .none) async throws -> GroupDocument {
+    func untilTerminal(deadline: ContinuousClock.Instant? = nil, news: News = .none) async throws -> End {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
         var speeds = TransferSpeeds()
-        let start: Int64? = if case .after(let start) = news, display.printsNews { start } else { nil }
+        let start = display.printsFailures ? news.start : nil
+        var teller = NewsTeller(tellsFinishedFiles: display.printsFinishedFiles, news)
         var pace = Self.pace.first
         let patience = Patience(console: console)
+        var last: Look?
         do {
             // The log's end is known before the first look: what happens after that look rings.
             var listener = try await LogListener(client, group: group, after: start, patience: patience)
@@ -50,21 +76,20 @@ struct GroupWatcher {
                 if let end, let generation, document.generation > generation { document.state = end }
                 generation = document.generation
                 if document.state.isTerminal {
-                    if start != nil { try await printLastNews(&listener, &display) }
+                    if start != nil { try await tellLastNews(&listener, &teller, &display) }
                     try display.finish()
-                    return document
+                    return End(group: document, namedFailures: teller.failures)
                 }
-                var snapshot = ProgressSnapshot(group: document)
-                if display.showsFiles { snapshot.files = try await files(patience, deadline) }
-                speeds.update(&snapshot.files, now: clock.now)
-                try display.show(snapshot, now: clock.now)
+                var look = try await look(document, display, patience, deadline)
+                speeds.update(&look.snapshot.files, now: clock.now)
+                try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
+                last = look
                 if let deadline, clock.now >= deadline {
-                    try display.finish()
-                    throw CommandFailure.timedOut("the group \(group) is not done yet: \(PlainProgress.line(snapshot))")
+                    throw CommandFailure.timedOut("the group \(group) is not done yet")
                 }
                 let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
                 let events = try await listener.listen(limit: quiet(display), until: deadline)
-                if start != nil { try printNews(events, &display) }
+                if start != nil { try teller.tell(events, &display) }
                 end = try Self.end(events)
                 if end != nil { continue }
                 if start == nil, events.count == LogListener.page { try await listener.skip() }
@@ -75,7 +100,11 @@ struct GroupWatcher {
                 pace = min(pace * 3 / 2, Self.pace.last)
             }
         } catch {
-            try? display.finish()
+            if let last, !(error is OutputClosed) {
+                try? display.stop(last.snapshot, troubles: last.troubles)
+            } else {
+                try? display.finish()
+            }
             throw error
         }
     }
@@ -98,45 +127,39 @@ struct GroupWatcher {
         return nil
     }
 
-    /// Prints the lines of the files that finished.
-    private func printNews(_ events: [EventDocument], _ display: inout ProgressDisplay) throws {
-        for event in events {
-            if let news = FileNews(try event.payload(), at: event.time) { try display.print(news.line) }
-        }
-    }
-
-    /// Prints the lines of what happened since, up to the group's own end: events get their positions a moment after what they
-    /// tell of, so that the group may be seen to be done before its last ones are in the log.
-    private func printLastNews(_ listener: inout LogListener, _ display: inout ProgressDisplay) async throws {
+    /// Tells what happened since, up to the group's own end: events get their positions a moment after what they tell of, so that
+    /// the group may be seen to be done before its last ones are in the log.
+    private func tellLastNews(
+        _ listener: inout LogListener, _ teller: inout NewsTeller, _ display: inout ProgressDisplay
+    ) async throws {
         while true {
             let events = try await listener.listen(limit: Self.lastWait)
-            try printNews(events, &display)
+            try teller.tell(events, &display)
             if try events.isEmpty || Self.end(events) != nil { return }
         }
     }
 
-    private func files(
-        _ patience: Patience,
+    /// What there is to be shown of a group: in a terminal some of its files, and everywhere those that are in trouble.
+    private func look(
+        _ document: GroupDocument, _ display: ProgressDisplay, _ patience: Patience,
         _ deadline: ContinuousClock.Instant?
-    ) async throws -> [ProgressSnapshot.File] {
-        let count = ProgressSnapshot.shownFiles
-        let active = try await patience.persist(until: deadline) {
-            try await client.tasks(of: group, state: .active, limit: count)
-        }
-        var items = active.items
-        if items.count < count {
-            let finalizing = try await patience.persist(until: deadline) {
-                try await client.tasks(of: group, state: .finalizing, limit: count - items.count)
+    ) async throws -> Look {
+        var look = Look(snapshot: ProgressSnapshot(group: document), troubles: [])
+        if document.trouble != nil, display.shownTroubles > 0 {
+            look.troubles = try await patience.persist(until: deadline) {
+                try await client.tasksInTrouble(of: group, limit: display.shownTroubles)
             }
-            items += finalizing.items
         }
-        return items.map {
-            ProgressSnapshot.File(
-                name: $0.path,
-                done: $0.bytes.done,
-                total: $0.bytes.total,
-                isFinalizing: $0.state == .finalizing
-            )
+        guard display.showsFiles else { return look }
+        var tasks = look.troubles
+        for state in [TaskState.active, .finalizing] where tasks.count < ProgressSnapshot.shownFiles {
+            let page = try await patience.persist(until: deadline) {
+                try await client.tasks(of: group, state: state, limit: ProgressSnapshot.shownFiles)
+            }
+            let known = Set(tasks.map(\.key))
+            tasks += page.items.filter { !known.contains($0.key) }
         }
+        look.snapshot.files = tasks.prefix(ProgressSnapshot.shownFiles).map(ProgressSnapshot.File.init)
+        return look
     }
 }

@@ -7,9 +7,17 @@ struct PlainProgress: Sendable {
     static let interval: Duration = .seconds(5)
 
     private var last: (line: String, at: ContinuousClock.Instant)?
+    private var troubles = PlainTroubles()
 
     /// Progress of which nothing was said yet.
     init() {}
+
+    /// The lines that are due: what went wrong since the last look, and the group's own now and then.
+    mutating func lines(
+        _ snapshot: ProgressSnapshot, troubles: [TaskDocument], now: ContinuousClock.Instant
+    ) -> [String] {
+        self.troubles.lines(troubles, of: snapshot.group) + (line(snapshot, now: now).map { [$0] } ?? [])
+    }
 
     /// The line about the group, if one is due: it says something new and the last one is long enough ago.
     mutating func line(_ snapshot: ProgressSnapshot, now: ContinuousClock.Instant) -> String? {
@@ -27,7 +35,7 @@ struct PlainProgress: Sendable {
             parts.append(ProgressSnapshot.rate(group.bytesPerSecond))
             if let eta = group.etaSeconds { parts.append("ETA \(DurationNotation.format(.seconds(eta)))") }
         }
-        parts += snapshot.troubles + group.notes.map { TextWidth.escaped($0) }
+        parts += snapshot.troubles.map(\.text) + group.notes.map { TextWidth.escaped($0) }
         return "\(TextWidth.escaped(group.name)): " + parts.joined(separator: ", ")
     }
 

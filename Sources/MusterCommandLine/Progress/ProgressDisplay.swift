@@ -1,3 +1,4 @@
+import MusterAPI
 import SystemPackage
 
 /// Shows progress the way its reader can take it: redrawn in place, as plain lines, or not at all.
@@ -35,8 +36,25 @@ struct ProgressDisplay {
         }
     }
 
-    /// Whether a line for each finished file is wanted.
-    var printsNews: Bool {
+    /// How many tasks in trouble are looked at.
+    var shownTroubles: Int {
+        switch mode {
+        case .live: ProgressSnapshot.shownFiles / 2
+        case .plain: PlainTroubles.most
+        case .silent: 0
+        }
+    }
+
+    /// Whether a line for each failed file is wanted.
+    var printsFailures: Bool {
+        switch mode {
+        case .live, .plain: true
+        case .silent: false
+        }
+    }
+
+    /// Whether a line for each finished file is wanted, too.
+    var printsFinishedFiles: Bool {
         switch mode {
         case .plain: true
         case .live, .silent: false
@@ -44,7 +62,7 @@ struct ProgressDisplay {
     }
 
     /// Shows the state of things.
-    mutating func show(_ snapshot: ProgressSnapshot, now: ContinuousClock.Instant) throws {
+    mutating func show(_ snapshot: ProgressSnapshot, troubles: [TaskDocument], now: ContinuousClock.Instant) throws {
         switch mode {
         case .live(var region, let terminal):
             let size = Terminal.size(of: terminal)
@@ -52,9 +70,9 @@ struct ProgressDisplay {
             mode = .live(region, on: terminal)
             try console.draw(text, on: terminal)
         case .plain(var progress):
-            let line = progress.line(snapshot, now: now)
+            let lines = progress.lines(snapshot, troubles: troubles, now: now)
             mode = .plain(progress)
-            if let line { try console.line(line) }
+            for line in lines { try console.line(line) }
         case .silent:
             break
         }
@@ -80,5 +98,13 @@ struct ProgressDisplay {
         let text = region.clear(size: Terminal.size(of: terminal))
         mode = .live(region, on: terminal)
         try console.draw(text, on: terminal)
+    }
+
+    /// Says how far it came, where nobody waits for the end: the last that was seen stays, with what was in trouble.
+    mutating func stop(_ snapshot: ProgressSnapshot, troubles: [TaskDocument]) throws {
+        try finish()
+        guard printsFailures else { return }
+        for line in PlainTroubles.lines(troubles, of: snapshot.group) { try console.line(line) }
+        try console.line(PlainProgress.line(snapshot))
     }
 }

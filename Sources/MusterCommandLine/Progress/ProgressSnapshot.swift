@@ -15,11 +15,25 @@ struct ProgressSnapshot: Sendable {
         var bytesPerSecond: Int64?
         /// Whether it is being verified and put in place.
         var isFinalizing = false
+        /// What went wrong with it last, if nothing has come since.
+        var trouble: TroubleText?
+    }
+
+    /// What has to be said of some tasks besides numbers.
+    enum Trouble: String, Hashable, Sendable {
+        /// They were given up.
+        case failed
+        /// Their last try failed.
+        case retrying
+        /// They were told to wait.
+        case paused
+        /// They were ended.
+        case cancelled
     }
 
     /// The group.
     var group: GroupDocument
-    /// Files under way, at most as many as are shown.
+    /// Files under way, and those that wait for another try, at most as many as are shown.
     var files: [File] = []
 
     /// How many files are shown at once.
@@ -66,11 +80,22 @@ struct ProgressSnapshot: Sendable {
         return "\(ByteCount(bytes: max(0, bytes.total - bytes.done)))\(mark)"
     }
 
-    /// What has to be said besides numbers: `2 failed`, `1 paused`.
-    var troubles: [String] {
-        let counts = [
-            (group.tasks.failed, "failed"), (group.tasks.paused, "paused"), (group.tasks.cancelled, "cancelled"),
+    /// What has to be said besides numbers: `2 failed`, `1 retrying`.
+    var troubles: [(kind: Trouble, text: String)] {
+        let retrying = (group.trouble ?? []).reduce(0) { $0 + $1.tasks }
+        let counts: [(Int64, Trouble)] = [
+            (group.tasks.failed, .failed), (retrying, .retrying), (group.tasks.paused, .paused),
+            (group.tasks.cancelled, .cancelled),
         ]
-        return counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return counts.filter { $0.0 > 0 }.map { ($1, "\($0) \($1.rawValue)") }
+    }
+}
+
+extension ProgressSnapshot.File {
+    /// The file of a task.
+    init(_ task: TaskDocument) {
+        self.init(
+            name: task.path, done: task.bytes.done, total: task.bytes.total, isFinalizing: task.state == .finalizing,
+            trouble: TroubleText(task))
     }
 }

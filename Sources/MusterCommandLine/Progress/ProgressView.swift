@@ -28,52 +28,101 @@ struct ProgressView: Sendable {
     /// The style.
     let style: Style
 
-    /// The lines for a terminal of `width` columns.
+    /// The lines for a terminal of `width` columns: each is shorter than that, and cut nowhere.
     func lines(_ snapshot: ProgressSnapshot, width: Int) -> [String] {
-        [headline(snapshot, width: width)]
-            + snapshot.files.prefix(ProgressSnapshot.shownFiles).map { line($0, width: width) }
-            + snapshot.group.notes.map { paint("  note: \(TextWidth.escaped($0))", .yellow) }
+        let room = max(1, width - 1)
+        return [headline(snapshot, width: width)]
+            + snapshot.files.prefix(ProgressSnapshot.shownFiles).flatMap { file in
+                [line(file, width: width)] + (file.trouble.map { [trouble($0, room: room)] } ?? [])
+            }
+            + snapshot.group.notes.flatMap { note in
+                TextWidth.wrapped("note: \(TextWidth.escaped(note))", to: room - 2).map { paint("  \($0)", .yellow) }
+            }
+    }
+
+    /// What is left out first where there is no room.
+    private enum Importance: Int {
+        case name, bar, cancelled, paused, files, speed, time, bytes, retrying, state, percent, failed
     }
 
     private func headline(_ snapshot: ProgressSnapshot, width: Int) -> String {
-        let group = snapshot.group
-        let percent = snapshot.percent
-        var parts = [
-            TextWidth.clipped(TextWidth.escaped(group.name), to: max(8, width / 4)),
-            bar(percent.map { Double($0) / 100 }, width: barWidth(width)),
-            percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ",
-            snapshot.filesText,
-            snapshot.bytesText,
-        ]
-        if group.state.isTerminal {
-            parts.append(paint(group.state.rawValue, Self.colour(of: group.state)))
-        } else {
-            parts.append(ProgressSnapshot.rate(group.bytesPerSecond))
-            if let eta = group.etaSeconds { parts.append("ETA \(DurationNotation.format(.seconds(eta)))") }
+        let widest = headline(snapshot, nameWidth: max(8, width / 4), barWidth: barWidth(width))
+        if widest.columns < width { return widest.text(width: width - 1) }
+        return headline(snapshot, nameWidth: max(8, width / 4), barWidth: Self.narrowBar).text(width: width - 1)
+    }
+
+    private func headline(_ snapshot: ProgressSnapshot, nameWidth: Int, barWidth: Int) -> FittedLine {
+        var line = FittedLine()
+        func add(_ text: String, _ importance: Importance, _ colour: Colour? = nil) {
+            let painted = colour.map { paint(text, $0) } ?? text
+            line.add(painted, columns: TextWidth.columns(text), importance: importance.rawValue)
         }
-        parts += snapshot.troubles.map { paint($0, .red) }
-        return parts.joined(separator: "  ")
+        let group = snapshot.group
+        add(TextWidth.clipped(TextWidth.escaped(group.name), to: nameWidth), .name)
+        let percent = snapshot.percent
+        line.add(
+            bar(percent.map { Double($0) / 100 }, width: barWidth), columns: barWidth + 2,
+            importance: Importance.bar.rawValue)
+        add(percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ", .percent)
+        add(snapshot.filesText, .files)
+        add(snapshot.bytesText, .bytes)
+        if group.state.isTerminal {
+            add(group.state.rawValue, .state, Self.colour(of: group.state))
+        } else {
+            add(ProgressSnapshot.rate(group.bytesPerSecond), .speed)
+            if let eta = group.etaSeconds { add("ETA \(DurationNotation.format(.seconds(eta)))", .time) }
+        }
+        for trouble in snapshot.troubles { add(trouble.text, Self.importance(of: trouble.kind), .red) }
+        return line
+    }
+
+    private static func importance(of trouble: ProgressSnapshot.Trouble) -> Importance {
+        switch trouble {
+        case .failed: .failed
+        case .retrying: .retrying
+        case .paused: .paused
+        case .cancelled: .cancelled
+        }
     }
 
     private func line(_ file: ProgressSnapshot.File, width: Int) -> String {
         let bytes = file.total.map { "\(ByteCount(bytes: file.done))/\(ByteCount(bytes: $0))" }
         let percent = file.total.map { ProgressSnapshot.percent(file.done, of: $0) }
-        let facts = [
-            bar(percent.map { Double($0) / 100 }, width: barWidth(width)),
-            percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ",
-            TextWidth.aligned(bytes ?? "\(ByteCount(bytes: file.done))", to: 21),
-            file.isFinalizing ? "verifying" : file.bytesPerSecond.map(ProgressSnapshot.rate) ?? "",
-        ].joined(separator: "  ")
-        let room = max(10, min(48, width - 1 - Self.fixedColumns - barWidth(width)))
-        let name = TextWidth.padded(TextWidth.clipped(TextWidth.escaped(file.name), to: room), to: room)
-        return "  \(name)  \(facts)"
+        // In the order in which they stand; the name takes what they leave.
+        let columns: [(text: String, width: Int, importance: Importance)] = [
+            (bar(percent.map { Double($0) / 100 }, width: barWidth(width)), barWidth(width) + 2, .bar),
+            (percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ", 4, .files),
+            (TextWidth.aligned(bytes ?? "\(ByteCount(bytes: file.done))", to: 21), 21, .bytes),
+            (file.isFinalizing ? "verifying" : file.bytesPerSecond.map(ProgressSnapshot.rate) ?? "", 12, .speed),
+        ]
+        var shown = columns
+        func room(_ shown: [(text: String, width: Int, importance: Importance)]) -> Int {
+            width - 1 - 2 - shown.reduce(0) { $0 + $1.width + FittedLine.gap.count }
+        }
+        while room(shown) < Self.leastName,
+            let least = shown.indices.min(by: { shown[$0].importance.rawValue < shown[$1].importance.rawValue })
+        {
+            shown.remove(at: least)
+        }
+        let name = TextWidth.clipped(TextWidth.escaped(file.name), to: max(1, min(Self.longestName, room(shown))))
+        return "  "
+            + ([TextWidth.padded(name, to: min(Self.longestName, room(shown)))] + shown.map(\.text)).joined(
+                separator: FittedLine.gap)
     }
 
-    /// What a file's line takes besides its name and its bar: margins, the bar's edges, percent, bytes and speed.
-    private static let fixedColumns = 2 + 2 + 2 + 2 + 4 + 2 + 21 + 2 + 12
+    /// What went wrong, shortened if it must be; how it goes on stands there whole.
+    private func trouble(_ trouble: TroubleText, room: Int) -> String {
+        let next = ", \(trouble.next)"
+        let reason = TextWidth.shortened(trouble.reason, to: max(1, room - 4 - TextWidth.columns(next)))
+        return paint(TextWidth.prefix("    \(reason)\(next)", room), .yellow)
+    }
+
+    /// The fewest and the most columns of a file's name.
+    private static let (leastName, longestName) = (10, 48)
+    private static let narrowBar = 6
 
     private func barWidth(_ width: Int) -> Int {
-        width >= 120 ? 24 : width >= 80 ? 12 : 6
+        width >= 120 ? 24 : width >= 80 ? 12 : Self.narrowBar
     }
 
     private func bar(_ share: Double?, width: Int) -> String {

@@ -66,7 +66,7 @@ extension Settings {
             guard let range = AddressRange(text) else {
                 throw .usage(
                     """
-                    \(SettingName.allowAddress.option) (\(SettingName.allowAddress.variable)) must be networks or addresses \
+                    \(named(.allowAddress)) must be networks or addresses \
                     such as 10.0.0.0/8, fd00::/8 or 192.168.1.7, not "\(text)"
                     """)
             }

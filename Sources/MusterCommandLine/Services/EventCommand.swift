@@ -3,16 +3,36 @@ import MusterAPI
 import Subprocess
 import SystemPackage
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// A command that is run for an event: the event as JSON is its standard input, and its output goes where that of this process
-/// goes.
+/// goes. It never outlives this process: its successor runs the same event again.
 struct EventCommand: Sendable {
     /// The program and its arguments; at least the program.
     let words: [String]
-    /// Where the event lies while the command reads it.
+    /// Where the event lies until the command has opened it.
     let temporaryDirectory: String
 
     /// How long the command has to end after SIGTERM, before it is killed.
     private static let killDelay: Duration = .seconds(1)
+
+    /// What runs the command: the first of a process group of its own. A watcher beside it kills the whole group when the pipe from this
+    /// process ends without a line, in whatever way this process ended. A SIGTERM is for the command, which is waited for.
+    private static let guardian = """
+        exec 3<&0 4<"$1" || exit 126
+        rm -f -- "$1"
+        shift
+        trap : TERM
+        ( trap '' TERM; read -r line <&3 || kill -KILL 0 ) 4<&- >/dev/null 2>&1 &
+        ( exec 3<&-; exec "$@" <&4 4<&- )
+        exit $?
+        """
 
     /// Throws when there is no such program, so that a mistyped name is not found out by the first event.
     func check() async throws(CommandFailure) {
@@ -23,7 +43,7 @@ struct EventCommand: Sendable {
             return
         }
         do {
-            _ = try await executable.resolveExecutablePath(in: .inherit)
+            _ = try await Executable.name(words[0]).resolveExecutablePath(in: .inherit)
         } catch {
             throw .usage("the command \(words[0]) is not in the search path")
         }
@@ -31,8 +51,8 @@ struct EventCommand: Sendable {
 
     /// Runs the command to its end.
     ///
-    /// It is the first of a process group of its own: Ctrl-C is for this process, which lets it finish. When the task is cancelled
-    /// the whole group gets SIGTERM, and a second later SIGKILL.
+    /// Ctrl-C is for this process, which lets it finish. When the task is cancelled its whole process group gets SIGTERM, and a second
+    /// later SIGKILL.
     ///
     /// - Returns: how it ended; `nil` when it succeeded.
     func run(for event: EventDocument) async -> String? {
@@ -42,30 +62,34 @@ struct EventCommand: Sendable {
             .send(signal: .terminate, toProcessGroup: true, allowedDurationToNextStep: Self.killDelay)
         ]
         do {
+            try await check()
             // A file and not a pipe: a command that doesn't read its input is as good as one that does.
-            let input = try NamelessFile.make(in: temporaryDirectory)
-            return try await input.closeAfterwards {
-                try input.writeAll(try Console.encoded(event).utf8)
-                try input.writeAll("\n".utf8)
-                try input.seek(offset: 0, from: .start)
-                let result = try await Subprocess.run(
-                    executable,
-                    arguments: Arguments(Array(words.dropFirst())),
-                    environment: .inherit.updating(Self.variables(of: event)),
-                    platformOptions: options,
-                    input: .fileDescriptor(input, closeAfterSpawningProcess: false),
-                    output: .currentStandardOutput,
-                    error: .currentStandardError
-                )
-                return Self.failure(result.terminationStatus)
+            let input = try EventFile(event, in: temporaryDirectory)
+            let life = try FileDescriptor.pipe()
+            defer {
+                // The watcher goes by the line; the others have their end closed already.
+                _ = try? life.writeEnd.writeAll("\n".utf8)
+                try? life.writeEnd.close()
+                try? life.readEnd.close()
             }
+            for end in [life.readEnd, life.writeEnd] {
+                guard fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) == 0 else { throw Errno(rawValue: errno) }
+            }
+            let result = try await Subprocess.run(
+                .path("/bin/sh"),
+                arguments: Arguments(["-c", Self.guardian, "muster-on", input.path.string] + words),
+                environment: .inherit.updating(Self.variables(of: event)),
+                platformOptions: options,
+                input: .fileDescriptor(life.readEnd, closeAfterSpawningProcess: false),
+                output: .currentStandardOutput,
+                error: .currentStandardError
+            )
+            return Self.failure(result.terminationStatus)
+        } catch let failure as CommandFailure {
+            return "can't be run: \(failure.message ?? "")"
         } catch {
             return "can't be run: \(error)"
         }
-    }
-
-    private var executable: Executable {
-        words[0].contains("/") ? .path(FilePath(words[0])) : .name(words[0])
     }
 
     /// What the command finds in its environment besides what this process has.
@@ -79,17 +103,33 @@ struct EventCommand: Sendable {
     private static func failure(_ status: TerminationStatus) -> String? {
         switch status {
         case .exited(0): nil
+        // A shell says so of a command that a signal has ended.
+        case .exited(let code) where code > 128: "was ended by signal \(code - 128)"
         case .exited(let code): "exited with \(code)"
         case .signaled(let signal): "was ended by signal \(signal)"
         }
     }
 }
 
-extension FileDescriptor {
-    /// Closes the descriptor after `body`, which may wait.
-    fileprivate func closeAfterwards<Result>(_ body: () async throws -> Result) async throws -> Result {
-        // A failing close releases the descriptor all the same.
-        defer { try? close() }
-        return try await body()
+/// An event in a file that nobody else can read, until it is opened or this value is gone.
+private final class EventFile: Sendable {
+    /// Where it is.
+    let path: FilePath
+
+    init(_ event: EventDocument, in directory: String) throws {
+        // A name that nobody can foresee, made exclusively.
+        path = FilePath(directory).appending(".muster-event-\(RandomToken.make())")
+        let file = try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec],
+            permissions: .ownerReadWrite)
+        try file.closeAfter {
+            try file.writeAll(try Console.encoded(event).utf8)
+            try file.writeAll("\n".utf8)
+        }
+    }
+
+    deinit {
+        // Its reader has removed it as a rule.
+        _ = unlink(path.string)
     }
 }

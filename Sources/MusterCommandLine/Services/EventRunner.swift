@@ -2,7 +2,8 @@ import MusterAPI
 import MusterCore
 import ServiceLifecycle
 
-/// A named consumer that runs a command for each event: one at a time, in the order of the log, at least once.
+/// A named consumer that runs a command for each event: one at a time, in the order of the log, at least once. Of several processes with
+/// one name one works, and the others wait for its end.
 ///
 /// An event is acknowledged when its command has succeeded, and not before: whoever goes on after this process was killed begins
 /// with the event that it was at.
@@ -29,8 +30,43 @@ struct EventRunner: Service {
     func run() async throws {
         // Once it was there, a coordinator may be away for as long as it likes.
         let patience = Patience(console: console, limit: nil)
+        let hold = ConsumerHold(client: client, consumer: consumer, console: console)
+        while !Task.isShuttingDownGracefully, !Task.isCancelled {
+            do {
+                try await cancelWhenGracefulShutdown { try await hold.take(patience) }
+            } catch  where Task.isShuttingDownGracefully || error is CancellationError {
+                return
+            }
+            let isDone: Bool
+            do {
+                isDone = try await work(while: hold, patience)
+            } catch {
+                await hold.release()
+                throw error
+            }
+            if isDone { return await hold.release() }
+        }
+    }
+
+    /// Deals with events as long as this process holds the consumer; false when another one does by now.
+    private func work(while hold: ConsumerHold, _ patience: Patience) async throws -> Bool {
+        try await withThrowingTaskGroup(of: Bool.self) { tasks in
+            tasks.addTask {
+                try await work(patience)
+                return true
+            }
+            tasks.addTask {
+                try await hold.keep()
+                return false
+            }
+            defer { tasks.cancelAll() }
+            return try await tasks.next() ?? true
+        }
+    }
+
+    private func work(_ patience: Patience) async throws {
         var acknowledged: Int64 = 0
-        while !Task.isShuttingDownGracefully {
+        while !Task.isShuttingDownGracefully, !Task.isCancelled {
             let page: EventsDocument
             do {
                 page = try await cancelWhenGracefulShutdown {

@@ -52,10 +52,9 @@ struct WorkerProcesses: Service {
         try? await gracefulShutdown()
     }
 
-    /// What workers find in their environment otherwise than this process. They have no use for the administrators' token, and the rate
-    /// that somebody has in his shell for `muster limit` is that of a group.
+    /// What workers find in their environment otherwise than this process. They have no use for the administrators' token.
     static func variables(token: String?) -> [Environment.Key: String?] {
-        ["MUSTER_WORKER_TOKEN": token, "MUSTER_TOKEN": nil, "MUSTER_RATE": nil]
+        ["MUSTER_WORKER_TOKEN": token, "MUSTER_TOKEN": nil]
     }
 
     /// Keeps one worker alive.

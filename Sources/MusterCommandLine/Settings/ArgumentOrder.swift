@@ -7,7 +7,8 @@ enum ArgumentOrder {
 
     /// Commands of two words.
     private static let parts: [String: Set<String>] = [
-        "origins": ["set", "list"], "subscriptions": ["add", "remove", "list"], "deliveries": ["replay", "list"],
+        "origins": ["set", "list"], "subscriptions": ["add", "enable", "disable", "rotate", "remove", "list"],
+        "deliveries": ["replay", "list"],
     ]
 
     /// The arguments with leading global options moved behind the command. Anything else in front of the command, such

@@ -34,7 +34,9 @@ extension Settings {
 
     private func window(_ zone: String) throws(CommandFailure) -> TimeWindow? {
         guard let text = text(.between) else { return nil }
-        guard let window = TimeWindowArgument(text) else { throw refusal(.between, TimeWindowArgument.rule) }
+        guard let window = TimeWindowArgument(text), !window.isEmpty else {
+            throw refusal(.between, TimeWindowArgument.rule)
+        }
         return TimeWindow(from: window.from, to: window.to, timeZone: zone)
     }
 
@@ -42,7 +44,7 @@ extension Settings {
         var entries: [TimetableEntry] = []
         for word in words(.rateBetween) {
             let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, let window = TimeWindowArgument(parts[0]),
+            guard parts.count == 2, let window = TimeWindowArgument(parts[0]), !window.isEmpty,
                 let rate = RateNotation.parse(String(parts[1]))
             else { throw refusal(.rateBetween, "must be a rate in a part of the day, such as 08:00-18:00=2MiB/s") }
             entries.append(

@@ -1,7 +1,7 @@
 /// Everything that can be set on the command line, in the environment and in a configuration file.
 ///
-/// The raw value is the option's long name and the key in the file; the environment variable is `MUSTER_` and the same
-/// in capitals, with underscores.
+/// The raw value is the option's long name and the key in the file; the environment variable, where there is one, is `MUSTER_` and
+/// the same in capitals, with underscores.
 enum SettingName: String, CaseIterable, Sendable {
     /// The coordinators that a client or a worker talks to.
     case server
@@ -157,10 +157,22 @@ enum SettingName: String, CaseIterable, Sendable {
     /// The option as it is typed.
     var option: String { "--\(rawValue)" }
 
-    /// The environment variable.
-    var variable: String {
-        "MUSTER_" + rawValue.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
+    /// The environment variable that a command has for it; `nil` where there is none.
+    ///
+    /// What chooses or changes a thing has none: a variable that is set for one command would do so for another one, unseen. The sinks of
+    /// a worker are not the sink of a group.
+    func variable(for command: String) -> String? {
+        guard !Self.withoutVariable.contains(self), self != .sink || command != "add" else { return nil }
+        return "MUSTER_" + rawValue.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
     }
+
+    /// Those that choose or change a thing: which one, its place, what it may use, what becomes of it.
+    private static let withoutVariable: Set<SettingName> = [
+        .manifest, .digest, .group, .groups, .types, .state, .subscription, .consumer, .after, .priority, .weight,
+        .rate,
+        .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files, .pauseUntil,
+        .secretFile,
+    ]
 
     /// Those whose values must never be shown.
     static let secrets: Set<SettingName> = [

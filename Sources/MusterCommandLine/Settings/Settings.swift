@@ -12,6 +12,7 @@ struct Settings: Sendable {
     let environment: [String: String]
     /// The configuration file, for processes that are started with the same settings.
     let configurationPath: String?
+    private let command: String
     /// A word that may stand in place of the value that is being read, for what a refusal says.
     private var alternative: String?
 
@@ -29,17 +30,20 @@ struct Settings: Sendable {
     ) throws(CommandFailure) {
         let path = configuration ?? environment["MUSTER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         // An empty variable is how many a shell says "not set".
-        var variables = environment.filter { $0.key.hasPrefix("MUSTER_") && !$0.value.isEmpty }
+        let known = Set(SettingName.allCases.compactMap { $0.variable(for: command) })
+        var variables = environment.filter { known.contains($0.key) && !$0.value.isEmpty }
         var lines: [SettingName: [String]] = [:]
         for name in SettingName.allCases where name.isListOfLines {
-            lines[name] = variables.removeValue(forKey: name.variable)?.split(separator: "\n").map(String.init)
+            guard let variable = name.variable(for: command) else { continue }
+            lines[name] = variables.removeValue(forKey: variable)?.split(separator: "\n").map(String.init)
         }
         var providers: [any ConfigProvider] = [
             InMemoryProvider(name: "command line", values: Self.values(arguments)),
             InMemoryProvider(name: "lines of environment variables", values: Self.values(lines)),
             EnvironmentVariablesProvider(
                 environmentVariables: variables,
-                secretsSpecifier: .specific(Set(SettingName.allCases.filter(\.isSecret).map(\.variable)))
+                secretsSpecifier: .specific(
+                    Set(SettingName.allCases.filter(\.isSecret).compactMap { $0.variable(for: command) }))
             ),
         ]
         if let path {
@@ -47,6 +51,7 @@ struct Settings: Sendable {
             providers.append(InMemoryProvider(name: "configuration file", values: Self.values(file.values)))
         }
         reader = ConfigReader(providers: providers)
+        self.command = command
         self.environment = environment
         configurationPath = path
     }
@@ -144,7 +149,7 @@ struct Settings: Sendable {
     static let noneWord = "none"
 
     /// The texts of any setting.
-    private func texts(of name: SettingName) -> [String] {
+    func texts(of name: SettingName) -> [String] {
         name.isList ? texts(name) : text(name).map { [$0] } ?? []
     }
 
@@ -164,7 +169,12 @@ struct Settings: Sendable {
     func refusal(_ name: SettingName, _ rule: String) -> CommandFailure {
         let other = alternative.map { ", or \($0)" } ?? ""
         let given = name.isSecret ? "" : ", not \"\(text(name) ?? "")\""
-        return .usage("\(name.option) (\(name.variable)) \(rule)\(other)\(given)")
+        return .usage("\(named(name)) \(rule)\(other)\(given)")
+    }
+
+    /// An option with its variable: `--server (MUSTER_SERVER)`.
+    func named(_ name: SettingName) -> String {
+        name.option + (name.variable(for: command).map { " (\($0))" } ?? "")
     }
 
     /// A logger to standard error, at the level that was asked for.

@@ -16,7 +16,10 @@ struct TimeWindowArgument: Hashable, Sendable {
     }
 
     /// What it must look like.
-    static let rule = "must be a part of the day such as 22:00-06:00"
+    static let rule = "must be a part of the day such as 22:00-06:00, of another end than its beginning"
+
+    /// Whether it ends where it begins: nobody can tell whether that is meant for never or for always.
+    var isEmpty: Bool { from == to }
 
     private static func time(_ text: some StringProtocol) -> String? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)

@@ -18,7 +18,8 @@ extension TaskDocument {
             createdAt: record.createdAt, startedAt: record.startedAt, finishedAt: record.finishedAt,
             contentType: record.contentType, deadlineAt: record.deadlineAt,
             fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, bytesPerSecond: record.bytesPerSecond,
-            reusedFrom: record.reusedFrom, etaSeconds: Self.seconds(record))
+            reusedFrom: record.reusedFrom, etaSeconds: Self.seconds(record),
+            retry: record.retry.map { RetryDocument(number: $0.number, limit: $0.limit, inSeconds: $0.inSeconds) })
     }
 
     /// In how many seconds its bytes are there as things go. There is no telling while nothing comes, while its size is unknown, or

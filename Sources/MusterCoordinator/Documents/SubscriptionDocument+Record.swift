@@ -37,6 +37,8 @@ extension Problem {
         case .noSuchConsumer(let name): self.init(.consumerNotFound, "there is no consumer \"\(name)\"")
         case .tooManyConsumers:
             self.init(.conflict, "there are \(Limits.consumers) consumers, and may be no more; remove some")
+        case .consumerHeld(let name):
+            self.init(.conflict, "another process deals with the events of the consumer \"\(name)\"")
         case .noSuchSubscription(let name): self.init(.subscriptionNotFound, "there is no subscription \"\(name)\"")
         case .subscriptionExists(let name):
             self.init(

@@ -11,15 +11,21 @@ struct CriticalPath: Sendable {
     /// The sentences; none for a group that has ended.
     var sentences: [String] {
         guard !facts.group.state.isTerminal else { return [] }
-        return facts.prerequisites.map(prerequisite)
+        return ends.map(prerequisite) + facts.prerequisites.map(prerequisite)
             + [resumed, window, worker, fetched, lastChunk, resumedMembers, placed, sealed].compactMap { $0 }
+    }
+
+    /// What its prerequisites wait for themselves, in vain.
+    private var ends: [GroupFacts.Prerequisite] {
+        facts.lost.filter { end in !facts.prerequisites.contains { $0.group == end.group } }
     }
 
     private func prerequisite(_ other: GroupFacts.Prerequisite) -> String {
         let wish = "the group \"\(other.group)\" has to \(other.on == .succeeded ? "succeed" : "end")"
         guard other.state.isTerminal else { return "\(wish); it is \(other.state.rawValue)" }
-        return "\(wish), but it has \(GroupExplanation.ending(other.state)): muster retry \(other.group), "
-            + "or let this one go without it: muster limit \(facts.group.name) --after none"
+        let problem = "\(wish), but it has \(GroupExplanation.ending(other.state)): muster retry \(other.group)"
+        guard facts.prerequisites.contains(where: { $0.group == other.group }) else { return problem }
+        return "\(problem), or let this one go without it: muster limit \(facts.group.name) --after none"
     }
 
     private var resumed: String? {

@@ -65,9 +65,14 @@ struct GroupExplanation: Sendable {
 
     private var held: Wait? {
         guard !facts.prerequisites.isEmpty else { return nil }
-        let lost = facts.prerequisites.first { $0.state.isTerminal }
         let help =
-            lost.map { "; \"\($0.group)\" has \(Self.ending($0.state)) already, so that only a change helps" } ?? ""
+            if let lost = facts.prerequisites.first(where: \.state.isTerminal) {
+                "; \"\(lost.group)\" has \(Self.ending(lost.state)) already, so that only a change helps"
+            } else if let lost = facts.lost.first {
+                "; at the end of that chain \"\(lost.group)\" has \(Self.ending(lost.state)): muster retry \(lost.group)"
+            } else {
+                ""
+            }
         return Wait(
             reason: .prerequisites,
             detail: "it waits for \(WaitSentence.groups(facts.prerequisites.map(\.group)))\(help)",

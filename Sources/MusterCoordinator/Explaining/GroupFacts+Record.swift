@@ -22,6 +22,7 @@ extension GroupFacts {
     /// All facts as they are stored.
     init(_ record: GroupExplanationRecord) throws {
         try self.init(record.group)
+        lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
         connections = record.leases.fetching
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing

@@ -97,6 +97,8 @@ struct GroupFacts: Sendable {
     var isPaused: Bool
     /// The groups that it still waits for.
     var prerequisites: [Prerequisite]
+    /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
+    var lost: [Prerequisite] = []
     /// When it may run.
     var window: Window
     /// The most bytes per second that it may have now.

@@ -8,7 +8,12 @@ struct GroupProgress: Sendable {
 
     /// A group.
     func document(_ record: GroupRecord) async throws -> GroupDocument {
-        try GroupDocument(record, etaSeconds: try await estimates([record])[record.id])
+        var document = try GroupDocument(record, etaSeconds: try await estimates([record])[record.id])
+        if !record.state.isTerminal {
+            let troubles = try await store.troubles(of: record.id)
+            if !troubles.isEmpty { document.trouble = troubles.map { .init(kind: $0.kind, tasks: $0.tasks) } }
+        }
+        return document
     }
 
     /// Groups, in the same order.

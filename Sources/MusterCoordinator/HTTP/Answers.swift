@@ -78,18 +78,18 @@ extension Problem {
         case .noSuchTask(let key): self.init(.taskNotFound, "there is no task \"\(key)\" in the group")
         case .noSuchWorker(let name): self.init(.workerNotFound, "there is no live worker \"\(name)\"")
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")
-        case .duplicateKey(let key, let line, let other):
+        case .duplicateKey(let key, let lines):
             self.init(
-                .invalidRequest, "the key \"\(key)\" means something else on line \(other)", pointer: "/key",
-                line: Int(line))
-        case .duplicatePath(let path, let line, let other):
+                .invalidRequest, Self.collision("would both have the key \"\(key)\"", lines), pointer: "/key",
+                line: Int(lines.line))
+        case .duplicatePath(let path, let lines):
             self.init(
-                .invalidRequest, "the destination \"\(path)\" is that of line \(other) already", pointer: "/path",
-                line: Int(line))
-        case .destinationTaken(let path, let line):
+                .invalidRequest, Self.collision("would both be stored as \"\(path)\"", lines), pointer: "/path",
+                line: Int(lines.line))
+        case .destinationTaken(let path, let line, let group):
             self.init(
-                .destinationTaken, "an unfinished task writes to \"\(path)\" already", pointer: "/path",
-                line: line.map(Int.init))
+                .destinationTaken, Self.taken(path.map { "\"\($0)\"" } ?? "one of these paths", by: group),
+                pointer: "/path", line: line.map(Int.init))
         case .groupTooLarge:
             self.init(.invalidRequest, "the sizes of the group's files add up to more than 64 bits can count")
         case .uploadIncomplete:
@@ -117,5 +117,23 @@ extension Problem {
         case .unknownTimeZone(let name, let pointer):
             self.init(.invalidRequest, "there is no time zone \"\(name)\"", pointer: pointer)
         }
+    }
+
+    /// The longest URL that is shown whole, in characters.
+    private static let shownURL = 200
+
+    /// `A and B would …; give one of them a path of its own`.
+    private static func collision(_ what: String, _ lines: Store.Collision) -> String {
+        let (first, second) = (lines.otherURL.prefix(shownURL), lines.url.prefix(shownURL))
+        return "\(first) and \(second) \(what); give one of them a \"path\" of its own: "
+            + "{\"urls\": [\"\(second)\"], \"path\": \"…\"}"
+    }
+
+    /// What holds a destination, and what helps.
+    private static func taken(_ path: String, by group: String?) -> String {
+        guard let group else { return "an unfinished task writes to \(path) already" }
+        return
+            "an unfinished task of the group \"\(group)\" writes to \(path) already; wait for it (muster wait \(group)), "
+            + "cancel it, or give this one another \"path\""
     }
 }

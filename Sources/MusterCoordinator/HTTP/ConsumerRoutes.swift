@@ -13,6 +13,14 @@ struct ConsumerRoutes: Sendable {
         group.get("consumers", use: list)
         group.get("consumers/:name/events", use: read)
         group.post("consumers/:name/ack", use: acknowledge)
+        group.put("consumers/:name/holder", use: hold)
+        group.delete("consumers/:name/holder") { request, context in
+            guard let holder = try request.query("holder") else {
+                throw Problem(.invalidRequest, "is missing", pointer: "/holder")
+            }
+            try await store.release(try context.consumerName(), holder: holder)
+            return Answer.empty
+        }
         group.delete("consumers/:name") { _, context in
             try await store.removeConsumer(try context.consumerName())
             return Answer.empty
@@ -33,6 +41,13 @@ struct ConsumerRoutes: Sendable {
         let wait = try request.query("wait", atMost: reader.longPoll)
         let question = try EventReader.Question(request, after: try await store.place(of: name))
         return try Answer.events(try await reader.read(question, wait: wait))
+    }
+
+    private func hold(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let name = try context.consumerName()
+        let wish = try await request.document(ConsumerHoldRequest.self)
+        let until = try await store.hold(name, holder: wish.holder, for: .seconds(wish.seconds))
+        return try Answer.json(ConsumerHoldDocument(name: name, until: until))
     }
 
     private func acknowledge(_ request: Request, _ context: some RequestContext) async throws -> Response {

@@ -56,6 +56,14 @@ struct TaskRoutes: Sendable {
 
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let limit = try request.pageLimit()
+        if try request.query("trouble", as: Flag.self) == .true {
+            guard try request.query("state", as: TaskState.self) == nil, try request.query("after") == nil else {
+                throw Problem(
+                    .invalidRequest, "the tasks in trouble have neither a state nor a next page", pointer: "/trouble")
+            }
+            let tasks = try await store.tasksInTrouble(of: try context.path("name"), limit: limit)
+            return try Answer.json(Page(items: try tasks.map { try TaskDocument($0) }, next: nil))
+        }
         let after = try request.query("after", in: 0...Int64.max, default: 0)
         let tasks = try await store.tasks(
             of: try context.path("name"), state: try request.query("state", as: TaskState.self), after: TaskID(after),

@@ -8,6 +8,11 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
     /// The directory below a sink that is Muster's own: parts live there, tasks may not.
     public static let reservedComponent = ".muster"
 
+    /// Whether a component is that directory to some file system: many know no case, and ignore what nobody sees.
+    public static func isReserved(_ component: String) -> Bool {
+        InvisibleCharacters.folded(component) == reservedComponent
+    }
+
     /// Why a text is no destination.
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
         /// There is no text.
@@ -53,7 +58,7 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
             }
             guard component.count <= Limits.pathComponentBytes else { throw .tooLong }
         }
-        guard !components[0].elementsEqual(Self.reservedComponent.utf8) else { throw .reserved }
+        guard !Self.isReserved(String(decoding: components[0], as: UTF8.self)) else { throw .reserved }
         string = text
     }
 
@@ -62,16 +67,12 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
         let segment = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
         let decoded = PercentEncoding.decode(segment) ?? String(segment)
         var name = ""
-        for scalar in decoded.unicodeScalars {
-            let isUnsafe = scalar.value < 32 || scalar.value == 127 || scalar == "/" || scalar == "\\"
-            name.unicodeScalars.append(isUnsafe ? "_" : scalar)
+        for scalar in InvisibleCharacters.replaced(in: decoded, by: { _ in "_" }).unicodeScalars {
+            name.unicodeScalars.append(scalar == "/" || scalar == "\\" ? "_" : scalar)
         }
         while name.utf8.count > Limits.pathComponentBytes { name.removeLast() }
-        switch name {
-        case "": return "index.html"
-        case ".", "..", reservedComponent: return name.replacing(".", with: "_")
-        default: return name
-        }
+        if name.isEmpty { return "index.html" }
+        return name == "." || name == ".." || isReserved(name) ? name.replacing(".", with: "_") : name
     }
 
     /// The path as it is stored.

@@ -1,7 +1,7 @@
 /// The name that an origin suggests for a file (range contract, row 34): the last segment alone, and nothing that a file
 /// system or a terminal would take for more than a name.
 public struct SuggestedName: Hashable, Sendable, CustomStringConvertible {
-    /// One component of a path: no NUL, no control character, no separator, not `.`, `..` or `.muster`, 1 to 255 bytes.
+    /// One component of a path: nothing invisible, no separator, not `.`, `..` or `.muster`, 1 to 255 bytes.
     public let description: String
 
     /// The name of a response: from Content-Disposition, or else from the URL that answered, after redirects. `nil`
@@ -36,21 +36,10 @@ public struct SuggestedName: Hashable, Sendable, CustomStringConvertible {
         // Scalars, not Swift's characters: a combining mark after a slash makes one character of both, which is no
         // slash.
         let segment = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last
-        var scalars = String.UnicodeScalarView()
-        for scalar in segment ?? Substring.UnicodeScalarView() {
-            scalars.append(Self.isUnsafe(scalar) ? "_" : scalar)
-        }
-        let name = Self.shortened(String(scalars).withoutOuterSpaces)
+        let visible = InvisibleCharacters.replaced(in: segment.map { String($0) } ?? "") { _ in "_" }
+        let name = Self.shortened(visible.withoutOuterSpaces)
         guard (try? DestinationPath(validating: name)) != nil else { return nil }
         description = name
-    }
-
-    /// Control characters, line separators, and the marks that make a name read backwards.
-    private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0x2028...0x202e, 0x2066...0x2069, 0x200e, 0x200f, 0xfeff: true
-        default: scalar.properties.generalCategory == .control
-        }
     }
 
     /// At most 255 bytes, cut between characters, with the extension kept if it looks like one.

@@ -88,6 +88,8 @@ public enum Limits {
     public static let retryAfter = Duration.seconds(3_600)
     /// Attempts that are kept for the explanation of a task.
     public static let attemptsKept: Int32 = 50
+    /// Failures of a group, the newest, among which its tasks in trouble are looked for.
+    public static let troubles: Int64 = 1_000
     /// Priority of a group or a task; higher is served first.
     public static let priority: ClosedRange<Int32> = -1_000...1_000
     /// Weight of a group within its priority.
@@ -106,6 +108,10 @@ public enum Limits {
     public static let webhookRetryAfter = Duration.seconds(86_400)
     /// How long the secret before the last one goes on signing.
     public static let secretRotation = Duration.seconds(86_400)
+    /// How long a process may have a consumer without renewing that, in seconds.
+    public static let consumerHoldSeconds: ClosedRange<Int64> = 1...3_600
+    /// What such a process is called, in bytes.
+    public static let holderBytes = 200
     /// Subscriptions of one database.
     public static let subscriptions: Int64 = 1_000
     /// Consumers of one database.

@@ -8,6 +8,8 @@ public enum EventRefusal: Error, Sendable, Hashable {
     case noSuchConsumer(String)
     /// There are as many consumers as there may be.
     case tooManyConsumers
+    /// Another process deals with the consumer's events.
+    case consumerHeld(String)
     /// There is no subscription of this name.
     case noSuchSubscription(String)
     /// A subscription of this name exists, and means something else.

@@ -36,6 +36,28 @@ extension Store {
             acknowledgedAt: Timestamp(try row.decode("at")))
     }
 
+    /// Has a consumer for a holder from now on, or renews that: of several processes with one name one deals with its events.
+    ///
+    /// - Returns: until when.
+    /// - Throws: `EventRefusal.consumerHeld` while another one has it.
+    public func hold(_ consumer: String, holder: String, for length: Duration) async throws -> Timestamp {
+        let rows = try await write(
+            """
+            SELECT holder, until
+            FROM hold_consumer(\(consumer), \(holder), \(length.milliseconds)::bigint * interval '1 ms')
+            """, waking: .nobody)
+        guard let row = rows.first, try row.decode("holder") == holder else {
+            throw EventRefusal.consumerHeld(consumer)
+        }
+        return Timestamp(try row.decode("until"))
+    }
+
+    /// Gives a consumer back; nothing happens if another one has it.
+    public func release(_ consumer: String, holder: String) async throws {
+        _ = try await write(
+            "DELETE FROM consumer_holds WHERE name = \(consumer) AND holder = \(holder)", waking: .nobody)
+    }
+
     /// A page of consumers, by name.
     public func consumers(after: String?, limit: Int32) async throws -> [ConsumerRecord] {
         try await query(

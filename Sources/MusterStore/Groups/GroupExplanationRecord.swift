@@ -77,6 +77,8 @@ public struct GroupExplanationRecord: Sendable {
 
     /// The group, with its counts, its limits and the groups that it waits for.
     public let group: GroupRecord
+    /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
+    public var lost: [PrerequisiteRecord] = []
     /// What is leased of it.
     public let leases: Leases
     /// What of it has been put off.

@@ -5,10 +5,22 @@ extension Store {
     /// Why a group is not done: a few questions that cost the same whatever the size of the group. Nothing of it walks its
     /// tasks: states are counted in the group's row, chunks by index and up to a limit.
     public func explanation(of name: String) async throws -> GroupExplanationRecord {
-        guard let record = try await explanations(of: [try await group(name)]).first else {
+        guard var record = try await explanations(of: [try await group(name)]).first else {
             throw Refusal.noSuchGroup(name)
         }
+        if record.group.isHeld { record.lost = try await lostPrerequisites(of: record.group.id) }
         return record
+    }
+
+    /// The groups at the ends of a chain that keep all of it waiting: they have ended, and not as it was wished.
+    private func lostPrerequisites(of group: GroupID) async throws -> [PrerequisiteRecord] {
+        try await query(
+            "SELECT name, condition, state FROM lost_prerequisites(\(group), \(GroupExplanationRecord.most))"
+        ).map {
+            PrerequisiteRecord(
+                group: try $0.decode("name"), on: try $0.decode("condition"), isSatisfied: false,
+                state: try $0.decode("state"))
+        }
     }
 
     /// The same of several groups, by as many questions as for one. A group that was removed meanwhile is left out.

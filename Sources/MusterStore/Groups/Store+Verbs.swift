@@ -32,7 +32,7 @@ extension Store {
         if let keys { try await checkKeys(keys, of: id) }
         let changed: Int64
         switch verb {
-        case .retry: changed = try await retry(id, named: name, keys: keys)
+        case .retry: changed = try await retry(id, keys: keys)
         case .pause, .resume, .cancel:
             if let keys {
                 changed = try await count(
@@ -141,7 +141,7 @@ extension Store {
         try await query("SELECT id FROM groups WHERE id = \(group) FOR NO KEY UPDATE SKIP LOCKED").isEmpty
     }
 
-    private func retry(_ group: GroupID, named name: String, keys: [String]?) async throws -> Int64 {
+    private func retry(_ group: GroupID, keys: [String]?) async throws -> Int64 {
         do {
             while true {
                 let rows = try await write(
@@ -151,8 +151,23 @@ extension Store {
                 try await finishCancel(of: group)
             }
         } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
-            throw Refusal.destinationTaken(name, line: nil)
+            throw try await destinationTaken(group, keys: keys)
         }
+    }
+
+    /// Which live task keeps a failed one from being tried again, as a refusal.
+    private func destinationTaken(_ group: GroupID, keys: [String]?) async throws -> Refusal {
+        let rows = try await query(
+            """
+            SELECT t.path, g.name
+            FROM tasks f
+            JOIN tasks t ON t.sink = f.sink AND t.path = f.path AND t.state IN ('queued', 'active', 'paused', 'finalizing')
+            JOIN groups g ON g.id = t.group_id
+            WHERE f.group_id = \(group) AND f.state = 'failed' AND (\(keys)::text[] IS NULL OR f.key = ANY (\(keys)))
+            ORDER BY f.id LIMIT 1
+            """)
+        return .destinationTaken(
+            try rows.first?.decode("path"), line: nil, by: try rows.first?.decode("name"))
     }
 
     private func checkKeys(_ keys: [String], of group: GroupID) async throws {

@@ -112,24 +112,23 @@ extension Store {
         do {
             row = try await connection.query(
                 """
-                SELECT outcome, line, other_line, subject, added, existing
+                SELECT outcome, line, other_line, subject, url, other, added, existing
                 FROM add_tasks(\(group), \(upload.id), \(upload.count), \(firstChunk), \(reopening))
                 """, deadline: .now + .seconds(600))[0]
         } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
             // Somebody else's task took the destination between the check and the index.
-            throw Refusal.destinationTaken("", line: nil)
+            throw Refusal.destinationTaken(nil, line: nil, by: nil)
         }
         switch try row.decode("outcome", as: AdditionOutcome.self) {
         case .added: return Addition(added: try row.decode("added"), existing: try row.decode("existing"))
         case .cancelling: return nil
         case .duplicateKey:
-            throw Refusal.duplicateKey(
-                try row.decode("subject"), line: try row.decode("line"), other: try row.decode("other_line"))
+            throw Refusal.duplicateKey(try row.decode("subject"), try Collision(row))
         case .duplicatePath:
-            throw Refusal.duplicatePath(
-                try row.decode("subject"), line: try row.decode("line"), other: try row.decode("other_line"))
+            throw Refusal.duplicatePath(try row.decode("subject"), try Collision(row))
         case .destinationTaken:
-            throw Refusal.destinationTaken(try row.decode("subject"), line: try row.decode("line", as: Int64.self))
+            throw Refusal.destinationTaken(
+                try row.decode("subject"), line: try row.decode("line", as: Int64.self), by: try row.decode("other"))
         case .incomplete: throw Refusal.uploadIncomplete
         case .tooLarge: throw Refusal.groupTooLarge
         case .sealed:
@@ -144,5 +143,33 @@ extension Store {
     private enum AdditionOutcome: String, PostgresText {
         case added, removed, incomplete, tooLarge, duplicateKey, duplicatePath, destinationTaken, sealed, finished,
             cancelling
+    }
+}
+
+extension Store {
+    /// Two lines of a manifest that can't stand together.
+    public struct Collision: Hashable, Sendable {
+        /// The line that is refused, counted from 1.
+        public let line: Int64
+        /// The line before it.
+        public let otherLine: Int64
+        /// The first URL of the line.
+        public let url: String
+        /// The first URL of the other one.
+        public let otherURL: String
+
+        /// Two lines.
+        public init(line: Int64, otherLine: Int64, url: String, otherURL: String) {
+            self.line = line
+            self.otherLine = otherLine
+            self.url = url
+            self.otherURL = otherURL
+        }
+
+        fileprivate init(_ row: PostgresRow) throws {
+            self.init(
+                line: try row.decode("line"), otherLine: try row.decode("other_line"), url: try row.decode("url"),
+                otherURL: try row.decode("other"))
+        }
     }
 }

@@ -5,7 +5,7 @@ extension Store {
     /// Why a task is not done: a few cheap questions, whatever the size of the task's group.
     public func explanation(of key: String, in group: String) async throws -> ExplanationRecord {
         let id = try await groupID(group)
-        guard let row = try await query(Self.facts(of: key, in: id)).first else { throw Refusal.noSuchTask(key) }
+        guard let row = try await query(facts(of: key, in: id)).first else { throw Refusal.noSuchTask(key) }
         let task = try TaskRecord(row)
         return ExplanationRecord(
             task: task, deadlineAt: task.deadlineAt,
@@ -27,9 +27,9 @@ extension Store {
     }
 
     /// The task with the counts around it, in one row.
-    private static func facts(of key: String, in group: GroupID) -> SQL {
+    private func facts(of key: String, in group: GroupID) -> SQL {
         """
-        SELECT \(TaskRecord.columns), statement_timestamp() AS moment, g.state AS group_state,
+        SELECT \(taskColumns), statement_timestamp() AS moment, g.state AS group_state,
             g.desired AS group_desired, g.max_connections AS group_cap,
             (SELECT count(*) FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0) AS group_leases,
             (SELECT count(*) FROM done_chunks d WHERE d.task_id = t.id AND d.version = t.version) AS chunks_done,

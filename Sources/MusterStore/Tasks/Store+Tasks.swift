@@ -2,11 +2,14 @@ public import MusterCore
 import MusterPostgres
 
 extension Store {
+    /// What is read of the tasks `t`.
+    var taskColumns: SQL { TaskRecord.columns(retryLimit: policy.attempts) }
+
     /// One task.
     public func task(_ key: String, of group: String) async throws -> TaskRecord {
         let id = try await groupID(group)
         let rows = try await query(
-            "SELECT \(TaskRecord.columns) FROM tasks t WHERE t.group_id = \(id) AND t.key = \(key)")
+            "SELECT \(taskColumns) FROM tasks t WHERE t.group_id = \(id) AND t.key = \(key)")
         guard let row = rows.first else { throw Refusal.noSuchTask(key) }
         return try TaskRecord(row)
     }
@@ -20,13 +23,13 @@ extension Store {
             if let state {
                 try await query(
                     """
-                    SELECT \(TaskRecord.columns) FROM tasks t
+                    SELECT \(taskColumns) FROM tasks t
                     WHERE t.group_id = \(id) AND t.state = \(state.rawValue) AND t.id > \(start) ORDER BY t.id LIMIT \(limit)
                     """)
             } else {
                 try await query(
                     """
-                    SELECT \(TaskRecord.columns) FROM tasks t
+                    SELECT \(taskColumns) FROM tasks t
                     WHERE t.group_id = \(id) AND t.id > \(start) ORDER BY t.id LIMIT \(limit)
                     """)
             }

@@ -17,6 +17,16 @@ public struct TaskFailure: Sendable, Hashable {
     public let requestID: String?
 }
 
+/// What is tried next, after a failure that is not the end.
+public struct TaskRetry: Sendable, Hashable {
+    /// The number of the next try, or of the one under way, from 1: progress makes it begin anew (I12).
+    public let number: Int32
+    /// After how many tries without progress the task fails.
+    public let limit: Int32
+    /// In how many seconds it is due; `nil` when it is under way, or as soon as there is room for it.
+    public let inSeconds: Int64?
+}
+
 /// A task as it is stored, without its headers: nobody but leases sees these.
 public struct TaskRecord: Sendable {
     /// Its identity.
@@ -75,8 +85,40 @@ public struct TaskRecord: Sendable {
     public let secondsInWindow: Int64?
     /// The path of the file that it was made of, if nothing was fetched.
     public let reusedFrom: String?
+    /// What is tried next, if its last try failed and nothing has come since.
+    public let retry: TaskRetry?
 
-    static let columns: SQL = """
+    /// The most tries without progress of one of its chunks.
+    private static let tries: SQL = """
+        coalesce(greatest(
+            (SELECT max(c.attempts) FROM ready_chunks c WHERE c.task_id = t.id AND c.kind <> 'purge'),
+            (SELECT max(l.attempts) FROM leases l WHERE l.task_id = t.id AND l.durable = l.resume)), 0)
+        """
+
+    /// The seconds until that chunk may be leased; NULL for one that is leased.
+    private static let secondsToTry: SQL = """
+        (SELECT ceil(extract(epoch FROM greatest(c.not_before, o.not_before) - statement_timestamp()))::bigint
+            FROM ready_chunks c LEFT JOIN origins o ON o.id = c.origin_id WHERE c.task_id = t.id AND c.kind <> 'purge'
+            ORDER BY c.attempts DESC, c.not_before, c.id LIMIT 1)
+        """
+
+    /// Whether it goes on after a failure, and nothing has come since.
+    static let isInTrouble: SQL = """
+        (t.failure_at IS NOT NULL AND t.state IN ('queued', 'active', 'finalizing') AND (\(tries) > 0 OR \(secondsToTry) > 0))
+        """
+
+    /// What is read of the tasks `t`.
+    ///
+    /// - Parameter retryLimit: after how many tries without progress a task fails.
+    static func columns(retryLimit: Int32) -> SQL {
+        """
+        \(standing),
+        CASE WHEN \(isInTrouble) THEN \(tries) + 1 END AS next_try, \(secondsToTry) AS next_try_seconds,
+        \(retryLimit)::integer AS retry_limit
+        """
+    }
+
+    private static let standing: SQL = """
         t.id, t.key, t.state, t.path, t.expected_size, t.priority, t.metadata::text AS metadata, t.size, t.version, t.etag,
         t.last_modified, t.effective_url, coalesce(t.digests, t.expected_digests)::text AS digests, t.attempts,
         t.failure_kind, t.failure_detail, t.failure_at, t.failure_status, t.failure_request,
@@ -137,5 +179,10 @@ public struct TaskRecord: Sendable {
         secondsAtLeast = try row.decode("seconds_at_least")
         secondsInWindow = try row.decode("seconds_in_window")
         reusedFrom = try row.decode("reused_from")
+        let seconds = try row.decode("next_try_seconds", as: Int64?.self)
+        let limit: Int32 = try row.decode("retry_limit")
+        retry = try row.decode("next_try", as: Int32?.self).map {
+            TaskRetry(number: min($0, limit), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil })
+        }
     }
 }

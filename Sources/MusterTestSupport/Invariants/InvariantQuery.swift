@@ -33,7 +33,8 @@ public enum InvariantQuery {
                 count(*) FILTER (WHERE t.state = 'cancelled') AS cancelled,
                 coalesce(sum(t.bytes_done + coalesce(i.part_bytes, 0)), 0) AS bytes_done,
                 coalesce(sum(t.size) FILTER (WHERE t.state <> 'cancelled'), 0) AS bytes_total,
-                count(*) FILTER (WHERE t.id IS NOT NULL AND t.size IS NULL AND t.state <> 'cancelled') AS unknown_tasks
+                count(*) FILTER (WHERE t.id IS NOT NULL AND t.size IS NULL AND t.state NOT IN ('failed', 'cancelled'))
+                    AS unknown_tasks
             FROM groups g LEFT JOIN tasks t ON t.group_id = g.id
             LEFT JOIN tiled i ON i.task_id = t.id AND i.version = t.version
             GROUP BY g.id

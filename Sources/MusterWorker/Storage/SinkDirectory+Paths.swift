@@ -61,7 +61,7 @@ struct SinkWalk {
         let components = path.string.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
             .map { String(decoding: $0, as: UTF8.self) }
         guard components.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }),
-            components.first != DestinationPath.reservedComponent
+            components.first.map(DestinationPath.isReserved) == false
         else {
             throw .destinationUnusable(.init("\(path) does not stay within the sink"))
         }

@@ -44,10 +44,9 @@ struct CommandTests {
         )
     }
 
-    @Test func aRateInTheShellIsNotThatOfTheWorkersOfUp() {
+    @Test func theWorkersOfUpHaveTheirOwnTokenAlone() {
         let variables = WorkerProcesses.variables(token: "secret")
-        #expect(variables["MUSTER_RATE"] == .some(nil) && variables["MUSTER_TOKEN"] == .some(nil))
-        #expect(variables["MUSTER_WORKER_TOKEN"] == "secret")
+        #expect(variables["MUSTER_TOKEN"] == .some(nil) && variables["MUSTER_WORKER_TOKEN"] == "secret")
     }
 
     @Test func aWorkersNameIsMadeOfTheHostsName() {
@@ -96,8 +95,18 @@ struct CommandTests {
         some.changedTasks = 1
         #expect(PauseCommand.sentence(some, keys: 3) == "paused 1 of 3 tasks of nightly")
         #expect(PauseCommand.sentence(some, keys: 1) == "paused 1 task of nightly")
-        some.changedTasks = 0
-        #expect(PauseCommand.sentence(some, keys: 1) == "paused 0 of 1 task of nightly")
+    }
+
+    @Test func aVerbThatChangesNothingSaysSo() {
+        var group = Samples.group()
+        group.changedTasks = 0
+        #expect(RetryCommand.sentence(group, keys: 0) == "nothing to retry: no task of nightly has failed")
+        #expect(
+            PauseCommand.sentence(group, keys: 1)
+                == "nothing to pause: the task of nightly is paused already, or has ended")
+        #expect(ResumeCommand.sentence(group, keys: 0) == "resumed nightly: no task of it was paused")
+        #expect(CancelCommand.sentence(group, keys: 2) == "nothing to cancel: the tasks of nightly have ended already")
+        #expect(RetryCommand.sentence(group, keys: 1) == "nothing to retry: the task of nightly has not failed")
     }
 
     @Test func anEventIsALine() throws {
@@ -135,6 +144,40 @@ struct CommandTests {
         #expect(text.contains(#""name":"nightly""#))
         #expect(text.contains(#""bytes":{"done":1288490188"#))
         #expect(result.status == .success)
+    }
+
+    @Test func aFileThatIsInTheWayIsNoReasonToTryAgain() {
+        var task = Samples.troubled("s1.bin", kind: .storage)
+        task.state = .failed
+        task.failure?.detail = "a different file stands at s1.bin: it has another size"
+        var result = GetSession.Result(
+            group: Samples.group(state: .failed, total: 1, succeeded: 0, failed: 1), failures: [task],
+            explanations: [], isVerified: false, changed: [], directory: "/d")
+        #expect(result.lines.contains { $0.contains("--if-exists replace") && $0.contains("--if-exists rename") })
+        #expect(!result.lines.contains { $0.contains("run the same command again") })
+        #expect(GroupResult.lines([task], of: result.group).contains { $0.contains("--if-exists replace") })
+        result.failures.append(Samples.troubled("b", kind: .network))
+        #expect(result.lines.contains { $0.contains("run the same command again") })
+    }
+
+    @Test(
+        arguments: [
+            (["stauts"], "status"), (["gte", "http://h/a"], "get"), (["subscriptions", "rotat", "x"], "rotate"),
+            (["help", "explian"], "explain"), (["origins", "ste"], "set"), (["xyzzy"], nil),
+        ] as [([String], String?)])
+    func aMistypedCommandNamesTheNearestOne(arguments: [String], nearest: String?) throws {
+        let complaint = try #require(CommandSuggestion.complaint(arguments))
+        #expect(complaint.contains("there is no 'muster "))
+        #expect(complaint.contains("Did you mean") == (nearest != nil), "\(complaint)")
+        if let nearest { #expect(complaint.contains("Did you mean '\(nearest)'?")) }
+    }
+
+    @Test(arguments: [
+        [], ["--json"], ["status", "nightly"], ["help"], ["help", "get"], ["origins"], ["origins", "set", "o"],
+        ["subscriptions", "--json"], ["--version"],
+    ])
+    func aKnownCommandIsNoneOfThese(arguments: [String]) {
+        #expect(CommandSuggestion.complaint(arguments) == nil)
     }
 
     @Test func aChangedFileIsAFailure() {

@@ -61,10 +61,16 @@ struct ExitStatusTests {
         ["on", "g", "--consumer", "a b", "--", "true"], ["subscriptions", "add", "n"], ["deliveries", "replay", "x"],
         ["subscriptions", "add", "n", "http://h/", "--secret-file", "/nonexistent"], ["deliveries", "replay"],
         ["deliveries", "--state", "odd"], ["serve", "--database", "x", "--max-rate", "0"], ["work", "--rate", "x"],
-        ["serve", "--database", "x", "--event-retention", "1s"],
+        ["serve", "--database", "x", "--event-retention", "1s"], ["limit", "g", "--between", "10:00-10:00"],
+        ["limit", "g", "--rate-between", "10:00-10:00=1MiB/s"], ["add", "g", "--between", "0:00-24:00", "http://h/a"],
     ])
     func usageErrorsAreTwo(arguments: [String]) async {
         #expect(await MusterProgram.main(arguments) == 2)
+    }
+
+    @Test func whoFindsNobodyIsToldHowToStartOne() {
+        let message = CommandFailure(Unreachable("http://127.0.0.1:7300: Connection refused")).message
+        #expect(message?.contains("muster up") == true)
     }
 
     @Test(arguments: [["--help"], ["--version"], ["get", "--help"], ["help", "add"]])

@@ -7,7 +7,8 @@ struct TextTests {
     @Test func controlCharactersAreWrittenOut() {
         #expect(TextWidth.escaped("a\u{1B}[31mb\n\u{7F}\u{202E}") == "a\\u{1b}[31mb\\u{a}\\u{7f}\\u{202e}")
         #expect(TextWidth.escaped("a\nb\t", keepingLineBreaks: true) == "a\nb\\u{9}")
-        #expect(TextWidth.escaped("größe 日本 🎉") == "größe 日本 🎉")
+        #expect(TextWidth.escaped("größe 日本 🎉 👩‍👩‍👧") == "größe 日本 🎉 👩‍👩‍👧")
+        #expect(TextWidth.escaped("a\u{200B}b\u{61C}\u{AD}\u{E0041}") == "a\\u{200b}b\\u{61c}\\u{ad}\\u{e0041}")
     }
 
     @Test func wideCharactersTakeTwoColumns() {

@@ -55,6 +55,18 @@ struct EventRunnerTests {
         }
     }
 
+    @Test func aShellsOwnWordIsNoCommand() async throws {
+        try await withDirectory { directory in
+            let event = Samples.event("group.failed", [:])
+            let exit = EventCommand(words: ["exit"], temporaryDirectory: directory)
+            #expect(await exit.run(for: event)?.hasPrefix("can't be run") == true)
+            let odd = EventCommand(
+                words: ["sh", "-c", "test \"$#-$1-$2\" = '2-a b-$HOME'", "x", "a b", "$HOME"],
+                temporaryDirectory: directory)
+            #expect(await odd.run(for: event) == nil)
+        }
+    }
+
     @Test func howACommandFailedIsTold() async throws {
         try await withDirectory { directory in
             let event = Samples.event("group.failed", [:])

@@ -18,8 +18,12 @@ final class ScriptedLog: Sendable {
         var oldest: Int64 = 1
         /// The group in the state that the next look finds it in, and the ones after that; the last one stays.
         var looks: [GroupDocument] = []
+        /// The tasks in trouble.
+        var troubled: [TaskDocument] = []
         /// The consumer's place.
         var place: Int64 = 0
+        /// Whether another process has the consumer.
+        var isHeld = false
         /// What was asked, as methods and paths with their queries.
         var requests: [String] = []
         /// Whether a consumer that has read everything is told to stop, as if its task had been cancelled.
@@ -62,6 +66,14 @@ final class ScriptedLog: Sendable {
                 let words = part.split(separator: "=", maxSplits: 1)
                 return (String(words[0]), words.count > 1 ? String(words[1]) : "")
             }, uniquingKeysWith: { $1 })
+        if path.hasPrefix("/v1/consumers/"), path.split(separator: "?")[0].hasSuffix("/holder") {
+            guard request.method == "PUT" else { return [] }
+            if state.isHeld { throw Problem(.conflict, "another process deals with the events of the consumer \"c\"") }
+            return Array(try JSONEncoder().encode(ConsumerHoldDocument(name: "c", until: Samples.moment)))
+        }
+        if query["trouble"] == "true" {
+            return Array(try JSONEncoder().encode(Page(items: state.troubled, next: nil)))
+        }
         if path.hasPrefix("/v1/groups/") {
             let look = state.looks[0]
             if state.looks.count > 1 { state.looks.removeFirst() }

@@ -60,6 +60,55 @@ struct TaskListTests {
         }
     }
 
+    /// Two secrets that no message may show.
+    @Test(arguments: [
+        "https://user:hush%21@e.org/a", "https://user:hush%21@e.org/a b", "gopher://user:hush%21@e.org/a",
+    ])
+    func noMessageShowsThePasswordOfAURL(url: String) throws {
+        for make in [{ try list(nil, urls: [url]) }, { try list("https://e.org/b\n\(url)") }] {
+            do {
+                _ = try make().survey()
+            } catch {
+                let failure = CommandFailure(error)
+                #expect(failure.message?.contains("hush") == false, "\(failure)")
+                #expect(url.contains(" ") || url.hasPrefix("gopher"), "refused: \(failure.message ?? "")")
+            }
+        }
+    }
+
+    @Test func userAndPasswordOfAURLBecomeCredentialsOfItsTask() throws {
+        let url = "https://me:hush%21%3A@e.org/a"
+        for list in [try list(nil, urls: [url]), try list(url)] {
+            let request = try #require(try list.items().first).request
+            #expect(request.urls == ["https://e.org/a"])
+            #expect(request.fetch?.credentials?.user == "me")
+            #expect(request.fetch?.credentials?.password.form == .value("hush!:"))
+            #expect(try list.survey().identity.text != self.list("https://e.org/a").survey().identity.text)
+        }
+        let nameOnly = try list(nil, urls: ["ftp://anonymous@e.org/a"]).items()[0].request
+        #expect(nameOnly.urls == ["ftp://e.org/a"] && nameOnly.fetch?.credentials?.user == "anonymous")
+    }
+
+    @Test func aSecondURLOfTheSameNameGetsANumber() throws {
+        let urls = [
+            "https://e.org/s0.bin", "https://e.org/d2/s0.bin", "https://e.org/s0.bin", "https://e.org/d3/s0.bin",
+        ]
+        let tasks = try list(nil, urls: urls).items().map { try $0.request.validated() }
+        #expect(tasks.map(\.path.string) == ["s0.bin", "s0 (2).bin", "s0.bin", "s0 (3).bin"])
+        #expect(tasks.map(\.key) == tasks.map(\.path.string))
+        #expect(try list(nil, urls: urls).survey().count == 4)
+        #expect(
+            try list(nil, urls: urls).renamings == [
+                "s0.bin is the name of another one; https://e.org/d2/s0.bin is stored as s0 (2).bin",
+                "s0.bin is the name of another one; https://e.org/d3/s0.bin is stored as s0 (3).bin",
+            ])
+    }
+
+    @Test func anURLOfTheCommandLineMakesRoomForTheManifest() throws {
+        let items = try list("https://e.org/s0.bin", urls: ["https://e.org/d2/s0.bin"]).items()
+        #expect(try items.map { try $0.request.validated().path.string } == ["s0.bin", "s0 (2).bin"])
+    }
+
     @Test func aDigestIsForExactlyOneURL() throws {
         let digest = try DigestArgument("md5:" + String(repeating: "0", count: 32))
         #expect(throws: CommandFailure.self) {

@@ -11,13 +11,14 @@ struct GroupWatcherTests {
     private func watch(
         _ log: ScriptedLog,
         news: GroupWatcher.News = .none,
+        deadline: ContinuousClock.Instant? = nil,
         output: FileDescriptor? = nil
     ) async throws -> GroupDocument {
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
         let console = Console(json: false, output: output ?? null, errorOutput: null)
         let watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
-        return try await watcher.untilTerminal(news: news)
+        return try await watcher.untilTerminal(deadline: deadline, news: news).group
     }
 
     private func ended(_ state: GroupState, position: Int64) -> EventDocument {
@@ -53,8 +54,44 @@ struct GroupWatcherTests {
         #expect(!log.requests.contains { $0.contains("wait=") })
     }
 
-    @Test func theLastFailuresHaveTheirLinesToo() async throws {
+    /// What a watcher writes to its output.
+    private func printed(_ body: (FileDescriptor) async throws -> Void) async throws -> String {
         let pipe = try FileDescriptor.pipe()
+        try await body(pipe.writeEnd)
+        try pipe.writeEnd.close()
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
+        try pipe.readEnd.close()
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
+    @Test func whatGoesWrongIsToldOnceAndAgainWhenOneStops() async throws {
+        var group = Samples.group()
+        group.trouble = [.init(kind: .httpStatus(503), tasks: 1)]
+        let log = ScriptedLog(.init(end: 0, looks: [group], troubled: [Samples.troubled("a.bin")]))
+        let text = try await printed { output in
+            await #expect(throws: CommandFailure.self) {
+                try await watch(log, deadline: .now + .milliseconds(400), output: output)
+            }
+        }
+        let line = "nightly: 12/40 files, 1.1 GiB/2.5 GiB, 35.0 MiB/s, ETA 42s, 1 retrying"
+        let trouble = "retrying: a.bin: 503 Service Unavailable, try 3 of 8 in 4s"
+        #expect(text.split(separator: "\n").map(String.init) == [trouble, line, trouble, line])
+    }
+
+    @Test func onlyFailuresAreNamedWhereOnlyTheseAreWanted() async throws {
+        let failure: JSONValue = .object(["kind": .string("notFound"), "detail": .string("status 404")])
+        let events = [
+            Samples.event("task.succeeded", Samples.success("a", size: 1_024), position: 3),
+            Samples.event("task.failed", Samples.task("b", with: ["failure": failure]), position: 4),
+            ended(.failed, position: 5),
+        ]
+        let log = ScriptedLog(.init(events: events, end: 5, looks: [Samples.group(state: .failed)]))
+        let text = try await printed { _ = try await watch(log, news: .failures(after: 0), output: $0) }
+        #expect(text == "failed: b: notFound: status 404\n")
+    }
+
+    @Test func theLastFailuresHaveTheirLinesToo() async throws {
         let failure: JSONValue = .object(["kind": .string("notFound"), "detail": .string("status 404")])
         let log = ScriptedLog(
             .init(
@@ -63,14 +100,8 @@ struct GroupWatcherTests {
                     Samples.event("task.failed", Samples.task("b", with: ["failure": failure]), position: 4),
                     ended(.failed, position: 5),
                 ], end: 5, looks: [Samples.group(state: .failed)]))
-        _ = try await watch(log, news: .after(0), output: pipe.writeEnd)
-        try pipe.writeEnd.close()
-        var buffer = [UInt8](repeating: 0, count: 4_096)
-        let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
-        try pipe.readEnd.close()
-        #expect(
-            String(decoding: buffer[..<count], as: UTF8.self)
-                == "finished: a (1.0 KiB)\nfailed: b: notFound: status 404\n")
+        let text = try await printed { _ = try await watch(log, news: .all(after: 0), output: $0) }
+        #expect(text == "finished: a (1.0 KiB)\nfailed: b: notFound: status 404\n")
     }
 
     @Test func aLogThatIsNotKeptFromItsBeginningIsReadFromWhereItIs() async throws {
@@ -78,6 +109,6 @@ struct GroupWatcherTests {
             .init(
                 events: [ended(.cancelled, position: 90)], end: 90, oldest: 50,
                 looks: [Samples.group(), Samples.group(state: .cancelled)]))
-        #expect(try await watch(log, news: .after(0)).state == .cancelled)
+        #expect(try await watch(log, news: .all(after: 0)).state == .cancelled)
     }
 }

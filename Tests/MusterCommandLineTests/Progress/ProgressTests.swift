@@ -34,26 +34,80 @@ struct ProgressTests {
         )
     }
 
-    @Test func theLinesForANarrowTerminal() {
+    @Test func theLinesForAnOrdinaryAndANarrowTerminal() {
+        #expect(
+            plain.lines(snapshot(), width: 80).prefix(2) == [
+                "[##----]   46%  12/40 files  1.1 GiB/2.5 GiB  35.0 MiB/s  ETA 42s  2 failed",
+                "  a/b.tar             [######------]   52%    120.0 MiB/230.0 MiB  12.0 MiB/s",
+            ]
+        )
         #expect(
             plain.lines(snapshot(), width: 60).prefix(2) == [
-                "nightly  [##----]   46%  12/40 files  1.1 GiB/2.5 GiB  35.0 MiB/s  ETA 42s  2 failed",
-                "  a/b.tar     [###---]   52%    120.0 MiB/230.0 MiB  12.0 MiB/s",
+                " 46%  1.1 GiB/2.5 GiB  35.0 MiB/s  ETA 42s  2 failed",
+                "  a/b.tar          52%    120.0 MiB/230.0 MiB  12.0 MiB/s",
             ]
         )
     }
 
-    @Test func fileLinesFitAnOrdinaryTerminal() {
-        for width in [80, 100, 120, 200] {
-            for line in plain.lines(snapshot(), width: width).dropFirst() {
-                #expect(TextWidth.columns(line) < width, "\(width): \(line)")
-            }
+    @Test func whatWentWrongStandsUnderItsFile() throws {
+        var snapshot = snapshot()
+        snapshot.group.trouble = [.init(kind: .httpStatus(503), tasks: 2), .init(kind: .network, tasks: 1)]
+        snapshot.files = [
+            ProgressSnapshot.File(Samples.troubled("a.bin")),
+            ProgressSnapshot.File(Samples.troubled("b.bin", kind: .network, inSeconds: nil)),
+        ]
+        let lines = plain.lines(snapshot, width: 80)
+        #expect(lines[0].hasSuffix("2 failed  3 retrying"))
+        #expect(lines[2] == "    503 Service Unavailable, try 3 of 8 in 4s")
+        #expect(lines[4] == "    network: what was seen of it, try 3 of 8 now")
+        #expect(plain.lines(snapshot, width: 40)[4] == "    network: what was…, try 3 of 8 now")
+        let facts = GroupFacts.all(snapshot.group).filter { $0.0 == "retrying" }.map(\.1)
+        #expect(facts == ["2 503 Service Unavailable, 1 network"])
+    }
+
+    @Test func aTroubleIsToldOnceInPlainLines() {
+        var progress = PlainProgress()
+        var group = Samples.group()
+        group.trouble = [.init(kind: .httpStatus(503), tasks: 9)]
+        let tasks = (1...5).map { Samples.troubled("\($0).bin\u{1B}") }
+        let start = ContinuousClock.now
+        let first = progress.lines(ProgressSnapshot(group: group), troubles: tasks, now: start)
+        #expect(first.count == 7)
+        #expect(first[0] == "retrying: 1.bin\\u{1b}: 503 Service Unavailable, try 3 of 8 in 4s")
+        #expect(first[5] == "… and 4 more are tried again")
+        #expect(progress.lines(ProgressSnapshot(group: group), troubles: tasks, now: start + .seconds(1)).isEmpty)
+        var again = tasks[0]
+        again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 1)
+        let second = progress.lines(ProgressSnapshot(group: group), troubles: [again], now: start + .seconds(2))
+        #expect(second.count == 1)
+    }
+
+    /// A terminal cuts what is too long for it, wherever that is: so nothing may be.
+    @Test(arguments: [24, 40, 60, 80, 100, 120, 200])
+    func everyLineFitsItsTerminal(width: Int) {
+        for line in plain.lines(snapshot(), width: width) {
+            #expect(TextWidth.columns(line) < width, "\(line)")
         }
+    }
+
+    /// Parts are left out as a whole: a number without its unit is another number.
+    @Test(arguments: [24, 40, 60, 80, 100, 120])
+    func aLineIsMadeOfWholeParts(width: Int) {
+        func parts(_ line: String) -> [String] {
+            line.split(separator: "  ").map { $0.split(separator: " ").joined(separator: " ") }
+                .filter { !$0.hasPrefix("[") && !$0.isEmpty }
+        }
+        let whole = Set(parts(plain.lines(snapshot(), width: 400)[0]))
+        let shown = parts(plain.lines(snapshot(), width: width)[0])
+        #expect(whole.isSuperset(of: shown), "\(shown)")
+        #expect(shown.contains("2 failed") && shown.contains("46%"))
+        if width >= 60 { #expect(shown.contains("35.0 MiB/s") && shown.contains("ETA 42s")) }
+        if width >= 80 { #expect(shown.contains("12/40 files")) }
     }
 
     @Test func coloursAndBlocksAreForTerminalsThatShowThem() {
         let view = ProgressView(style: ProgressView.Style(colour: true, unicode: true))
-        let line = view.lines(ProgressSnapshot(group: Samples.group(failed: 1)), width: 80)[0]
+        let line = view.lines(ProgressSnapshot(group: Samples.group(failed: 1)), width: 100)[0]
         #expect(line.contains("\u{1B}[32m█████\u{1B}[0m░░░░░░░"))
         #expect(line.contains("\u{1B}[31m1 failed\u{1B}[0m"))
         #expect(!plain.lines(snapshot(), width: 80).joined().contains("\u{1B}"))

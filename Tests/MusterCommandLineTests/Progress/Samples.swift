@@ -48,6 +48,17 @@ enum Samples {
         )
     }
 
+    /// A task whose last try failed.
+    static func troubled(_ path: String, kind: FailureKind = .httpStatus(503), inSeconds: Int64? = 4) -> TaskDocument {
+        TaskDocument(
+            key: path, state: .queued, urls: ["https://example.org/\(path)"], path: path, size: nil, priority: 0,
+            metadata: nil, bytes: .init(done: 0, total: nil), contentVersion: 1, etag: nil, lastModified: nil,
+            effectiveURL: nil, digests: [:], attempts: 2,
+            failure: FailureDocument(kind: kind, detail: "what was seen of it", at: moment), createdAt: moment,
+            startedAt: moment, finishedAt: nil,
+            retry: RetryDocument(number: 3, limit: 8, inSeconds: inSeconds))
+    }
+
     /// The facts of a task's event: where its file is to stand, and what else there is.
     static func task(
         _ key: String = "k", path: String? = nil, with more: [String: JSONValue] = [:]

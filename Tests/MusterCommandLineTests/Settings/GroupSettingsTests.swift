@@ -7,11 +7,8 @@ import Testing
 
 @Suite("Settings of groups")
 struct GroupSettingsTests {
-    private func patch(
-        _ arguments: [SettingName: [String]],
-        environment: [String: String] = [:]
-    ) throws -> GroupPatch {
-        try Settings(command: "limit", arguments: arguments, configuration: nil, environment: environment).groupPatch()
+    private func patch(_ arguments: [SettingName: [String]]) throws -> GroupPatch {
+        try Settings(command: "limit", arguments: arguments, configuration: nil, environment: [:]).groupPatch()
     }
 
     @Test func nothingSaidChangesNothing() throws {
@@ -71,17 +68,17 @@ struct GroupSettingsTests {
         #expect(try patch(command.given).priority == -5)
     }
 
-    @Test func aZoneIsThatOfHoursFromWhereverTheseCome() throws {
-        let parsed = try MusterCommand.parseAsRoot(["limit", "g", "--tz", "Europe/Berlin"])
-        let command = try #require(parsed as? LimitCommand)
-        func patch(_ environment: [String: String]) throws -> GroupPatch {
-            try command.limits.patch(
-                Settings(command: "limit", arguments: command.given, configuration: nil, environment: environment))
+    @Test func aZoneIsThatOfHours() throws {
+        func patch(_ hours: [String]) throws -> GroupPatch {
+            let parsed = try MusterCommand.parseAsRoot(["limit", "g", "--tz", "Europe/Berlin"] + hours)
+            let command = try #require(parsed as? LimitCommand)
+            return try command.limits.patch(
+                Settings(command: "limit", arguments: command.given, configuration: nil, environment: [:]))
         }
         let window = TimeWindow(from: "22:00", to: "06:00", timeZone: "Europe/Berlin")
-        #expect(try patch(["MUSTER_BETWEEN": "22:00-06:00"]).limits.between == .set(window))
-        #expect(try patch(["MUSTER_RATE_BETWEEN": "22:00-06:00=1MiB/s"]).limits.timetable.value?.count == 1)
-        #expect(throws: CommandFailure.self) { try patch([:]) }
+        #expect(try patch(["--between", "22:00-06:00"]).limits.between == .set(window))
+        #expect(try patch(["--rate-between", "22:00-06:00=1MiB/s"]).limits.timetable.value?.count == 1)
+        #expect(throws: CommandFailure.self) { try patch([]) }
     }
 
     @Test func noneTakesAway() throws {
@@ -109,8 +106,8 @@ struct GroupSettingsTests {
         try request.check()
     }
 
-    @Test func listsAreSeparatedByCommasInTheEnvironment() throws {
-        let patch = try patch([:], environment: ["MUSTER_AFTER": "a,b:finished", "MUSTER_RATE_BETWEEN": "1:00-2:00=1"])
+    @Test func listsAreSeparatedByCommas() throws {
+        let patch = try patch([.after: ["a,b:finished"], .rateBetween: ["1:00-2:00=1"]])
         #expect(patch.after?.map(\.group) == ["a", "b"])
         #expect(patch.limits.timetable.value?.count == 1)
     }

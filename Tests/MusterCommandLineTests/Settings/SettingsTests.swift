@@ -31,12 +31,36 @@ struct SettingsTests {
         #expect(try settings().number(.slots, in: 1...9) == nil)
     }
 
-    @Test func everySettingHasAnEnvironmentVariable() throws {
+    @Test func everyOtherSettingHasAnEnvironmentVariable() throws {
         for name in SettingName.allCases where !name.isList {
-            #expect(try settings(environment: [name.variable: "x"]).text(name) == "x", "\(name)")
+            guard let variable = name.variable(for: "work") else { continue }
+            #expect(try settings(environment: [variable: "x"]).text(name) == "x", "\(name)")
         }
-        #expect(SettingName.maxConnectionsPerOrigin.variable == "MUSTER_MAX_CONNECTIONS_PER_ORIGIN")
-        #expect(SettingName.sessionTTL.variable == "MUSTER_SESSION_TTL")
+        #expect(SettingName.maxConnectionsPerOrigin.variable(for: "up") == "MUSTER_MAX_CONNECTIONS_PER_ORIGIN")
+        #expect(SettingName.sessionTTL.variable(for: "serve") == "MUSTER_SESSION_TTL")
+    }
+
+    /// What a shell has for one command must not choose or change anything for another.
+    @Test(arguments: [
+        SettingName.group, .groups, .types, .state, .subscription, .consumer, .after, .manifest, .digest, .priority,
+        .weight,
+        .rate, .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files,
+        .pauseUntil,
+        .secretFile,
+    ])
+    func whatChoosesOrChangesAThingHasNoVariable(name: SettingName) throws {
+        let variable = "MUSTER_" + name.rawValue.uppercased().split(separator: "-").joined(separator: "_")
+        for command in MusterCommand.names {
+            #expect(
+                try settings(environment: [variable: "true"], command: command).texts(of: name).isEmpty, "\(command)")
+        }
+        #expect(try settings(file: "{\"\(name.rawValue)\": \"x\"}").texts(of: name) == ["x"])
+    }
+
+    @Test func theSinksOfAWorkerAreNotTheSinkOfAGroup() throws {
+        let environment = ["MUSTER_SINK": "archive=/srv"]
+        #expect(try settings(environment: environment, command: "work").texts(.sink) == ["archive=/srv"])
+        #expect(try settings(environment: environment, command: "add").texts(.sink).isEmpty)
     }
 
     @Test func secretsAndListsAreTheseAlone() {
@@ -140,7 +164,6 @@ struct SettingsTests {
 
     @Test func aListThatHasOneValueHereIsReadAsOne() throws {
         #expect(try settings([.after: ["12"]]).number(.after, in: 0...99) == 12)
-        #expect(try settings(environment: ["MUSTER_AFTER": "12"]).number(.after, in: 0...99) == 12)
         #expect(throws: CommandFailure.self) { try settings([.after: ["1", "2"]]).number(.after, in: 0...99) }
     }
 

@@ -13,7 +13,7 @@ struct DestinationPathTests {
 
     @Test(
         arguments: [
-            "a", "a/b.tar", "...", "a/...", "..a", "a..", ".hidden", ".muster.txt", "a/.muster", ".Muster", "~", "-rf",
+            "a", "a/b.tar", "...", "a/...", "..a", "a..", ".hidden", ".muster.txt", "a/.muster", "~", "-rf",
             "a b",
             "C:x", "ä/日本/😀", "a%2f..%2fb", String(repeating: "a", count: 255),
             Array(repeating: String(repeating: "a", count: 127), count: 8).joined(separator: "/"),
@@ -36,7 +36,10 @@ struct DestinationPathTests {
             ("a\0b", .forbiddenCharacter), ("a\nb", .forbiddenCharacter), ("a\tb", .forbiddenCharacter),
             ("a\r\nb", .forbiddenCharacter), ("a\u{7f}", .forbiddenCharacter), ("a\u{1b}[2J", .forbiddenCharacter),
             ("a\\b", .forbiddenCharacter), ("..\\a", .forbiddenCharacter),
-            (".muster", .reserved), (".muster/parts/1.1.part", .reserved),
+            (".muster", .reserved), (".muster/parts/1.1.part", .reserved), (".MUSTER", .reserved),
+            (".Muster/parts/x", .reserved),
+            // Case-insensitive file systems fold these to the same name: the long s, and what is invisible.
+            (".mu\u{17f}ter", .reserved), (".m\u{200c}uster/a", .reserved), (".muster\u{feff}", .reserved),
         ] as [(String, DestinationPath.Refusal)]
     )
     func pathsThatLeaveTheSinkAreRefused(text: String, refusal: DestinationPath.Refusal) {
@@ -71,7 +74,12 @@ struct DestinationPathTests {
             ("/a%00.tar", "a_.tar"), ("/a%0d%0ab", "a__b"), ("/%7f", "_"), ("/..%5c..%5cx", ".._.._x"),
             ("/%2fetc", "_etc"),
             ("/.muster", "_muster"), ("/%2emuster", "_muster"), ("/.muster%2fparts", ".muster_parts"),
-            ("/.%2e%2f%cc%81x", ".._\u{301}x"),
+            ("/.%2e%2f%cc%81x", ".._\u{301}x"), ("/.MUSTER", "_MUSTER"), ("/.Mu%C5%BFter", "_Mu\u{17f}ter"),
+            // What nobody sees, or what turns a name around: cod.exe would read as exe.doc.
+            ("/a%E2%80%AEcod.exe", "a_cod.exe"), ("/a%E2%81%A6b%E2%81%A9.txt", "a_b_.txt"),
+            ("/a%E2%80%8B.txt", "a_.txt"),
+            ("/a%D8%9C.txt", "a_.txt"), ("/a%E2%80%A8b", "a_b"), ("/a%C2%85b", "a_b"), ("/a%C2%ADb", "a_b"),
+            ("/a%F3%A0%81%81b", "a_b"), ("/a%E3%85%A4b", "a_b"), ("/a%EF%BB%BFb", "a_b"),
             // Names that only look odd are kept.
             ("/.bashrc", ".bashrc"), ("/...", "..."), ("/a%252fb", "a%2fb"), ("/-rf", "-rf"),
             // What can't be decoded stays as it is.

@@ -65,7 +65,9 @@ struct SuggestedNameTests {
             ("https://example.org/a%00", "a_"),
             ("https://example.org", nil), ("https://example.org/pub/", nil), ("https://example.org/..", nil),
             ("https://example.org/%2e%2e", nil), ("https://example.org/.muster", nil),
-            ("https://example.org/%2Emuster", nil),
+            ("https://example.org/%2Emuster", nil), ("https://example.org/.MUSTER", nil),
+            ("https://example.org/a%E2%80%8Bb", "a_b"), ("https://example.org/a%C2%ADb", "a_b"),
+            ("https://example.org/a%D8%9Cb", "a_b"), ("https://example.org/a%F3%A0%81%81b", "a_b"),
             ("https://example.org/a%2f", nil), ("no URL", nil), ("file:///etc/passwd", nil), ("", nil),
         ] as [(String, String?)]
     )

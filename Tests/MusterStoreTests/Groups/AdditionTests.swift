@@ -20,18 +20,23 @@ import Testing
         }
     }
 
-    @Test func duplicatesAreNamedByLine() async throws {
+    /// Two lines that collide.
+    private func lines(_ line: Int64, _ other: Int64, _ url: String, _ otherURL: String) -> Store.Collision {
+        Store.Collision(line: line, otherLine: other, url: "http://\(url)", otherURL: "http://\(otherURL)")
+    }
+
+    @Test func duplicatesAreNamedByLineAndURL() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             // The same twice is the same once.
             #expect(try await fixture.add([Wanted("a"), Wanted("a")], to: "g") == Addition(added: 1, existing: 0))
-            await #expect(throws: Store.Refusal.duplicateKey("b", line: 3, other: 1)) {
+            await #expect(throws: Store.Refusal.duplicateKey("b", lines(3, 1, "a.test/b", "a.test/b"))) {
                 try await fixture.add([Wanted("b"), Wanted("c"), Wanted("b", path: "elsewhere")], to: "g")
             }
-            await #expect(throws: Store.Refusal.duplicateKey("b", line: 2, other: 1)) {
+            await #expect(throws: Store.Refusal.duplicateKey("b", lines(2, 1, "z.test/b", "a.test/b"))) {
                 try await fixture.add([Wanted("b"), Wanted("b", origins: ["z"])], to: "g")
             }
-            await #expect(throws: Store.Refusal.duplicatePath("p", line: 3, other: 2)) {
+            await #expect(throws: Store.Refusal.duplicatePath("p", lines(3, 2, "a.test/e", "a.test/d"))) {
                 try await fixture.add([Wanted("c"), Wanted("d", path: "p"), Wanted("e", path: "p")], to: "g")
             }
             try await fixture.check()
@@ -59,7 +64,7 @@ import Testing
             try await fixture.makeGroup("g", [Wanted("a", size: 5, path: "file")])
             try await fixture.makeGroup("other", [Wanted("a", path: "file")], sink: "other")
             try await fixture.makeGroup("h")
-            await #expect(throws: Store.Refusal.destinationTaken("file", line: 2)) {
+            await #expect(throws: Store.Refusal.destinationTaken("file", line: 2, by: "g")) {
                 try await fixture.add([Wanted("x"), Wanted("y", path: "file")], to: "h")
             }
             try await fixture.check()
@@ -89,7 +94,7 @@ import Testing
 
     @Test func refusedCreationLeavesNothing() async throws {
         try await StoreFixture.run { fixture in
-            await #expect(throws: Store.Refusal.duplicatePath("p", line: 2, other: 1)) {
+            await #expect(throws: Store.Refusal.duplicatePath("p", lines(2, 1, "a.test/b", "a.test/a"))) {
                 try await fixture.makeGroup("g", [Wanted("a", path: "p"), Wanted("b", path: "p")])
             }
             let groups = try await fixture.store.groups(state: nil, after: nil, limit: 9)

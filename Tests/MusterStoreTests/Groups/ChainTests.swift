@@ -55,6 +55,24 @@ import Testing
         }
     }
 
+    @Test func theEndsOfAChainThatAreLostAreFound() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("a", [Wanted("t")], isSealed: true)
+            for (name, before) in [("b", "a"), ("c", "b"), ("d", "b")] {
+                try await fixture.makeGroup(name)
+                _ = try await fixture.store.change(name, Self.after(before))
+            }
+            try await fixture.makeGroup("e")
+            _ = try await fixture.store.change("e", Self.after("c", "d"))
+            #expect(try await fixture.store.explanation(of: "e").lost.isEmpty)
+            var worker = try await fixture.makeWorker()
+            try await worker.fail(try #require(try await worker.claim().first), .storage)
+            let lost = try await fixture.store.explanation(of: "e").lost
+            #expect(lost.map(\.group) == ["a"] && lost[0].state == .failed && lost[0].on == .succeeded)
+            try await fixture.check()
+        }
+    }
+
     @Test func aChainOfEmptyGroupsEndsInOneSweep() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g9")

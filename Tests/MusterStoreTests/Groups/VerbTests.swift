@@ -185,7 +185,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await worker.fail(try #require(try await worker.claim().first), .storage)
             try await fixture.makeGroup("h", [Wanted("u", path: "file")])
-            await #expect(throws: Store.Refusal.destinationTaken("g", line: nil)) {
+            await #expect(throws: Store.Refusal.destinationTaken("file", line: nil, by: "h")) {
                 try await fixture.store.apply(.retry, to: "g", keys: nil)
             }
             try await fixture.check()

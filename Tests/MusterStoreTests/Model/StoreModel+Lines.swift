@@ -38,7 +38,7 @@ extension StoreModel {
             "group \(name) \(group.state.rawValue) \(group.desired) generation \(group.generation)",
             (marks + ["counts"]).joined(separator: " "), counts.joined(separator: " "),
             "bytes \(done) \(counted.reduce(0) { $0 + ($1.size ?? 0) })",
-            "\(counted.count { $0.size == nil })",
+            "\(counted.count { $0.size == nil && $0.state != .failed })",
         ].joined(separator: " ")
     }
 

@@ -53,7 +53,7 @@ CREATE TABLE groups (
     remaining        bigint NOT NULL GENERATED ALWAYS AS (queued + active + paused + finalizing) STORED,   -- 0 completes it (I7)
     bytes_done       bigint NOT NULL DEFAULT 0,              -- durable bytes of its tasks
     bytes_total      bigint NOT NULL DEFAULT 0,              -- the sum of the sizes that are known
-    unknown_tasks    bigint NOT NULL DEFAULT 0,              -- tasks whose size is not known
+    unknown_tasks    bigint NOT NULL DEFAULT 0,              -- tasks whose size is not known, but those that failed
     -- A counter of bytes that decays with a time constant of 10 s: `decayed`.
     rate_bytes       double precision NOT NULL DEFAULT 0,    -- its value as of rate_at
     rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
@@ -208,6 +208,9 @@ CREATE TABLE tasks (
 ) WITH (fillfactor = 80);
 
 CREATE INDEX tasks_by_state ON tasks (group_id, state, id);
+-- Those among which the tasks in trouble of a group are looked for.
+CREATE INDEX tasks_by_failure ON tasks (group_id, failure_at)
+    WHERE failure_at IS NOT NULL AND state IN ('queued', 'active', 'finalizing');
 -- Two live tasks never have one destination (I17).
 CREATE UNIQUE INDEX tasks_destination_unique ON tasks (sink, path)
     WHERE state IN ('queued', 'active', 'paused', 'finalizing');

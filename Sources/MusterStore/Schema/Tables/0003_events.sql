@@ -33,6 +33,13 @@ CREATE TABLE consumers (
     CONSTRAINT consumers_position_not_negative CHECK (position >= 0)
 ) WITH (fillfactor = 50);
 
+-- Who deals with the events of a consumer now: one at a time.
+CREATE TABLE consumer_holds (
+    name   text PRIMARY KEY,                                 -- the consumer's name; it need not have a place yet
+    holder text NOT NULL,                                    -- what the process calls itself
+    until  timestamptz NOT NULL                              -- when another one may have it, by the database's clock (I11)
+) WITH (fillfactor = 50);
+
 -- Receivers to which events are posted.
 CREATE TABLE subscriptions (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,   -- deliveries name it

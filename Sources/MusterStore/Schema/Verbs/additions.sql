@@ -1,5 +1,5 @@
 -- Moves staged tasks into a group, all or none. `outcome` is 'added', or says why nothing was, with the line of the manifest
--- and, where two lines disagree, the other one.
+-- and its first URL and, where two lines disagree, the same of the other one; where a live task has the destination, `other` is its group.
 --
 -- p_staged is how many lines were staged. Fewer are there when the database crashed in between (the table is not logged), when
 -- the upload was swept, or when this very call was committed before and its answer got lost: then nothing is added, and the
@@ -8,7 +8,7 @@
 -- p_reopens opens a group which is sealed or has finished for them, if any of them is new to it. The outcome 'cancelling' says that a
 -- cancel of it has to be finished first.
 CREATE FUNCTION add_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint, p_reopens boolean)
-RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, added bigint, existing bigint)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text, added bigint, existing bigint)
 LANGUAGE plpgsql
 -- Planned anew each time: a plan for one task does not do for millions.
 SET plan_cache_mode = force_custom_plan
@@ -37,7 +37,7 @@ BEGIN
     IF outcome IS NOT NULL THEN RETURN NEXT; RETURN; END IF;
 
     -- 2. A key that comes twice is harmless when it means the same, and refused when it does not.
-    SELECT k.outcome, k.line, k.other_line, k.subject INTO outcome, line, other_line, subject FROM staged_key_conflict(p_upload) AS k;
+    SELECT k.* INTO outcome, line, other_line, subject, url, other FROM staged_key_conflict(p_upload) AS k;
     IF FOUND THEN RETURN NEXT; RETURN; END IF;
     DELETE FROM staged_tasks s
     USING (
@@ -64,8 +64,7 @@ BEGIN
     END IF;
 
     -- 4. Two live tasks never have one destination (I17). The unique index stands behind this.
-    SELECT p.outcome, p.line, p.other_line, p.subject INTO outcome, line, other_line, subject
-    FROM staged_path_conflict(p_upload, g.sink) AS p;
+    SELECT p.* INTO outcome, line, other_line, subject, url, other FROM staged_path_conflict(p_upload, g.sink) AS p;
     IF FOUND THEN RETURN NEXT; RETURN; END IF;
 
     IF g.state <> 'open' THEN
@@ -93,9 +92,10 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- The first staged line whose key an earlier line has with another meaning; no row when there is none.
-CREATE FUNCTION staged_key_conflict(p_upload bigint) RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text)
+CREATE FUNCTION staged_key_conflict(p_upload bigint)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text)
 LANGUAGE sql STABLE AS $$
-    SELECT 'duplicateKey', d.line, d.first_line, d.key
+    SELECT 'duplicateKey', d.line, d.first_line, d.key, d.urls[1], d.first_urls[1]
     FROM (
         SELECT s.line, s.key, s.urls, s.path, first_value(s.line) OVER w AS first_line, first_value(s.urls) OVER w AS first_urls,
             first_value(s.path) OVER w AS first_path
@@ -106,22 +106,23 @@ $$;
 
 -- The first staged line whose destination an earlier line or a live task has; no row when there is none.
 CREATE FUNCTION staged_path_conflict(p_upload bigint, p_sink text)
-RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text)
 LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT 'duplicatePath', d.line, d.first_line, d.path
+    SELECT 'duplicatePath', d.line, d.first_line, d.path, d.urls[1], d.first_urls[1]
     FROM (
-        SELECT s.line, s.path, min(s.line) OVER (PARTITION BY s.path) AS first_line
-        FROM staged_tasks s WHERE s.upload = p_upload
+        SELECT s.line, s.path, s.urls, first_value(s.line) OVER w AS first_line, first_value(s.urls) OVER w AS first_urls
+        FROM staged_tasks s WHERE s.upload = p_upload WINDOW w AS (PARTITION BY s.path ORDER BY s.line)
     ) AS d
     WHERE d.line <> d.first_line ORDER BY d.line LIMIT 1;
     IF FOUND THEN RETURN; END IF;
     RETURN QUERY
-    SELECT 'destinationTaken', s.line, NULL::bigint, s.path
+    SELECT 'destinationTaken', s.line, NULL::bigint, s.path, s.urls[1], g.name
     FROM staged_tasks s
     JOIN tasks t ON t.sink = p_sink AND t.path = s.path AND t.state IN ('queued', 'active', 'paused', 'finalizing')
+    JOIN groups g ON g.id = t.group_id
     WHERE s.upload = p_upload ORDER BY s.line LIMIT 1;
 END
 $$;

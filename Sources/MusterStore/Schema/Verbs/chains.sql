@@ -125,3 +125,17 @@ BEGIN
     END IF;
 END
 $$;
+
+-- What a group waits for in the end and in vain: groups that have ended otherwise than those that wait for them wish, by whatever way.
+-- p_limit at the most, by name.
+CREATE FUNCTION lost_prerequisites(p_group bigint, p_limit bigint) RETURNS TABLE (name text, condition text, state text)
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE way AS (
+        SELECT r.prerequisite_id AS id, r.condition FROM group_prerequisites r WHERE r.group_id = p_group AND r.satisfied_at IS NULL
+        UNION
+        SELECT r.prerequisite_id, r.condition
+        FROM way w JOIN group_prerequisites r ON r.group_id = w.id AND r.satisfied_at IS NULL
+    )
+    SELECT g.name, w.condition, g.state
+    FROM way w JOIN groups g ON g.id = w.id AND g.state NOT IN ('open', 'sealed') ORDER BY g.name LIMIT p_limit
+$$;

@@ -140,7 +140,7 @@ BEGIN
     UPDATE groups
     SET queued = queued - (t.state = 'queued')::integer, active = active - (t.state = 'active')::integer,
         paused = paused - (t.state = 'paused')::integer, finalizing = finalizing - (t.state = 'finalizing')::integer,
-        failed = failed + 1
+        failed = failed + 1, unknown_tasks = unknown_tasks - (t.size IS NULL)::integer
     WHERE id = t.group_id
     RETURNING name INTO v_group_name;
     PERFORM write_event('tsk-' || p_task || '-' || t.run || '-failed', 'dev.muster.task.failed.v1', v_group_name,

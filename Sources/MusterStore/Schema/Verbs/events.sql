@@ -49,6 +49,20 @@ BEGIN
 END
 $$;
 
+-- Has a consumer for a holder from now on, or renews that. Nothing is changed while another one has it. Returns who has it, and until
+-- when. Holds that are over go with the next one that is taken.
+CREATE FUNCTION hold_consumer(p_name text, p_holder text, p_length interval) RETURNS TABLE (holder text, until timestamptz)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    DELETE FROM consumer_holds h WHERE h.until < statement_timestamp() AND h.name <> p_name;
+    INSERT INTO consumer_holds AS h (name, holder, until) VALUES (p_name, p_holder, statement_timestamp() + p_length)
+    ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+        WHERE h.holder = excluded.holder OR h.until < statement_timestamp();
+    RETURN QUERY SELECT h.holder, h.until FROM consumer_holds h WHERE h.name = p_name;
+END
+$$;
+
 -- Drops events older than p_age, in the order of the log, at most p_limit at once and never the newest one. Returns by how much
 -- the log has become shorter.
 CREATE FUNCTION drop_old_events(p_age interval, p_limit integer) RETURNS bigint

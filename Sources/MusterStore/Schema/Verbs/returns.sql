@@ -158,7 +158,8 @@ BEGIN
         failed = failed + (v_state = 'failed')::integer - (t.state = 'failed')::integer,
         bytes_done = bytes_done - v_counted,
         bytes_total = bytes_total - coalesce(t.size, 0) + coalesce(t.expected_size, 0),
-        unknown_tasks = unknown_tasks + (t.expected_size IS NULL)::integer - (t.size IS NULL)::integer
+        unknown_tasks = unknown_tasks + (v_state <> 'failed' AND t.expected_size IS NULL)::integer
+            - (t.state <> 'failed' AND t.size IS NULL)::integer
     WHERE id = t.group_id;
     IF t.started_at IS NOT NULL THEN
         -- Its file may stand at the path already, although no report said so. Where it goes on, its next version takes that place.

@@ -112,6 +112,7 @@ BEGIN
     WHERE task_id = ANY (v_tasks) AND kind <> 'purge';
     UPDATE groups g
     SET failed = g.failed - cardinality(v_tasks), queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing,
+        unknown_tasks = g.unknown_tasks + n.unknown,
         generation = g.generation + (g.state NOT IN ('open', 'sealed'))::integer,
         state = CASE WHEN g.state = 'open' THEN 'open' ELSE 'sealed' END,
         -- A retry wants the group to go on; other tasks that were paused stay so.
@@ -119,7 +120,8 @@ BEGIN
         deadline_at = CASE WHEN g.overdue OR g.state NOT IN ('open', 'sealed') THEN statement_timestamp() + g.time_limit
             ELSE g.deadline_at END
     FROM (
-        SELECT count(*) FILTER (WHERE t.state = 'queued') AS queued, count(*) FILTER (WHERE t.state = 'finalizing') AS finalizing
+        SELECT count(*) FILTER (WHERE t.state = 'queued') AS queued, count(*) FILTER (WHERE t.state = 'finalizing') AS finalizing,
+            count(*) FILTER (WHERE t.size IS NULL) AS unknown
         FROM tasks t WHERE t.id = ANY (v_tasks)
     ) AS n
     WHERE g.id = p_group;
@@ -204,7 +206,7 @@ LANGUAGE sql AS $$
             -- What was cancelled has left the bytes already.
             coalesce(sum(bytes_done) FILTER (WHERE state <> 'cancelled'), 0)::bigint AS done,
             coalesce(sum(size) FILTER (WHERE state <> 'cancelled'), 0)::bigint AS total,
-            count(*) FILTER (WHERE state <> 'cancelled' AND size IS NULL) AS unknown
+            count(*) FILTER (WHERE state NOT IN ('failed', 'cancelled') AND size IS NULL) AS unknown
         FROM tasks WHERE id = ANY (p_tasks)
     ) AS n, (
         SELECT coalesce(sum(part), 0)::bigint AS done FROM (

@@ -1,8 +1,6 @@
 import MusterCore
 import Testing
 
-@testable import MusterWorker
-
 @Suite struct NumberedPathTests {
     @Test(arguments: [
         ("name.ext", "name (2).ext"), ("name", "name (2)"), ("a.b/name", "a.b/name (2)"),

@@ -1,5 +1,3 @@
-import MusterCore
-
 extension DestinationPath {
     /// The longest ending of a name that is kept as it is when a number goes before it, in bytes with the dot.
     private static let extensionBytes = 32
@@ -9,7 +7,7 @@ extension DestinationPath {
     /// The name is cut, at the end of a Unicode scalar, where it would become too long for a file system or the path too long for us.
     ///
     /// - Returns: `nil` when nothing of the name would be left.
-    func numbered(_ number: Int) -> DestinationPath? {
+    public func numbered(_ number: Int) -> DestinationPath? {
         // At bytes: a slash or a dot with a combining mark after it is no character of its own.
         let bytes = string.utf8
         let nameStart = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes.index(after: $0) } ?? bytes.startIndex

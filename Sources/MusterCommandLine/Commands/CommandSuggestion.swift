@@ -1,0 +1,46 @@
+import ArgumentParser
+
+/// Finds out a mistyped command before the parser takes it for an argument, and names the one that is nearest.
+enum CommandSuggestion {
+    /// What is wrong with the command of a command line; `nil` if there is none, or it is known.
+    static func complaint(_ arguments: [String]) -> String? {
+        var words = arguments[...]
+        if words.first == "help" { words = words.dropFirst() }
+        guard let word = words.first, !word.hasPrefix("-"), word != "help" else { return nil }
+        let commands = MusterCommand.configuration.groupedSubcommands.flatMap(\.subcommands)
+        guard let command = commands.first(where: { $0.configuration.commandName == word }) else {
+            return text(word, among: MusterCommand.names, command: "muster")
+        }
+        // A command of parts takes no arguments of its own.
+        let parts = Set(command.configuration.subcommands.compactMap { $0.configuration.commandName })
+        guard !parts.isEmpty, let part = words.dropFirst().first, !part.hasPrefix("-"), !parts.contains(part) else {
+            return nil
+        }
+        return text(part, among: parts, command: "muster \(word)")
+    }
+
+    private static func text(_ word: String, among names: Set<String>, command: String) -> String {
+        let nearest = names.sorted().min { distance(word, $0) < distance(word, $1) }
+        // Another word altogether is no mistake in typing.
+        let suggestion = nearest.flatMap { distance(word, $0) <= max(1, $0.count / 2) ? " Did you mean '\($0)'?" : nil }
+        return
+            "Error: there is no '\(command) \(word)'.\(suggestion ?? "")\n  See '\(command) --help' for more information."
+    }
+
+    /// How many letters have to be added, dropped, changed or swapped with the next one to make one word of the other.
+    static func distance(_ first: String, _ second: String) -> Int {
+        let (a, b) = (Array(first), Array(second))
+        var before: [Int] = []
+        var last = Array(0...b.count)
+        for i in a.indices {
+            var row = [i + 1]
+            for j in b.indices {
+                var best = min(last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
+                if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { best = min(best, before[j - 1] + 1) }
+                row.append(best)
+            }
+            (before, last) = (last, row)
+        }
+        return last[b.count]
+    }
+}

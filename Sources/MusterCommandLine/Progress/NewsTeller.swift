@@ -1,0 +1,26 @@
+import MusterAPI
+
+/// Prints a line for each file as it ends, and counts the failures among them.
+struct NewsTeller {
+    /// How many failures were named.
+    private(set) var failures: Int64 = 0
+    private let tellsFinishedFiles: Bool
+
+    /// A teller of what is wanted of the news and can be shown.
+    init(tellsFinishedFiles: Bool, _ news: GroupWatcher.News) {
+        self.tellsFinishedFiles = if case .all = news { tellsFinishedFiles } else { false }
+    }
+
+    /// Tells what some events say.
+    mutating func tell(_ events: [EventDocument], _ display: inout ProgressDisplay) throws {
+        for event in events {
+            guard let news = FileNews(try event.payload(), at: event.time) else { continue }
+            switch news.outcome {
+            case .failed:
+                failures += 1
+                try display.print(news.line)
+            case .finished: if tellsFinishedFiles { try display.print(news.line) }
+            }
+        }
+    }
+}

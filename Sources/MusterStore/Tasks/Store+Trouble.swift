@@ -1,0 +1,43 @@
+public import MusterCore
+import MusterPostgres
+
+/// Tasks that go on after a failure: their last try failed, and nothing has come since.
+public struct TroubleRecord: Sendable, Hashable {
+    /// How their last try failed.
+    public let kind: FailureKind
+    /// How many there are.
+    public let tasks: Int64
+}
+
+extension Store {
+    /// How many tasks of a group are in trouble, by the kind of their last failure, the most frequent one first. Of the tasks whose
+    /// failures are the newest, as many are looked at as `Limits.troubles` says, so that it costs the same for every size of a group.
+    public func troubles(of group: GroupID) async throws -> [TroubleRecord] {
+        try await query(
+            """
+            SELECT t.failure_kind, count(*) AS tasks FROM \(Self.failing(group)) AS t WHERE \(TaskRecord.isInTrouble)
+            GROUP BY 1 ORDER BY 2 DESC, 1
+            """
+        ).map { TroubleRecord(kind: try $0.decode("failure_kind"), tasks: try $0.decode("tasks")) }
+    }
+
+    /// The tasks of a group that are in trouble, the one that failed last first.
+    public func tasksInTrouble(of name: String, limit: Int32) async throws -> [TaskRecord] {
+        let id = try await groupID(name)
+        return try await query(
+            """
+            SELECT \(taskColumns) FROM \(Self.failing(id)) AS t WHERE \(TaskRecord.isInTrouble)
+            ORDER BY t.failure_at DESC, t.id LIMIT \(limit)
+            """
+        ).map(TaskRecord.init)
+    }
+
+    /// The unfinished tasks of a group that have ever failed, as far as they are looked at.
+    private static func failing(_ group: GroupID) -> SQL {
+        """
+        (SELECT * FROM tasks f
+            WHERE f.group_id = \(group) AND f.failure_at IS NOT NULL AND f.state IN ('queued', 'active', 'finalizing')
+            ORDER BY f.failure_at DESC LIMIT \(Limits.troubles))
+        """
+    }
+}
