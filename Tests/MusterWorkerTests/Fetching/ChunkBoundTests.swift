@@ -76,7 +76,8 @@ import Testing
             let content = ScriptedOrigin.Content.seeded(seed: seed, size: size).allBytes
             let document = LeaseDocument.chunk("", 0, size, of: Representation(size: size, etag: "\"one\""))
             let control = LeaseControl(ChunkBound(document))
-            let part = try #require(bench.station.equipment).directory.part(task: document.task, version: document.version)
+            let part = try #require(bench.station.equipment).directory.part(
+                task: document.task, version: document.version)
             let writer = ChunkWriter(part, after: document.resume, gate: bench.gate, control: control)
             let ends = await withTaskGroup(of: [Int64].self) { group in
                 group.addTask {
