@@ -104,6 +104,19 @@ public enum InvariantQuery {
         SELECT 'I14: chunk ' || id || ' waits for nothing' FROM ready_chunks
         WHERE (status = 'waiting') <> (not_before IS NOT NULL OR status = 'waiting' AND awaits IS NOT NULL)
         UNION ALL
+        SELECT 'I17: task ' || t.id || ' may put its file at ' || t.path || ', where ' || other.work
+        FROM leases l JOIN tasks t ON t.id = l.task_id CROSS JOIN LATERAL (
+            SELECT 'a purge of task ' || c.task_id || ' is to delete one' FROM ready_chunks c
+            WHERE c.sink = t.sink AND c.remove_path = t.path
+            UNION ALL
+            SELECT 'a purge of task ' || d.task_id || ' deletes one' FROM leases d WHERE d.sink = t.sink AND d.remove_path = t.path
+            UNION ALL
+            SELECT 'session ' || h.session_id || ' may still put that of task ' || h.task_id FROM holdouts h
+            WHERE h.sink = t.sink AND h.path = t.path AND h.task_id <> t.id
+        ) AS other (work)
+        -- A chunk of several puts nothing in place.
+        WHERE l.kind = 'finalize' OR l.kind = 'fetch' AND (NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size)
+        UNION ALL
         SELECT 'I5: group ' || g.name || ' has ' || count(*) || ' leases' FROM groups g
         JOIN leases l ON l.group_id = g.id AND l.origin_id > 0 GROUP BY g.id HAVING count(*) > g.max_connections
         UNION ALL

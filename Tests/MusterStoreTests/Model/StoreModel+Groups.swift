@@ -9,17 +9,18 @@ extension StoreModel {
     /// Remembers who may still be writing under leases of a task that are about to be taken away (I13).
     mutating func holdOut(_ place: Place, where isMeant: (Lease) -> Bool = { _ in true }) {
         guard let task = self[place], let id = id(of: place) else { return }
-        for lease in task.chunks.compactMap(\.lease) where isMeant(lease) && sessions[lease.session] != nil {
-            holdouts[lease.epoch] = Holdout(session: lease.session, sync: lease.sync, task: id)
-        }
+        for lease in task.chunks.compactMap(\.lease) where isMeant(lease) { holdOut(lease, of: id) }
     }
 
-    /// Remembers who may still be deleting what is left of a task, since another purge takes the place of his.
+    /// Remembers who may still be deleting what is left of a task, since another purge takes the place of that one.
     mutating func holdOutPurges(of task: TaskID) {
-        for (leftover, purge) in purges where leftover.task == task {
-            guard let lease = purge.lease, sessions[lease.session] != nil else { continue }
-            holdouts[lease.epoch] = Holdout(session: lease.session, sync: lease.sync, task: task)
-        }
+        for lease in purges.filter({ $0.key.task == task }).compactMap(\.value.lease) { holdOut(lease, of: task) }
+    }
+
+    /// Remembers a session that may still be at work under a lease that is about to be taken away. One that is gone is not waited for.
+    mutating func holdOut(_ lease: Lease, of task: TaskID) {
+        guard sessions[lease.session] != nil else { return }
+        holdouts[lease.epoch] = Holdout(session: lease.session, sync: lease.sync, task: task)
     }
 
     /// Whether something is about to be deleted at the path of a task. No two tasks of a history have one path.

@@ -6,6 +6,7 @@ extension StoreModel {
     mutating func putBack(isLost: Bool, where isMeant: (Lease) -> Bool) {
         for (leftover, purge) in purges {
             guard let lease = purge.lease, isMeant(lease) else { continue }
+            if isLost { holdOut(lease, of: leftover.task) }
             purges[leftover]?.status = .ready
         }
         for (name, group) in groups {
@@ -22,7 +23,7 @@ extension StoreModel {
             deaths.append(task.question?.deaths ?? 0)
         }
         var touched: [Int] = []
-        // Whoever is heard of still, and has not said that he has stopped, may be writing.
+        // Whoever is heard of still, and has not said that it has stopped, may be writing.
         if isLost { holdOut(place, where: isMeant) }
         for (index, chunk) in task.chunks.enumerated() {
             guard let lease = chunk.lease, isMeant(lease) else { continue }

@@ -10,12 +10,14 @@ struct StormRider {
     var worker: TestWorker
     var leases: [GrantedLease] = []
 
-    private static let groups = ["g1", "g2", "g3"]
+    /// The groups, and the sinks they are for.
+    static let groups = ["g1": "sink", "g2": "sink", "g3": "other"]
+    static let sinks = ["sink", "other"]
 
     init(_ fixture: StoreFixture, seed: UInt64) async throws {
         self.fixture = fixture
         random = SeededGenerator(seed: seed)
-        worker = try await fixture.makeWorker("rider\(seed % 4)")
+        worker = try await fixture.makeWorker("rider\(seed % 4)", sinks: Self.sinks)
     }
 
     /// Makes so many steps. What can't be done as things stand is no failure, everything else is.
@@ -31,7 +33,7 @@ struct StormRider {
 
     private mutating func step() async throws {
         let store = fixture.store
-        let group = Self.groups[Int.random(in: 0..<3, using: &random)]
+        let group = "g\(Int.random(in: 1...3, using: &random))"
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<8: try await addTasks(to: group)
         case 8..<40:
@@ -57,14 +59,14 @@ struct StormRider {
             _ = try await store.sweepSessions()
         case 95:
             try await store.closeSession(worker.session)
-            worker = try await fixture.makeWorker()
+            worker = try await fixture.makeWorker(sinks: Self.sinks)
         case 96:
             _ = try await store.sweepStalled(stall: .seconds(3600))
             _ = try await store.sweepSlow(olderThan: .milliseconds(1))
             _ = try await store.foldOriginRates()
         case 97:
             if try await worker.sync(settled: worker.sequence, held: leases.map(\.name)) == nil {
-                worker = try await fixture.makeWorker()
+                worker = try await fixture.makeWorker(sinks: Self.sinks)
             }
         default:
             try await fixture.passBackoffs()
@@ -80,12 +82,15 @@ struct StormRider {
         let tasks = keys.map { key in
             Wanted(
                 key, size: key.count == 2 ? 250 : nil, origins: key.count == 2 ? ["a", "b"] : ["c"],
-                path: "\(group)/\(key)")
+                // Half of the paths go from group to group (I17).
+                path: key.count == 2 ? key : "\(group)/\(key)")
         }
         do {
             _ = try await fixture.add(tasks, to: group)
         } catch Store.Refusal.noSuchGroup {
-            try await fixture.makeGroup(group, tasks, maxConnections: 8, resolver: #"{"url": "http://resolver.test/"}"#)
+            try await fixture.makeGroup(
+                group, tasks, sink: Self.groups[group] ?? "sink", maxConnections: 8,
+                resolver: #"{"url": "http://resolver.test/"}"#)
         }
     }
 
