@@ -76,6 +76,7 @@ import Testing
         #expect(try await setting("idle_in_transaction_session_timeout") == "7s")
         #expect(try await setting("lock_timeout") == "3s")
         #expect(try await setting("synchronous_commit") == "off")
+        #expect(try await setting("client_connection_check_interval") == "1s")
         #expect(try await setting("work_mem") == "1MB")
         #expect(try await setting("search_path") == "\"\(configuration.searchPath[0])\"")
     }

@@ -13,6 +13,9 @@ public struct PostgresConfiguration: Sendable {
     /// How long a transaction may stand idle before the server ends the session, so that a stopped coordinator (fault
     /// F4) cannot hold its locks for ever. `nil` leaves the server's setting.
     public var idleInTransactionTimeout: Duration? = .seconds(60)
+    /// How often the server looks, while a statement runs, whether its client is still there, so that a killed coordinator's
+    /// statement does not go on and hold its locks (fault F3). `nil` leaves the server's setting, which is never to look.
+    public var clientCheckInterval: Duration? = .seconds(1)
     /// How long a statement waits for a lock. `nil` leaves the server's setting.
     public var lockTimeout: Duration?
     /// Further server settings for the session, such as `synchronous_commit`.
@@ -60,6 +63,9 @@ extension PostgresConfiguration {
         all["lock_timeout"] = lockTimeout.map { "\($0.wholeMilliseconds)" } ?? all["lock_timeout"]
         if let idleInTransactionTimeout {
             all["idle_in_transaction_session_timeout"] = "\(idleInTransactionTimeout.wholeMilliseconds)"
+        }
+        if let clientCheckInterval {
+            all["client_connection_check_interval"] = "\(clientCheckInterval.wholeMilliseconds)"
         }
         return all.sorted { $0.key < $1.key }
             .map { "-c \(Self.escaped($0.key))=\(Self.escaped($0.value))" }
