@@ -176,7 +176,7 @@ extension MusterClient {
                 ("after", after.map { String($0) }), ("limit", limit.map(String.init)), ("group", group),
                 ("wait", wait.map { "\($0.milliseconds)ms" }),
             ],
-            timeout: .seconds(30) + (wait ?? .zero), as: EventsDocument.self)
+            timeout: Self.answerTime + (wait ?? .zero), as: EventsDocument.self)
     }
 
     /// A page of `GET /v1/workers`.

@@ -22,7 +22,7 @@ extension MusterClient {
                 ("limit", limit.map(String.init)), ("wait", wait.map { "\($0.milliseconds)ms" }), ("groups", groups),
                 ("types", types.isEmpty ? nil : types.joined(separator: ",")),
             ],
-            timeout: .seconds(30) + (wait ?? .zero), as: EventsDocument.self)
+            timeout: Self.answerTime + (wait ?? .zero), as: EventsDocument.self)
     }
 
     /// `POST /v1/consumers/{name}/ack`: everything up to the position has been dealt with. A place only moves forward: the

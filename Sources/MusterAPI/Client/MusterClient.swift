@@ -4,13 +4,19 @@ import Synchronization
 
 /// The typed client of a coordinator's HTTP API, over an injected `send`.
 ///
-/// With several servers it stays with one as long as that answers, and goes on to the next when it is unreachable or stopping.
+/// With several servers it stays with one as long as that answers, and goes on to the next when it is unreachable or stopping. One that
+/// says nothing has a few seconds where the request only reads; if none answers in that time, they are asked again, and waited for.
 /// Every call throws `Problem` when the coordinator refuses, `Unreachable` when none answers, `UnexpectedAnswer` otherwise.
 public final class MusterClient: Sendable {
     private let servers: [String]
     private let token: String?
     private let send: APISend
     private let current = Mutex(0)
+
+    /// How long an answer may take, beside what the request itself waits for.
+    static let answerTime = Duration.seconds(30)
+    /// How much of that a server has while there are others that may answer sooner.
+    static let firstAnswerTime = Duration.seconds(4)
 
     /// A client of one or more coordinators of the same database.
     ///
@@ -26,7 +32,7 @@ public final class MusterClient: Sendable {
     /// Sends a request to the first server that answers and decodes its JSON.
     func call<Answer: Decodable>(
         _ method: String, _ path: String, query: [(String, String?)] = [], body: APIRequest.Body = .none,
-        headers: [(name: String, value: String)] = [], timeout: Duration? = .seconds(30), as type: Answer.Type
+        headers: [(name: String, value: String)] = [], timeout: Duration? = answerTime, as type: Answer.Type
     ) async throws -> Answer {
         let bytes = try await exchange(method, path, query: query, body: body, headers: headers, timeout: timeout)
         do {
@@ -45,30 +51,46 @@ public final class MusterClient: Sendable {
     @discardableResult
     func exchange(
         _ method: String, _ path: String, query: [(String, String?)] = [], body: APIRequest.Body = .none,
-        headers: [(name: String, value: String)] = [], timeout: Duration? = .seconds(30)
+        headers: [(name: String, value: String)] = [], timeout: Duration? = answerTime
     ) async throws -> [UInt8] {
         guard !servers.isEmpty else { throw Unreachable("there is no server") }
         let first = current.withLock { $0 }
         // A stream can be sent once only: it has been read when the first server fails.
         let tries = if case .stream = body { 1 } else { servers.count }
+        var turns = (0..<tries).map { Turn(server: (first + $0) % servers.count, timeout: timeout) }
+        if method == "GET", servers.count > 1, let timeout, timeout >= Self.answerTime {
+            for place in turns.indices { turns[place].timeout = timeout - Self.answerTime + Self.firstAnswerTime }
+        }
         var failure: any Error = Unreachable("no server was asked")
-        for offset in 0..<tries {
-            let index = (first + offset) % servers.count
+        var next = 0
+        while next < turns.count {
+            let turn = turns[next]
+            next += 1
             do {
                 let request = APIRequest(
-                    method: method, url: servers[index] + path + Self.queryString(query),
-                    headers: headers + defaultHeaders(body), body: body, timeout: timeout)
+                    method: method, url: servers[turn.server] + path + Self.queryString(query),
+                    headers: headers + defaultHeaders(body), body: body, timeout: turn.timeout)
                 let answer = try Self.check(try await send(request), method, path)
-                current.withLock { $0 = index }
+                current.withLock { $0 = turn.server }
                 return answer
             } catch let error as Unreachable {
                 failure = error
+                // It may only be slow, and the others may be away.
+                if error.isTimeout, turn.timeout != timeout {
+                    turns.append(Turn(server: turn.server, timeout: timeout))
+                }
             } catch let problem as Problem where problem.status == 503 {
                 failure = problem
             }
         }
         current.withLock { $0 = (first + 1) % servers.count }
         throw failure
+    }
+
+    /// A server that is asked, and how long it may take.
+    private struct Turn {
+        let server: Int
+        var timeout: Duration?
     }
 
     private func defaultHeaders(_ body: APIRequest.Body) -> [(name: String, value: String)] {

@@ -54,10 +54,13 @@ public typealias APISend = @Sendable (APIRequest) async throws -> APIResponse
 public struct Unreachable: Error, Sendable, CustomStringConvertible {
     /// What the transport said, without secrets.
     public let description: String
+    /// Whether the time of the request ran out, so that there may be an answer yet.
+    public let isTimeout: Bool
 
     /// A failure to reach a coordinator.
-    public init(_ description: String) {
+    public init(_ description: String, isTimeout: Bool = false) {
         self.description = description
+        self.isTimeout = isTimeout
     }
 }
 

@@ -32,6 +32,8 @@ enum RoundName: String, CaseIterable, Sendable {
     case slow
     /// Leases without progress are taken back, whatever their session says.
     case stalled
+    /// Groups whose hours can't be read are named in the log.
+    case hours
     /// Uploads that nobody came back for are dropped.
     case uploads
     /// Events that are too old are dropped.

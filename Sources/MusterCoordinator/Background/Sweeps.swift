@@ -13,11 +13,33 @@ struct Sweeps: Sendable {
     let configuration: CoordinatorConfiguration
     let metrics: CoordinatorMetrics
     let logger: Logger
+    /// The groups that sessions' leases can't be given back to.
+    private let stuck = ToldGroups()
+    /// The groups that stalled leases can't be given back to.
+    private let stalled = ToldGroups()
+    /// The groups whose hours can't be read.
+    private let flawed = ToldGroups()
+
+    init(
+        store: Store, dispatcher: ClaimDispatcher, sequencer: EventSequencer, claims: Signal, grace: SessionGrace,
+        configuration: CoordinatorConfiguration, metrics: CoordinatorMetrics, logger: Logger
+    ) {
+        self.store = store
+        self.dispatcher = dispatcher
+        self.sequencer = sequencer
+        self.claims = claims
+        self.grace = grace
+        self.configuration = configuration
+        self.metrics = metrics
+        self.logger = logger
+    }
 
     /// How often work that was lost or waited is looked for. Part of the bound on recovery (I14).
     static let interval = Duration.milliseconds(250)
     /// How many events are dropped in one transaction; the log can't be written on for so long.
     private static let droppedAtOnce: Int32 = 2_000
+
+    private static let stuckLeases = "its leases can't be taken back: its data are in the way"
 
     /// The table of rounds.
     var rounds: [Round] {
@@ -43,7 +65,16 @@ struct Sweeps: Sendable {
             Round(.events, every: .seconds(1)) { try await sequencer.sequence() },
             Round(.slow, every: .seconds(5)) { metrics.add(.leasesSlow, Int(try await store.sweepSlow())) },
             Round(.stalled, every: .seconds(10)) {
-                _ = try await store.sweepStalled(stall: configuration.stallLimit)
+                stalled.tell(
+                    try await store.sweepStalled(stall: configuration.stallLimit).stuck.map { ($0, Self.stuckLeases) },
+                    logger)
+            },
+            Round(.hours, every: .seconds(10)) {
+                flawed.tell(
+                    try await store.flawedHours().map {
+                        ($0.group, "it does not run, since its hours can't be read: \($0.flaw)")
+                    },
+                    logger)
             },
             Round(.uploads, every: .seconds(10)) { try await store.sweepStagedTasks(olderThan: .seconds(3_600)) },
             // More often where events are kept for minutes only.
@@ -66,6 +97,7 @@ struct Sweeps: Sendable {
             }
         }
         let swept = try await store.sweepSessions()
+        stuck.tell(swept.stuck.map { ($0, Self.stuckLeases) }, logger)
         guard swept.sessions > 0 || swept.leases > 0 else { return }
         metrics.add(.sessionsExpired, Int(swept.sessions))
         metrics.add(.leasesExpired, Int(swept.leases))

@@ -169,6 +169,7 @@ enum CoordinatorMetadata {
     static let leases = "leases"
     static let session = "session"
     static let worker = "worker"
+    static let group = "group"
     static let chunk = "chunk"
     static let port = "port"
     static let host = "host"

@@ -99,11 +99,15 @@ public struct GroupRecord: Sendable {
         to_char(g.window_to, 'HH24:MI') AS window_to, g.window_zone, g.timetable::text AS timetable, g.deadline_at,
         g.deadline_action, g.overdue, g.desired = 'pause' AS is_paused, is_cancelling(g) OR wished_of(g) = 'cancel' AS cancelling,
         is_removing(g) OR wish_rank(wished_of(g)) = 2 AS removing, g.held,
-        g.window_from IS NULL OR is_open(g.window_from, g.window_to, g.window_zone) AS is_window_open,
-        CASE WHEN NOT is_open(g.window_from, g.window_to, g.window_zone) THEN next_time(g.window_from, g.window_zone) END
-            AS window_opens_at,
-        CASE WHEN g.window_from <> g.window_to AND is_open(g.window_from, g.window_to, g.window_zone)
-            THEN next_time(g.window_to, g.window_zone) END AS window_closes_at,
+        CASE WHEN g.window_from IS NULL THEN true WHEN hours_flaw(g) IS NULL THEN is_open(g.window_from, g.window_to, g.window_zone)
+            ELSE false END AS is_window_open,
+        CASE WHEN hours_flaw(g) IS NULL THEN
+            CASE WHEN NOT is_open(g.window_from, g.window_to, g.window_zone) THEN next_time(g.window_from, g.window_zone) END
+        END AS window_opens_at,
+        CASE WHEN hours_flaw(g) IS NULL THEN
+            CASE WHEN g.window_from <> g.window_to AND is_open(g.window_from, g.window_to, g.window_zone)
+                THEN next_time(g.window_to, g.window_zone) END
+        END AS window_closes_at,
         ARRAY (SELECT p.name FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id
             WHERE r.group_id = g.id ORDER BY p.name) AS prerequisite_names,
         ARRAY (SELECT r.condition FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id

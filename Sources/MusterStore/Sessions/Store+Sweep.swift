@@ -8,25 +8,31 @@ extension Store {
         public let sessions: Int64
         /// Leases that were taken back.
         public let leases: Int64
+        /// The groups whose leases can't be taken back, since their own data are in the way: their counts don't add up, say.
+        public let stuck: [String]
     }
 
     /// Ends expired sessions and takes back what they held (I14).
     public func sweepSessions(limit: Int32 = 1_000) async throws -> Swept {
-        let row = try await write(
-            "SELECT sessions, leases FROM sweep_sessions(\(limit), \(policy.firstChunk), \(policy.deaths))",
-            waking: .nobody)[0]
-        let swept = Swept(sessions: try row.decode("sessions"), leases: try row.decode("leases"))
-        if swept.leases > 0 { wake([.work, .events]) }
-        return swept
+        try await sweep(
+            "SELECT sessions, leases, stuck FROM sweep_sessions(\(limit), \(policy.firstChunk), \(policy.deaths))")
     }
 
     /// Takes back leases that made no progress for `stall`, whatever their session's heartbeats say.
-    public func sweepStalled(stall: Duration, limit: Int32 = 1_000) async throws -> Int64 {
-        try await count(
+    public func sweepStalled(stall: Duration, limit: Int32 = 1_000) async throws -> Swept {
+        try await sweep(
             """
-            SELECT sweep_stalled(\(stall.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.firstChunk),
-                \(policy.deaths)) AS count
-            """, waking: [.work, .events])
+            SELECT 0::bigint AS sessions, leases, stuck
+            FROM sweep_stalled(\(stall.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.firstChunk), \(policy.deaths))
+            """)
+    }
+
+    private func sweep(_ statement: SQL) async throws -> Swept {
+        let row = try await write(statement, waking: .nobody)[0]
+        let swept = Swept(
+            sessions: try row.decode("sessions"), leases: try row.decode("leases"), stuck: try row.decode("stuck"))
+        if swept.leases > 0 { wake([.work, .events]) }
+        return swept
     }
 
     /// Takes back chunks that are much slower than others on the same task or origin (range contract, row 32), and hands them to another
@@ -91,6 +97,18 @@ extension Store {
     public func recallLeases(limit: Int32 = 1_000) async throws -> Int64 {
         try await count(
             "SELECT recall_leases(\(limit), \(policy.firstChunk), \(policy.deaths)) AS count", waking: [.work, .events])
+    }
+
+    /// Unfinished groups whose hours can't be read, which don't run for that, and why.
+    public func flawedHours(limit: Int32 = 100) async throws -> [(group: String, flaw: String)] {
+        try await query(
+            """
+            SELECT g.name, hours_flaw(g) AS flaw FROM groups g
+            WHERE g.state IN ('open', 'sealed') AND (g.window_from IS NOT NULL OR g.timetable IS NOT NULL)
+                AND hours_flaw(g) IS NOT NULL
+            ORDER BY g.id LIMIT \(limit)
+            """
+        ).map { (try $0.decode("name"), try $0.decode("flaw")) }
     }
 
     /// Lets leftovers be deleted that nobody writes any more (I13). Returns how many deletions can be leased by that.

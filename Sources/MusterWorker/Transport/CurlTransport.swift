@@ -45,7 +45,12 @@ public final class CurlTransport: Sendable {
             case .bodyFailed(let cause): throw cause
             case .loopClosed: throw Unreachable("the HTTP client is shut down")
             case .responseTooLarge(let limit): throw Unreachable("the answer is larger than \(limit) bytes")
-            case .transfer(let failure): throw Unreachable(failure.description)
+            case .transfer(let failure):
+                switch failure {
+                case .connectTimeout, .firstByteTimeout, .deadline, .tooSlow:
+                    throw Unreachable(failure.description, isTimeout: true)
+                case _: throw Unreachable(failure.description)
+                }
             }
         }
     }

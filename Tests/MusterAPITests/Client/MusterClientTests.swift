@@ -46,6 +46,39 @@ struct MusterClientFailoverTests {
         #expect(Set(script.urls).count == 3)
     }
 
+    @Test func aSilentServerHasAFewSecondsWhereAnotherOneMayAnswer() async throws {
+        let script = Script([one: .silent, two: .answer(200, emptyPage)])
+        _ = try await script.client([one, two]).workers()
+        #expect(script.urls == ["\(one)/v1/workers", "\(two)/v1/workers"])
+        #expect(try #require(script.requests.first?.timeout) <= .seconds(5))
+    }
+
+    @Test func whatARequestWaitsForIsAddedToThat() async throws {
+        let script = Script([one: .silent, two: .answer(200, #"{"items":[],"next":null}"#)])
+        _ = try? await script.client([one, two]).events(after: nil, limit: 1, wait: .seconds(20))
+        let timeout = try #require(try #require(script.requests.first).timeout)
+        #expect(timeout > .seconds(20) && timeout <= .seconds(25))
+    }
+
+    @Test func serversThatAreSilentAreWaitedForWhenNoneAnswersSoon() async throws {
+        let script = Script([one: .silent, two: .unreachable])
+        await #expect(throws: Unreachable.self) { try await script.client([one, two]).workers() }
+        #expect(script.urls == ["\(one)/v1/workers", "\(two)/v1/workers", "\(one)/v1/workers"])
+        #expect(script.requests.last?.timeout == .seconds(30))
+    }
+
+    @Test func oneServerAloneHasAllTheTime() async throws {
+        let script = Script([one: .silent])
+        await #expect(throws: Unreachable.self) { try await script.client([one]).workers() }
+        #expect(script.requests.map(\.timeout) == [.seconds(30)])
+    }
+
+    @Test func whatChangesSomethingIsNotSentAgainSoon() async throws {
+        let script = Script([one: .silent, two: .answer(200, added)])
+        _ = try await script.client([one, two]).addTasks([TaskRequest(urls: ["u"])], to: "g")
+        #expect(try #require(script.requests.first?.timeout) >= .seconds(30))
+    }
+
     @Test func lastFailureIsTheOneThatIsTold() async {
         let script = Script([one: .unreachable, two: .problem(Problem(.stopping, "bye"))])
         await #expect(throws: Problem(.stopping, "bye")) { try await script.client([one, two]).workers() }

@@ -14,6 +14,8 @@ final class Script: Sendable {
         case problem(Problem)
         /// Is not there.
         case unreachable
+        /// Says nothing until the time of the request is over.
+        case silent
         /// The caller was cancelled meanwhile.
         case cancelled
     }
@@ -59,6 +61,7 @@ final class Script: Sendable {
             case .problem(let problem):
                 return APIResponse(status: problem.status, body: Array(try JSONEncoder().encode(problem)))
             case .cancelled: throw CancellationError()
+            case .silent: throw Unreachable("\(request.url) says nothing", isTimeout: true)
             case .unreachable, nil: throw Unreachable("\(request.url) is not there")
             }
         }

@@ -137,7 +137,8 @@ struct StormClient: Sendable {
         guard let keys = keys(of: group, wholePercent: 15) else {
             // What others add while it is on its way may be removed as well, and an answer that got lost is none.
             defer { ledger.removes(ledger.paths(of: group), mode) }
-            return try await client.removeGroup(group, files: mode)
+            try await client.removeGroup(group, files: mode)
+            return
         }
         for key in keys.prefix(3) {
             ledger.removes([key], mode)

@@ -43,6 +43,20 @@ import Testing
         }
     }
 
+    @Test func silenceIsToldFromAServerThatIsAway() async throws {
+        try await withTransport { transport, origin in
+            origin.serve("/a", ScriptedOrigin.File(.seeded(seed: 1, size: 10)))
+            origin.misbehave("/a", .hangBeforeHeaders)
+            var asked = request(origin.url("/a"))
+            asked.timeout = .milliseconds(200)
+            let silence = await #expect(throws: Unreachable.self) { try await transport.send(asked) }
+            #expect(silence?.isTimeout == true)
+            asked.url = "http://127.0.0.1:\(try await FreePort.find())/"
+            let absence = await #expect(throws: Unreachable.self) { try await transport.send(asked) }
+            #expect(absence?.isTimeout == false)
+        }
+    }
+
     @Test func cutAnswerIsUnreachable() async throws {
         try await withTransport { transport, origin in
             origin.serve("/a", ScriptedOrigin.File(.seeded(seed: 1, size: 1_000)))

@@ -71,6 +71,33 @@ BEGIN
 END
 $$;
 
+-- As `return_leases`. Where data are in the way, such as counts that don't add up, each group's leases come back for themselves (I19).
+-- Those that can't stay leased, and their groups are named.
+CREATE FUNCTION return_leases_apart(
+    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer, OUT count bigint, OUT stuck text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_group record;
+BEGIN
+    stuck := '{}';
+    count := return_leases(p_chunks, p_epochs, p_lost, p_first_chunk, p_deaths);
+EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
+    count := 0;
+    FOR v_group IN
+        SELECT coalesce(g.name, 'group ' || l.group_id) AS name, array_agg(l.chunk_id) AS chunks, array_agg(l.epoch) AS epochs
+        FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
+        LEFT JOIN groups g ON g.id = l.group_id GROUP BY l.group_id, g.name ORDER BY l.group_id
+    LOOP
+        BEGIN
+            count := count + return_leases(v_group.chunks, v_group.epochs, p_lost, p_first_chunk, p_deaths);
+        EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
+            stuck := stuck || v_group.name;
+        END;
+    END LOOP;
+END
+$$;
+
 -- What follows for chunks that came back. A plain GET can't be taken up in the middle, so what a predecessor had of it is dropped with its
 -- content version. A chunk on which too many sessions died fails its task.
 CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void

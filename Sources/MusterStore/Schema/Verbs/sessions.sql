@@ -38,7 +38,7 @@ BEGIN
             SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
         END IF;
         IF v_chunks IS NOT NULL THEN
-            repaired := return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+            SELECT r.count INTO repaired FROM return_leases_apart(v_chunks, v_epochs, false, p_first_chunk, p_deaths) AS r;
         END IF;
     END IF;
     SELECT array_agg(h.place::integer) INTO lost
@@ -63,13 +63,15 @@ BEGIN
         SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
     END IF;
     IF v_chunks IS NOT NULL THEN
-        PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+        PERFORM return_leases_apart(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
     END IF;
 END
 $$;
 
--- Ends sessions and takes back what they held. A session row that another sweeper has locked is left to it.
-CREATE FUNCTION sweep_sessions(p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS TABLE (sessions bigint, leases bigint)
+-- Ends sessions and takes back what they held, except for leases of groups whose data are in the way (`stuck`). A session row that another
+-- sweeper has locked is left to it.
+CREATE FUNCTION sweep_sessions(p_limit integer, p_first_chunk bigint, p_deaths integer)
+RETURNS TABLE (sessions bigint, leases bigint, stuck text[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -91,32 +93,38 @@ BEGIN
     FROM leases l WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id);
     sessions := coalesce(array_length(v_sessions, 1), 0);
     leases := 0;
+    stuck := '{}';
     IF v_chunks IS NOT NULL THEN
         SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
     END IF;
     IF v_chunks IS NOT NULL THEN
-        leases := return_leases(v_chunks, v_epochs, true, p_first_chunk, p_deaths);
+        SELECT r.count, r.stuck INTO leases, stuck FROM return_leases_apart(v_chunks, v_epochs, true, p_first_chunk, p_deaths) AS r;
     END IF;
     RETURN NEXT;
 END
 $$;
 
 -- A heartbeat proves that a process lives, not that a transfer moves: leases without progress for so long are taken back too.
-CREATE FUNCTION sweep_stalled(p_stall interval, p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
+CREATE FUNCTION sweep_stalled(
+    p_stall interval, p_limit integer, p_first_chunk bigint, p_deaths integer, OUT leases bigint, OUT stuck text[]
+)
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
     v_chunks bigint[];
     v_epochs bigint[];
 BEGIN
+    leases := 0;
+    stuck := '{}';
     SELECT array_agg(s.chunk_id), array_agg(s.epoch) INTO v_chunks, v_epochs FROM (
         -- Copying and verifying a very large file may be silent for long; it gets much longer.
         SELECT chunk_id, epoch FROM leases
         WHERE progress_at < statement_timestamp() - p_stall * CASE WHEN kind = 'finalize' THEN 36 ELSE 1 END LIMIT p_limit
     ) AS s;
-    IF v_chunks IS NULL THEN RETURN 0; END IF;
+    IF v_chunks IS NULL THEN RETURN; END IF;
     SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
-    IF v_chunks IS NULL THEN RETURN 0; END IF;
-    RETURN return_leases(v_chunks, v_epochs, true, p_first_chunk, p_deaths);
+    IF v_chunks IS NULL THEN RETURN; END IF;
+    SELECT r.count, r.stuck INTO leases, stuck FROM return_leases_apart(v_chunks, v_epochs, true, p_first_chunk, p_deaths) AS r;
 END
 $$;
 
@@ -170,7 +178,7 @@ BEGIN
     IF v_chunks IS NULL THEN RETURN 0; END IF;
     UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = ANY (v_chunks) AND t.id = l.task_id;
     PERFORM hold_out_leases(v_chunks, v_epochs);
-    PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+    PERFORM return_leases_apart(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
     UPDATE ready_chunks c
     SET moves = c.moves + 1, source = coalesce(n.ordinal, c.source), origin_id = coalesce(n.origin_id, c.origin_id)
     FROM ready_chunks r

@@ -4,7 +4,30 @@
 CREATE FUNCTION group_may_run(g groups) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT g.desired = 'run' AND NOT g.held AND NOT (g.overdue AND g.deadline_action = 'fail')
-        AND (g.window_from IS NULL OR is_open(g.window_from, g.window_to, g.window_zone))
+        AND CASE
+            WHEN g.window_from IS NULL AND g.timetable IS NULL THEN true
+            WHEN hours_flaw(g) IS NOT NULL THEN false
+            ELSE g.window_from IS NULL OR is_open(g.window_from, g.window_to, g.window_zone)
+        END
+$$;
+
+-- Why the group's hours can't be read: its window, or an entry of its timetable. NULL when they can, and where it has none. A group whose
+-- hours can't be read does not run, and stops no other one (I19).
+CREATE FUNCTION hours_flaw(g groups) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF g.window_from IS NOT NULL THEN
+        PERFORM is_open(g.window_from, g.window_to, g.window_zone);
+    END IF;
+    IF g.timetable IS NOT NULL THEN
+        PERFORM is_open((e.entry ->> 'from')::time, (e.entry ->> 'to')::time, coalesce(e.entry ->> 'timeZone', g.window_zone, 'UTC')),
+            (e.entry ->> 'bytesPerSecond')::bigint
+        FROM jsonb_array_elements(g.timetable) AS e (entry);
+    END IF;
+    RETURN NULL;
+EXCEPTION WHEN data_exception THEN
+    RETURN SQLERRM;
+END
 $$;
 
 -- Whether a window of local time is open, now or at another moment. Local time jumps where clocks are changed: what lies between is left
@@ -31,12 +54,12 @@ $$;
 -- How many bytes per second the group may have now; NULL means as many as come.
 CREATE FUNCTION group_rate(g groups) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    SELECT coalesce((
+    SELECT coalesce(CASE WHEN g.timetable IS NOT NULL AND hours_flaw(g) IS NULL THEN (
         SELECT (e.entry ->> 'bytesPerSecond')::bigint
         FROM jsonb_array_elements(g.timetable) WITH ORDINALITY AS e (entry, n)
         WHERE is_open((e.entry ->> 'from')::time, (e.entry ->> 'to')::time, coalesce(e.entry ->> 'timeZone', g.window_zone, 'UTC'))
         ORDER BY e.n LIMIT 1
-    ), g.bytes_per_second)
+    ) END, g.bytes_per_second)
 $$;
 
 -- Whether the group is to be cancelled as a whole, and is not yet. It is sealed, and ends as cancelled (adr/0015).
@@ -78,6 +101,6 @@ BEGIN
     IF v_chunks IS NULL THEN RETURN 0; END IF;
     UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = ANY (v_chunks) AND l.kind <> 'resolve' AND t.id = l.task_id;
     PERFORM hold_out_leases(v_chunks, v_epochs);
-    RETURN return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+    RETURN (return_leases_apart(v_chunks, v_epochs, false, p_first_chunk, p_deaths)).count;
 END
 $$;

@@ -1,0 +1,104 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Groups whose own data are in the way: no other group, worker or session suffers from that (I19).
+@Suite struct FlawedGroupTests {
+    /// Two groups of one file each, both of which a worker fetches. The counts of the second don't add up.
+    private static func leased(_ fixture: StoreFixture) async throws -> (worker: TestWorker, leases: [GrantedLease]) {
+        try await fixture.makeGroup("good", [Wanted("a")], isSealed: true)
+        try await fixture.makeGroup("bad", [Wanted("b")], isSealed: true)
+        var worker = try await fixture.makeWorker()
+        let leases = try await worker.claim(2)
+        #expect(leases.count == 2)
+        try await fixture.run("UPDATE groups SET active = 0 WHERE name = 'bad'")
+        return (worker, leases)
+    }
+
+    private static func leasedGroups(_ fixture: StoreFixture) async throws -> [String] {
+        try await fixture.values("SELECT g.name FROM leases l JOIN groups g ON g.id = l.group_id ORDER BY 1")
+    }
+
+    private static func mend(_ fixture: StoreFixture) async throws {
+        try await fixture.run("UPDATE groups SET active = 1 WHERE name = 'bad'")
+    }
+
+    @Test func aSweepTakesBackTheLeasesOfOtherGroupsAndNamesTheOneThatItCannot() async throws {
+        try await StoreFixture.run { fixture in
+            let (worker, _) = try await Self.leased(fixture)
+            let swept = try await fixture.expire(worker.session)
+            #expect(swept.sessions == 1 && swept.leases == 1 && swept.stuck == ["bad"])
+            #expect(try await Self.leasedGroups(fixture) == ["bad"])
+            #expect(try await fixture.store.group("good").tasks[.queued] == 1)
+            // Once it has been put right, it goes on.
+            try await Self.mend(fixture)
+            let again = try await fixture.store.sweepSessions()
+            #expect(again.leases == 1 && again.stuck.isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aSyncThatRepairsIsAnswered() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, _) = try await Self.leased(fixture)
+            let renewed = try #require(try await worker.sync(settled: 1, held: []))
+            #expect(renewed.isNewest && renewed.repaired == 1)
+            #expect(try await Self.leasedGroups(fixture) == ["bad"])
+            try await Self.mend(fixture)
+            #expect(try await worker.sync(settled: 2, held: [])?.repaired == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aSessionThatIsClosedIsOver() async throws {
+        try await StoreFixture.run { fixture in
+            let (worker, _) = try await Self.leased(fixture)
+            try await fixture.store.closeSession(worker.session)
+            #expect(try await fixture.value("SELECT count(*) FROM sessions") == Int64(0))
+            #expect(try await fixture.store.sweepSessions().stuck == ["bad"])
+            #expect(try await Self.leasedGroups(fixture) == ["bad"])
+        }
+    }
+
+    @Test func stalledLeasesOfOtherGroupsComeBack() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Self.leased(fixture)
+            try await fixture.run("UPDATE leases SET progress_at = '-infinity'")
+            let swept = try await fixture.store.sweepStalled(stall: .seconds(60))
+            #expect(swept.leases == 1 && swept.stuck == ["bad"])
+            #expect(try await Self.leasedGroups(fixture) == ["bad"])
+        }
+    }
+
+    @Test(arguments: [
+        ("timetable", #"[{"from": "noon", "to": "13:00", "bytesPerSecond": 1}]"#),
+        ("timetable", #"[{"from": "00:00", "to": "00:00", "bytesPerSecond": "much"}]"#),
+        ("timetable", #"[{"from": "00:00", "to": "00:01", "timeZone": "Nowhere/Atlantis", "bytesPerSecond": 1}]"#),
+        ("window_zone", "Nowhere/Atlantis"),
+    ])
+    func aGroupWhoseHoursCannotBeReadWaitsAndOthersGoOn(_ column: String, _ text: String) async throws {
+        try await StoreFixture.run { fixture in
+            // It would be the first to be served.
+            try await fixture.makeGroup("bad", [Wanted("b")], priority: 1, isSealed: true)
+            try await fixture.makeGroup("good", [Wanted("a")], isSealed: true)
+            if column == "timetable" {
+                try await fixture.run("UPDATE groups SET timetable = \(text)::text::jsonb WHERE name = 'bad'")
+            } else {
+                try await fixture.run(
+                    "UPDATE groups SET window_from = '00:00', window_to = '00:01', window_zone = \(text) WHERE name = 'bad'"
+                )
+            }
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(8).map(\.path) == ["a"])
+            let flawed = try await fixture.store.flawedHours()
+            #expect(flawed.map { $0.group } == ["bad"] && flawed.allSatisfy { !$0.flaw.isEmpty })
+            _ = try await fixture.store.sweepGroups()
+            _ = try await worker.sync()
+            try await fixture.run(
+                "UPDATE groups SET timetable = NULL, window_from = NULL, window_to = NULL, window_zone = NULL")
+            #expect(try await worker.claim(8).map(\.path) == ["b"])
+            #expect(try await fixture.store.flawedHours().isEmpty)
+        }
+    }
+}
