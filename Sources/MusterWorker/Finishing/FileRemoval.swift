@@ -109,9 +109,20 @@ struct FileRemoval {
                 try own.link(wanted.aside, to: place.name, in: place.directory)
             } catch {
                 guard error.number == EEXIST else { throw error }
-                return try own.handBack(wanted.aside, to: parts)
+                guard try isReplaced(wanted, at: place) else { return try own.handBack(wanted.aside, to: parts) }
             }
         }
         _ = try own.remove(wanted.aside)
+    }
+
+    /// Whether the task that the file set aside belongs to has another file at the path by now. A task that adopts a file looks once more
+    /// whether it still stands at its path, and puts its own there if it doesn't.
+    private func isReplaced(_ wanted: Wanted, at place: SinkPlace) throws(SystemError) -> Bool {
+        guard let (there, status) = try? place.directory.file(place.name, creation: .never), status.kind == .file else {
+            return false
+        }
+        let (aside, _) = try own.file(wanted.aside, creation: .never)
+        guard let owner = FileMark.read(aside, path: wanted.file.path)?.owner else { return false }
+        return FileMark.read(there, path: wanted.file.path)?.owner == owner
     }
 }

@@ -56,7 +56,8 @@ struct MusterClientFailoverTests {
     @Test func whatARequestWaitsForIsAddedToThat() async throws {
         let script = Script([one: .silent, two: .answer(200, #"{"items":[],"next":null}"#)])
         _ = try? await script.client([one, two]).events(after: nil, limit: 1, wait: .seconds(20))
-        let timeout = try #require(try #require(script.requests.first).timeout)
+        let request = try #require(script.requests.first)
+        let timeout = try #require(request.timeout)
         #expect(timeout > .seconds(20) && timeout <= .seconds(25))
     }
 

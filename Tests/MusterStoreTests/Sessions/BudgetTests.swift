@@ -259,16 +259,19 @@ import Testing
         }
     }
 
-    @Test func whatAWorkerDoesNotKnowToHaveLostBringsItNoLeases() async throws {
+    /// Also where it keeps to less than its part of the rate would be.
+    @Test(arguments: [Int64(1_000), 200])
+    func whatAWorkerDoesNotKnowToHaveLostBringsItNoLeases(former: Int64) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.run("UPDATE groups SET bytes_per_second = \(former)")
             var first = try await fixture.makePayer("first")
             let lease = try #require(try await first.claim().first)
             try await first.worker.finish(lease, size: 90)
             try await first.passSecond()
             let unheard = try await first.send(used: 0)
             #expect(try await first.arrive(unheard).isEmpty)
+            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
             var second = try await fixture.makePayer("second")
             #expect(try await second.claim(1).count == 1)
             #expect(try await second.settle(used: 0) == ["group:g": 1_000])

@@ -53,7 +53,22 @@ import Testing
         }
     }
 
-    /// A task adopts the file of a cancelled one while that is being deleted: it has a file in the end, whoever was faster.
+    /// A task adopts the file that a purge has set aside, finds it gone from its path, and puts its own there.
+    @Test func whatItsOwnerHasReplacedIsDeleted() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(2, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(2, path: "a", Self.bytes)).isInPlace)
+            try setAside(scratch)
+            try scratch.makePart(2, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(2, path: "a", Self.bytes)).isInPlace)
+            let inode = scratch.inode("a")
+            try scratch.sink.purge([try order(1)])
+            #expect(scratch.inode("a") == inode)
+            #expect(try scratch.partNames() == [])
+        }
+    }
+
+    /// A task adopts the file of a cancelled one while that is being deleted: it has a file in the end, whichever is faster.
     @Test func adoptingAndDeletingDoNotLoseTheFile() async throws {
         try await ScratchSink.with { scratch in
             for _ in 0..<150 {
