@@ -56,7 +56,7 @@ struct RefusedReportTests {
             Report(
                 lease: lease, kind: .progress, durable: durable(0),
                 learned: .init(
-                    representation: Representation(size: size), splittable: false, effectiveURL: nil, source: 0))
+                    representation: Representation(size: size), rung: .stream, effectiveURL: nil, source: 0))
         }
 
         private static func durable(_ offset: Int64) -> DurablePrefix { DurablePrefix(offset: offset, crc: 7) }
@@ -208,7 +208,7 @@ struct RefusedReportTests {
             var learned = Report.Learned(
                 representation: Representation(
                     size: 100 << 20, etag: "\"" + String(repeating: "e", count: 2 << 20) + "\"", lastModified: "\u{0}",
-                    digests: ["\u{0}": "\u{0}"]), splittable: true,
+                    digests: ["\u{0}": "\u{0}"]), rung: .chunks,
                 effectiveURL: "http://" + String(repeating: "h", count: 4_000) + "/\u{0}", source: .max)
             learned.suggestedName = "a\u{0}"
             let report = Report(
@@ -253,7 +253,7 @@ struct RefusedReportTests {
             let learned = Report(
                 lease: first.name, kind: .progress, durable: DurablePrefix(offset: 4, crc: 9),
                 learned: .init(
-                    representation: Representation(size: 10, etag: "\"e\""), splittable: true, effectiveURL: nil,
+                    representation: Representation(size: 10, etag: "\"e\""), rung: .chunks, effectiveURL: nil,
                     source: 0))
             _ = try await client.sync(
                 session, SyncRequest(sequence: 2, settled: 1, reports: [learned], held: [first.name]))

@@ -12,7 +12,7 @@ enum SecretGrantArgument {
     ) throws(CommandFailure) -> (what: String, receiver: SecretGrants.Receiver) {
         let rule = CommandFailure.usage(
             """
-            \(name.option) (\(name.variable)) says who may receive it: \(name == .secretVariable ? "NAME" : "DIR")=ORIGIN, \
+            \(name.option) says who may receive it: \(name == .secretVariable ? "NAME" : "DIR")=ORIGIN, \
             such as =https://files.example.org, or =* for anybody, not "\(text)"
             """)
         guard let place = text.lastIndex(of: "="), place != text.startIndex else { throw rule }
