@@ -91,9 +91,9 @@ let package = Package(
                     "Schema/Verbs",
                     [
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "deadlines",
-                        "deliveries", "doubles", "events", "failures", "grants", "mirrors", "origins", "paths",
-                        "purges", "questions", "reports", "returns", "reuse", "sessions", "shares", "sharing", "slices",
-                        "stragglers", "verbs", "windows",
+                        "deliveries", "doubles", "events", "failures", "grants", "incarnation", "mirrors", "origins",
+                        "paths", "purges", "questions", "reports", "returns", "reuse", "sessions", "shares", "sharing",
+                        "slices", "stragglers", "verbs", "windows",
                     ])),
         library(
             "MusterCoordinator",

@@ -92,6 +92,7 @@ public struct Coordinator: Service {
             bell: bell, clock: clock, configuration: configuration, metrics: metrics, logger: logger)
         let limits = configuration.connections
         let connections = ConnectionTable(limit: limits.count)
+        let listening = Listening(host: configuration.listenHost, port: configuration.listenPort)
         let server = Application(
             router: api.router(),
             server: .http1(
@@ -100,7 +101,10 @@ public struct Coordinator: Service {
             configuration: ApplicationConfiguration(
                 address: .hostname(configuration.listenHost, port: configuration.listenPort), serverName: "muster",
                 backlog: Limits.listenBacklog),
-            onServerRunning: { channel in await onListening(channel.localAddress?.port ?? configuration.listenPort) },
+            onServerRunning: { channel in
+                listening.begin()
+                await onListening(channel.localAddress?.port ?? configuration.listenPort)
+            },
             logger: logger)
         let listener = HintListener(
             listener: PostgresListener(database, channels: Store.Channel.allCases.map(\.rawValue), logger: logger),
@@ -117,7 +121,7 @@ public struct Coordinator: Service {
         // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
         // batcher and the sequencer, and these two at the end.
         let services: [any Service] = [
-            sequencer, reports, hinter, server, dispatcher, listener, rounds, deliverer, watch,
+            sequencer, reports, hinter, listening.service(server), dispatcher, listener, rounds, deliverer, watch,
         ]
         var group = ServiceGroupConfiguration(
             services: services.map {

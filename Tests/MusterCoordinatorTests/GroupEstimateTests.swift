@@ -66,6 +66,24 @@ struct GroupEstimateTests {
             ))
     }
 
+    @Test func underARateOnlyTheWholeRestCounts() {
+        var facts = Facts.facts()
+        facts.straggler = .init(
+            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10)
+        facts.bytesPerSecondAllowed = 1_200
+        #expect(estimate(facts).seconds == 60, "what the others don't get any more is for the slow one")
+        facts.bytesPerSecondAllowed = 5_000
+        #expect(estimate(facts).seconds == 500, "the rate is not what keeps it")
+        facts.fleet = .init(bytesPerSecondLimit: 10_000, bytesPerSecond: 9_500)
+        #expect(estimate(facts).seconds == 60)
+    }
+
+    @Test func leasesOfASingleOriginThatHaveJustBegunSlowNothingDown() {
+        var facts = Facts.facts()
+        facts.origins = [Facts.origin(ready: 6, speed: 300)]
+        #expect(estimate(facts).seconds == 60)
+    }
+
     @Test func whatIsPutOffIsNotDoneBeforeItIsDue() {
         var facts = Facts.facts()
         facts.putOff = .init(chunks: .init(number: 1, more: false), firstDue: Facts.later)

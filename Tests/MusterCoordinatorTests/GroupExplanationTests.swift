@@ -102,6 +102,17 @@ struct GroupExplanationTests {
         #expect(document(facts).criticalPath[0] == "1 task of unknown size to be fetched")
     }
 
+    @Test func aGroupThatFailedNamesWhatFailedAndWhy() {
+        var facts = Self.facts(.failed)
+        facts.group.tasks.failed = 5
+        facts.failures = [("a", "404 Not Found"), ("b", String(repeating: "x", count: 500))]
+        let summary = document(facts).summary
+        #expect(summary.hasPrefix("It failed: 5 of 10 tasks failed: a (404 Not Found), b (xxx"))
+        #expect(
+            summary.contains("xxx…) and 3 more; put them back with what they have: muster retry g")
+                && summary.count < 320)
+    }
+
     @Test func aGroupThatWaitsForOneThatFailedSaysThatItNeverBeginsSo() {
         var facts = Self.facts()
         facts.group.tasks.active = 0

@@ -95,12 +95,32 @@ import Testing
         ("groups", "policy", #"{"names": "\#(secret)"}"#, "/v1/groups/g"),
         ("groups", "policy", #"{"names": "\#(secret)"}"#, "/v1/groups"),
         ("groups", "resolver", #"{"url": 5}"#, "/v1/groups/g/explanation"),
-        ("groups", "timetable", #"["\#(secret)"]"#, "/v1/groups/g"),
         ("tasks", "digests", #"{"md5": ["\#(secret)"]}"#, "/v1/groups/g/tasks"),
         ("tasks", "digests", #"{"md5": ["\#(secret)"]}"#, "/v1/groups/g/tasks/f/explanation"),
         ("sessions", "labels", #"{"a": 5}"#, "/v1/workers"),
         ("sessions", "sink_status", #"[{"name": "default", "parked": "\#(secret)"}]"#, "/v1/workers"),
     ]
+
+    @Test(arguments: [#"["\#(secret)"]"#, #"[{"from": "\#(secret)", "to": "06:00", "bytesPerSecond": 1}]"#])
+    func hoursThatCannotBeReadKeepNoGroupFromBeingShown(_ timetable: String) async throws {
+        try await RunningCoordinator.with { coordinator in
+            for name in ["bad", "good"] { _ = try await coordinator.client.createGroup(Self.request(name)) }
+            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
+            do {
+                try await pool.execute("UPDATE groups SET timetable = \(timetable)::text::jsonb WHERE name = 'bad'")
+            } catch {
+                await pool.shutdown()
+                throw error
+            }
+            await pool.shutdown()
+            let page = try await coordinator.client.groups()
+            #expect(page.items.map(\.name).sorted() == ["bad", "good"])
+            let bad = try await coordinator.client.group("bad")
+            #expect(bad.limits.timetable == nil && !bad.notes.joined().contains(Self.secret))
+            #expect(bad.notes.contains { $0.contains("its hours can't be") })
+            #expect(try await coordinator.raw("GET", "/v1/groups/bad/explanation").status == 200)
+        }
+    }
 
     @Test(arguments: shown.indices) func documentThatCannotBeReadIsNoAnswer(_ index: Int) async throws {
         let one = Self.shown[index]

@@ -7,6 +7,7 @@ struct Announcement: Sendable {
     private struct Document: Encodable {
         var event: String
         var url: String?
+        var address: String?
         var name: String?
         var directory: String?
         var pid: Int32?
@@ -15,7 +16,11 @@ struct Announcement: Sendable {
 
     /// Requests are accepted.
     func listening(_ address: ListenAddress) {
-        say(Document(event: "listening", url: address.url), "listening on \(address.url)")
+        let line =
+            address.isWildcard
+            ? "listening on all addresses of this machine, port \(address.port); here: \(address.url)"
+            : "listening on \(address.url)"
+        say(Document(event: "listening", url: address.url, address: address.description), line)
     }
 
     /// Where everything is kept.

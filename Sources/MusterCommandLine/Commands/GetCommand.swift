@@ -106,6 +106,8 @@ struct GetCommand: MusterSubcommand {
             name: "get",
             sinks: [SinkArgument(name: defaultSinkName, directory: directory)]
         )
+        // A command is stopped sooner than a fleet: what has come within a second is kept.
+        configured.progressInterval = .milliseconds(750)
         // What a manifest names is not what this person has named.
         if let fetch = transfers.fetch { configured.secrets = fetch.grants }
         let worker = configured

@@ -110,12 +110,7 @@ struct WorkCommand: MusterSubcommand {
 
     /// The host's name and the process id, in the characters that names may have.
     static func defaultName() -> String {
-        // A byte more than is filled, so that the text always ends.
-        var buffer = [CChar](repeating: 0, count: 256)
-        let result = gethostname(&buffer, buffer.count - 1)
-        let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-        let host = result == 0 ? String(decoding: bytes, as: UTF8.self) : "host"
-        return name(host: host, processID: getpid())
+        name(host: MachineName.text ?? "host", processID: getpid())
     }
 
     /// A name of a host's name of any characters.

@@ -17,6 +17,7 @@ extension Settings {
         configuration.listenHost = address.host
         configuration.listenPort = address.port
         configuration.hosts = words(.host)
+        if !configuration.isLoopback { configuration.hosts += MachineName.hosts }
         configuration.adminToken = text(.token)
         configuration.workerToken = text(.workerToken)
         if let duration = try duration(.sessionTTL) {

@@ -1,3 +1,13 @@
+import MusterCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// Where a coordinator listens: `HOST:PORT`, with brackets around an IPv6 address.
 struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// A name or an address, without brackets.
@@ -32,6 +42,9 @@ struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address as it is typed.
     var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
+    /// Whether it stands for all addresses of the machine.
+    var isWildcard: Bool { host == "0.0.0.0" || host == "::" }
+
     /// The base URL of a coordinator that listens there, for processes of the same machine.
     var url: String {
         switch host {
@@ -39,5 +52,28 @@ struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         case "::": "http://[::1]:\(port)"
         default: "http://\(self)"
         }
+    }
+}
+
+/// The name that this machine has for itself.
+enum MachineName {
+    /// The name; `nil` if it has none.
+    static var text: String? {
+        // A byte more than is filled, so that the text always ends.
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, buffer.count - 1) == 0 else { return nil }
+        let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The names by which other machines may ask for this one: its name, and the name without its domain. Nobody else can lead either to
+    /// an address, as far as names of hosts can be trusted at all (adr/0019).
+    static var hosts: [String] { text.map(hosts(of:)) ?? [] }
+
+    /// The same of a machine of that name.
+    static func hosts(of name: String) -> [String] {
+        guard NameRule.accepts(name), !name.hasPrefix("."), !name.contains("_") else { return [] }
+        let label = String(name.prefix { $0 != "." })
+        return label == name ? [name] : [name, label]
     }
 }

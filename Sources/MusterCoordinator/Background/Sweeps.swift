@@ -19,6 +19,14 @@ struct Sweeps: Sendable {
     private let stalled = ToldGroups()
     /// The groups whose hours can't be read.
     private let flawed = ToldGroups()
+    /// The groups that nothing of what is wished of them can be done to.
+    private let wished = ToldGroups()
+    /// The groups whose time is over, and that can't end.
+    private let expired = ToldGroups()
+    /// The groups that wait for no other one any more, and can't begin.
+    private let released = ToldGroups()
+    /// The groups with overdue tasks that can't fail.
+    private let overdue = ToldGroups()
 
     init(
         store: Store, dispatcher: ClaimDispatcher, sequencer: EventSequencer, claims: Signal, grace: SessionGrace,
@@ -47,16 +55,16 @@ struct Sweeps: Sendable {
             Round(.polls, every: Self.interval) { await dispatcher.expire() },
             Round(.sessions, every: Self.interval) { try await endSessions() },
             Round(.backoffs, every: Self.interval) { _ = try await store.promoteDueChunks() },
-            Round(.wishes, every: Self.interval) { _ = try await store.sweepWishes() },
+            Round(.wishes, every: Self.interval) { _ = try await store.sweepWishes(onStuck: tells(wished)) },
             Round(.groupDeadlines, every: Self.interval) {
-                metrics.add(.tasksOverdue, Int(try await store.expireGroups().failedTasks))
+                metrics.add(.tasksOverdue, Int(try await store.expireGroups(onStuck: tells(expired)).failedTasks))
             },
-            Round(.chains, every: Self.interval) { _ = try await store.releaseGroups() },
+            Round(.chains, every: Self.interval) { _ = try await store.releaseGroups(onStuck: tells(released)) },
             Round(.recalls, every: Self.interval) { _ = try await store.recallLeases() },
             Round(.purges, every: Self.interval) { _ = try await store.releasePurges() },
             Round(.repeats, every: Self.interval) { _ = try await store.releaseRepeats() },
             Round(.taskDeadlines, every: .seconds(1)) {
-                metrics.add(.tasksOverdue, Int(try await store.failOverdue()))
+                metrics.add(.tasksOverdue, Int(try await store.failOverdue(onStuck: tells(overdue))))
             },
             Round(.originRates, every: .seconds(1)) { try await store.foldOriginRates() },
             // Other coordinators poll as well: they need no hint.
@@ -85,6 +93,11 @@ struct Sweeps: Sendable {
                 return dropped == Int64(Self.droppedAtOnce) ? .unfinished : .finished
             },
         ]
+    }
+
+    /// Names the groups that a round over groups can do nothing for.
+    private func tells(_ told: ToldGroups) -> Store.StuckGroups {
+        { names in told.tell(names.map { ($0, "what is due can't be done: its data are in the way") }, logger) }
     }
 
     /// Ends sessions that have expired, and none before those have had their grace whose time ran out in an outage.

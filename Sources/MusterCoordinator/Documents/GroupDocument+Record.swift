@@ -10,7 +10,7 @@ extension GroupDocument {
         let row = "group \(record.name)"
         self.init(
             name: record.name, state: record.state, generation: record.generation, sealed: record.state != .open,
-            sink: record.sink, priority: record.priority, weight: record.weight, limits: try GroupLimits(record),
+            sink: record.sink, priority: record.priority, weight: record.weight, limits: GroupLimits(record),
             metadata: try StoredJSON.document(
                 JSONValue.self, ifAny: record.metadata, column: "groups.metadata", of: row),
             tasks: TaskCounts(record.tasks),
@@ -54,7 +54,8 @@ extension GroupDocument {
         if record.isRemoving { return ["it is being removed"] }
         if record.isCancelling { return ["it is being cancelled"] }
         guard !record.state.isTerminal else { return [] }
-        return [held(record), window(record), rate(record), overdue(record), workers(record)].compactMap { $0 }
+        return [held(record), hours(record), window(record), rate(record), overdue(record), workers(record)].compactMap
+        { $0 }
             + members(record)
     }
 
@@ -64,8 +65,14 @@ extension GroupDocument {
         return "it waits for \(WaitSentence.groups(open.map(\.group)))"
     }
 
+    private static func hours(_ record: GroupRecord) -> String? {
+        if record.hasFlawedHours { return "it does not run, since its hours can't be read: give it others" }
+        let isUnread = record.timetable != nil && GroupLimits(record).timetable == nil
+        return isUnread ? "its timetable can't be read, and its hours can't be told: give it another one" : nil
+    }
+
     private static func window(_ record: GroupRecord) -> String? {
-        guard !record.isWindowOpen, let window = record.window else { return nil }
+        guard !record.isWindowOpen, !record.hasFlawedHours, let window = record.window else { return nil }
         let next = record.windowOpensAt.map { "; it goes on at \($0)" } ?? ""
         return "it runs only from \(window.from) to \(window.to) (\(window.timeZone))\(next)"
     }
@@ -110,12 +117,13 @@ extension GroupDocument {
 }
 
 extension GroupLimits {
-    /// The limits of a group as they were set.
-    init(_ record: GroupRecord) throws {
+    /// The limits of a group as they were set. A timetable that can't be read is left out, so that it keeps no other group from being shown
+    /// (I19); a note tells of it.
+    init(_ record: GroupRecord) {
         self.init(
             maxConnections: record.maxConnections, bytesPerSecond: record.bytesPerSecondLimit,
             between: record.window.map { TimeWindow(from: $0.from, to: $0.to, timeZone: $0.timeZone) },
-            timetable: try StoredJSON.document(
+            timetable: try? StoredJSON.document(
                 [TimetableEntry].self, ifAny: record.timetable, column: "groups.timetable", of: "group \(record.name)"))
     }
 }

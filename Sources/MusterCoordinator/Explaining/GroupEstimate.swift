@@ -13,7 +13,8 @@ struct GroupEstimate: Sendable {
         guard let fastest = Pace.seconds(facts.rest, at: facts.group.bytesPerSecond) else {
             return unknown("nothing comes now", earliest: earliest)
         }
-        let seconds = max(fastest, slowest.flatMap { Self.seconds(of: $0) } ?? 0, lastChunk, untilDue)
+        let seconds = max(
+            fastest, isPaced ? 0 : max(slowest.flatMap { Self.seconds(of: $0) } ?? 0, lastChunk), untilDue)
         guard seconds <= Pace.longest else {
             return unknown("so little comes that it would take more than a year", earliest: earliest)
         }
@@ -42,10 +43,19 @@ struct GroupEstimate: Sendable {
         let isKnown = !facts.hasMoreOrigins && facts.group.bytes.unknownTasks == 0 && facts.group.tasks.paused == 0
         if busy.count == 1, isKnown {
             busy[0].bytesLeft = facts.rest
+            // All that comes, comes from there; leases that were granted just now have brought nothing yet.
+            busy[0].ownBytesPerSecond = max(busy[0].ownBytesPerSecond, facts.group.bytesPerSecond)
         } else if !isKnown || facts.putOff.chunks.number > 0 {
             for index in busy.indices { busy[index].bytesLeft = nil }
         }
         return busy
+    }
+
+    /// Whether the rate of the group, or of the fleet, sets the pace. Then what one transfer does not get another one gets, and a slow one ends as
+    /// soon as the others leave it more: only the whole rest counts.
+    private var isPaced: Bool {
+        facts.bytesPerSecondAllowed.map { facts.group.bytesPerSecond >= $0 - $0 / 4 } ?? false
+            || facts.fleet.map { $0.bytesPerSecond >= $0.bytesPerSecondLimit - $0.bytesPerSecondLimit / 4 } ?? false
     }
 
     /// Whether everything that the end depends on was looked at.

@@ -23,6 +23,7 @@ extension GroupFacts {
     init(_ record: GroupExplanationRecord) throws {
         try self.init(record.group)
         lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
+        failures = record.failures.map { (key: $0.key, reason: $0.reason) }
         connections = record.leases.fetching
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing

@@ -99,6 +99,8 @@ struct GroupFacts: Sendable {
     var prerequisites: [Prerequisite]
     /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
     var lost: [Prerequisite] = []
+    /// The first of its tasks that have failed, each with why.
+    var failures: [(key: String, reason: String)] = []
     /// When it may run.
     var window: Window
     /// The most bytes per second that it may have now.

@@ -75,10 +75,23 @@ public struct GroupExplanationRecord: Sendable {
         public let grantedAt: Timestamp
     }
 
+    /// How many failed tasks are named.
+    static let namedFailures: Int64 = 3
+
+    /// A task that has failed.
+    public struct Failure: Hashable, Sendable {
+        /// Its key.
+        public let key: String
+        /// What was seen; else the name of the failure's kind.
+        public let reason: String
+    }
+
     /// The group, with its counts, its limits and the groups that it waits for.
     public let group: GroupRecord
     /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
     public var lost: [PrerequisiteRecord] = []
+    /// The first of its tasks that have failed.
+    public var failures: [Failure] = []
     /// What is leased of it.
     public let leases: Leases
     /// What of it has been put off.

@@ -75,6 +75,8 @@ public struct GroupRecord: Sendable {
     public let windowOpensAt: Timestamp?
     /// When its window closes, if it is open and ever closes.
     public let windowClosesAt: Timestamp?
+    /// Whether its hours can't be read, so that it does not run.
+    public let hasFlawedHours: Bool
     /// The groups that it waits for, or waited for, by name.
     public let prerequisites: [PrerequisiteRecord]
     /// How many tasks the verb changed that this is the answer to; `nil` in any other answer.
@@ -99,6 +101,7 @@ public struct GroupRecord: Sendable {
         to_char(g.window_to, 'HH24:MI') AS window_to, g.window_zone, g.timetable::text AS timetable, g.deadline_at,
         g.deadline_action, g.overdue, g.desired = 'pause' AS is_paused, is_cancelling(g) OR wished_of(g) = 'cancel' AS cancelling,
         is_removing(g) OR wish_rank(wished_of(g)) = 2 AS removing, g.held,
+        hours_flaw(g) IS NOT NULL AS flawed_hours,
         CASE WHEN g.window_from IS NULL THEN true WHEN hours_flaw(g) IS NULL THEN is_open(g.window_from, g.window_to, g.window_zone)
             ELSE false END AS is_window_open,
         CASE WHEN hours_flaw(g) IS NULL THEN
@@ -161,6 +164,7 @@ public struct GroupRecord: Sendable {
         isWindowOpen = try row.decode("is_window_open")
         windowOpensAt = try row.decode("window_opens_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         windowClosesAt = try row.decode("window_closes_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        hasFlawedHours = try row.decode("flawed_hours")
         prerequisites = try PrerequisiteRecord.all(row)
         at = Timestamp(try row.decode("read_at"))
     }

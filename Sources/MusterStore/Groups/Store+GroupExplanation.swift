@@ -9,7 +9,20 @@ extension Store {
             throw Refusal.noSuchGroup(name)
         }
         if record.group.isHeld { record.lost = try await lostPrerequisites(of: record.group.id) }
+        if record.group.tasks[.failed] ?? 0 > 0 { record.failures = try await failures(of: record.group.id) }
         return record
+    }
+
+    /// The first tasks of a group that have failed.
+    private func failures(of group: GroupID) async throws -> [GroupExplanationRecord.Failure] {
+        try await query(
+            """
+            SELECT key, coalesce(nullif(failure_detail, ''), failure_kind, '') AS reason FROM tasks WHERE group_id = \(group) AND state = 'failed'
+            ORDER BY id LIMIT \(GroupExplanationRecord.namedFailures)
+            """
+        ).map {
+            GroupExplanationRecord.Failure(key: try $0.decode("key"), reason: try $0.decode("reason"))
+        }
     }
 
     /// The groups at the ends of a chain that keep all of it waiting: they have ended, and not as it was wished.

@@ -65,22 +65,6 @@ extension Store {
         }
     }
 
-    /// Goes on with verbs on whole groups that nobody drives any more. Returns how many tasks were changed; each group that was found
-    /// took one slice.
-    ///
-    /// - Parameter slices: so many at the most, so that a sweep has time for others.
-    public func sweepWishes(slices: Int = 4) async throws -> Int64 {
-        var changed: Int64 = 0
-        for _ in 0..<slices {
-            let rows = try await write("SELECT sweep_wishes(\(policy.verbSlice)) AS count", waking: .nobody)
-            guard let count = try rows[0].decode("count", as: Int64?.self) else { break }
-            // A slice that found nothing left to move may have ended the group.
-            wake([.work, .events])
-            changed += count
-        }
-        return changed
-    }
-
     /// Brings the cancel of a group to its end, if one is under way: what comes after it begins with a group that has ended.
     func finishCancel(of group: GroupID) async throws {
         _ = try await drive("cancel", group, from: Slice(place: 1, last: 0))

@@ -42,6 +42,7 @@ enum Schema {
         Script("events", PackageResources.events_sql),
         Script("failures", PackageResources.failures_sql),
         Script("grants", PackageResources.grants_sql),
+        Script("incarnation", PackageResources.incarnation_sql),
         Script("mirrors", PackageResources.mirrors_sql),
         Script("origins", PackageResources.origins_sql),
         Script("paths", PackageResources.paths_sql),

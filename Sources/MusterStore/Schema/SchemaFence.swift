@@ -9,11 +9,13 @@ public enum SchemaFence {
     /// The key of the lock. The first number is Muster's, the second one the schema's.
     static let key: SQL = "7300, 1"
 
-    /// Lets a connection in.
+    /// Lets a connection in. Where the database has lost something since it was last used, what it says from now on is told from that
+    /// (`enter_incarnation`).
     ///
     /// - Throws: `SchemaRefusal` when the database is of another build, `PostgresError` when it can't be asked.
     public static func enter(_ connection: PostgresConnection) async throws {
         _ = try await connection.query("SELECT pg_advisory_lock_shared(\(key))::text")
         if let difference = try await Migrator.difference(connection) { throw difference }
+        _ = try await connection.query("SELECT enter_incarnation()::text")
     }
 }

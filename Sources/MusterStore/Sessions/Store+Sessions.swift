@@ -159,9 +159,10 @@ extension Store {
             """, waking: .nobody)
     }
 
-    /// Lets every session expire at once, for a coordinator that knows that no worker has outlived its start.
+    /// Lets every session expire at once, for a coordinator that knows that no worker has outlived its start. No chunk is to blame for
+    /// that: it counts as nobody's death.
     public func expireAllSessions() async throws {
-        _ = try await write("UPDATE sessions SET expires_at = 'epoch'", waking: .nobody)
+        _ = try await write("UPDATE sessions SET expires_at = 'epoch', killed = true", waking: .nobody)
     }
 
     /// Asks every session of a worker to leave.

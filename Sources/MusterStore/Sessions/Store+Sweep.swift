@@ -47,50 +47,9 @@ extension Store {
             """, waking: [.work, .events])
     }
 
-    /// Fails tasks whose deadline has passed (row 33), in transactions of `limit` tasks. Returns how many; some may be left after
-    /// `rounds` transactions, so that a sweep has time for others.
-    public func failOverdue(limit: Int32 = 1_000, rounds: Int = 10) async throws -> Int64 {
-        var failed: Int64 = 0
-        for _ in 0..<rounds {
-            let count = try await count("SELECT fail_overdue(\(limit)) AS count", waking: [.work, .events])
-            failed += count
-            guard count == Int64(limit) else { break }
-        }
-        return failed
-    }
-
     /// Makes chunks leasable whose backoff is over. Returns how many.
     public func promoteDueChunks(limit: Int32 = 10_000) async throws -> Int64 {
         try await count("SELECT promote_due_chunks(\(limit)) AS count", waking: .work)
-    }
-
-    /// What was found of groups whose time was over.
-    public struct ExpiredGroups: Sendable, Hashable {
-        /// How many groups there were.
-        public let groups: Int64
-        /// Tasks that failed by that. There may be more when it is `limit`.
-        public let failedTasks: Int64
-    }
-
-    /// Does what is to follow when a group's time is over. It waits for no lock of a group.
-    public func expireGroups(limit: Int32 = 1_000) async throws -> ExpiredGroups {
-        let row = try await write(
-            "SELECT expired_groups, failed_tasks FROM expire_groups(16, \(limit))", waking: .nobody)[0]
-        let expired = ExpiredGroups(
-            groups: try row.decode("expired_groups"), failedTasks: try row.decode("failed_tasks"))
-        if expired.groups > 0 || expired.failedTasks > 0 { wake([.work, .events]) }
-        return expired
-    }
-
-    /// Lets groups begin that wait for no other group any more. Returns how many. It waits for no lock of a group.
-    public func releaseGroups(limit: Int32 = 1_000) async throws -> Int64 {
-        var released: Int64 = 0
-        while true {
-            // Empty groups complete by that, and let others begin in turn.
-            let count = try await count("SELECT release_groups(\(limit)) AS count", waking: [.work, .events])
-            released += count
-            guard count > 0 else { return released }
-        }
     }
 
     /// Takes back what groups fetch that may not run now. Returns how many leases. It waits for no lock of a group.

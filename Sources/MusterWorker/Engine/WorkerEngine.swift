@@ -62,7 +62,8 @@ struct WorkerEngine: Sendable {
                 labels: configuration.labels,
                 sinks: sinks,
                 slots: configuration.slots,
-                bytesPerSecond: configuration.bytesPerSecond
+                bytesPerSecond: configuration.bytesPerSecond,
+                progressDelay: configuration.progressInterval / 3
             ),
             seed: UInt64.random(in: .min ... .max)
         )

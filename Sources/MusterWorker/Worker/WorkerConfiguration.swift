@@ -29,6 +29,8 @@ public struct WorkerConfiguration: Sendable {
     /// The rate in bytes per second that all its transfers keep to together, within `Limits.bytesPerSecond`; `nil` for none. What
     /// coordinators share out of the fleet's budgets holds besides.
     public var bytesPerSecond: Int64?
+    /// After how long bytes that have come are durable and reported, but for the time that this takes: a worker that is killed loses no more.
+    public var progressInterval: Duration = .seconds(3)
     /// The version of the program, told to coordinators and, in the User-Agent, to origins.
     public var version: String
     /// Labels of the operator's choosing.

@@ -96,6 +96,18 @@ struct TransferSettingsTests {
         #expect(throws: CommandFailure.self) { try ranges([.allowAddress: ["example.org"]]) }
     }
 
+    @Test func machineThatListensToOthersIsAskedByItsOwnNameToo() throws {
+        func hosts(_ listen: String) throws -> [String] {
+            try Settings(command: "serve", arguments: [.host: ["proxy.test"]], configuration: nil, environment: [:])
+                .coordinator(listen: ListenAddress(host: listen, port: 0)).hosts
+        }
+        #expect(try hosts("127.0.0.1") == ["proxy.test"])
+        #expect(try hosts("0.0.0.0") == ["proxy.test"] + MachineName.hosts)
+        #expect(MachineName.hosts(of: "box") == ["box"])
+        #expect(MachineName.hosts(of: "box.example.org") == ["box.example.org", "box"])
+        #expect(MachineName.hosts(of: "bad name").isEmpty && MachineName.hosts(of: "").isEmpty)
+    }
+
     @Test func waitsAfterFailuresAreBounded() throws {
         func waits(_ arguments: [SettingName: [String]]) throws -> (Duration, Duration) {
             let settings = try Settings(command: "serve", arguments: arguments, configuration: nil, environment: [:])

@@ -1,6 +1,7 @@
 import MusterCore
 import MusterPostgres
 import MusterStore
+import Synchronization
 import Testing
 
 /// Groups whose own data are in the way: no other group, worker or session suffers from that (I19).
@@ -36,6 +37,88 @@ import Testing
             let again = try await fixture.store.sweepSessions()
             #expect(again.leases == 1 && again.stuck.isEmpty)
             try await fixture.check()
+        }
+    }
+
+    /// What is stuck is told of by name.
+    private final class Stuck: Sendable {
+        private let names = Mutex<[String]>([])
+
+        var told: [String] { names.withLock { $0 } }
+
+        var note: Store.StuckGroups { { names in self.names.withLock { $0 = names } } }
+    }
+
+    @Test func tasksOfOtherGroupsFailInTime() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Self.leased(fixture)
+            // As many of the flawed one as a transaction takes, and these first.
+            try await fixture.run(
+                """
+                UPDATE tasks t SET time_limit = '1 h', deadline_at = statement_timestamp()
+                    - CASE WHEN g.name = 'bad' THEN interval '1 h' ELSE interval '0' END FROM groups g WHERE g.id = t.group_id
+                """)
+            let stuck = Stuck()
+            #expect(try await fixture.store.failOverdue(limit: 1, onStuck: stuck.note) == 1)
+            #expect(stuck.told == ["bad"])
+            #expect(try await fixture.store.group("good").state == .failed)
+            try await Self.mend(fixture)
+            #expect(try await fixture.store.failOverdue(limit: 1, onStuck: stuck.note) == 1)
+            #expect(stuck.told.isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    @Test func otherGroupsEndInTime() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Self.leased(fixture)
+            try await fixture.run(
+                "UPDATE groups SET time_limit = '1 h', deadline_action = 'fail', deadline_at = '-infinity'")
+            let stuck = Stuck()
+            let expired = try await fixture.store.expireGroups(onStuck: stuck.note)
+            #expect(expired.groups == 1 && expired.failedTasks == 1 && stuck.told == ["bad"])
+            #expect(try await fixture.store.group("good").state == .failed)
+        }
+    }
+
+    @Test func otherGroupsOfAChainBegin() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("bad", isSealed: true)
+            try await fixture.makeGroup("good", isSealed: true)
+            // Neither waits for anything any more; the end of one is said already, by an event of its id.
+            try await fixture.run("UPDATE groups SET state = 'sealed', held = true, finished_at = NULL")
+            try await fixture.run("UPDATE groups SET generation = 2 WHERE name = 'good'")
+            let stuck = Stuck()
+            #expect(try await fixture.store.releaseGroups(onStuck: stuck.note) == 1)
+            #expect(stuck.told == ["bad"])
+            #expect(try await fixture.store.group("good").state == .succeeded)
+        }
+    }
+
+    @Test func whatIsWishedOfOtherGroupsIsDone() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Self.leased(fixture)
+            try await fixture.run(
+                """
+                INSERT INTO wishes (group_id, verb, wished_at)
+                SELECT id, 'cancel', CASE WHEN name = 'bad' THEN '-infinity'::timestamptz ELSE statement_timestamp() END FROM groups
+                """)
+            let stuck = Stuck()
+            #expect(try await fixture.store.sweepWishes(onStuck: stuck.note) == 1)
+            #expect(stuck.told == ["bad"])
+            #expect(try await fixture.store.group("good").state == .cancelled)
+        }
+    }
+
+    @Test func chunkOfASinkThatTheWorkerLacksIsNotLeasedToIt() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let finalized = try #require(try await worker.claim().first)
+            try await worker.learn(finalized, size: 90)
+            try await worker.done(finalized)
+            try await fixture.run("UPDATE ready_chunks SET sink = 'elsewhere'")
+            #expect(try await worker.claim(8).isEmpty)
         }
     }
 

@@ -159,7 +159,7 @@ extension History {
 
     private mutating func loseSession() async throws {
         guard let session = sessions.suffix(4).randomElement(using: &random) else { return }
-        switch Int.random(in: 0..<5, using: &random) {
+        switch Int.random(in: 0..<6, using: &random) {
         case 0:
             log("close session \(session)")
             try await store.closeSession(session)
@@ -175,6 +175,11 @@ extension History {
                 "UPDATE leases SET progress_at = '-infinity' WHERE epoch = \(lease.name.epoch.rawValue)")
             _ = try await store.sweepStalled(stall: .seconds(3600))
             model.putBack(isLost: true) { $0.epoch == lease.name.epoch }
+        case 3:
+            log("all of the installation is killed")
+            try await store.expireAllSessions()
+            _ = try await store.sweepSessions()
+            for other in Array(model.sessions.keys) { model.end(other, isLost: true, isKilled: true) }
         default:
             log("session \(session) expires")
             try await fixture.expire(session)

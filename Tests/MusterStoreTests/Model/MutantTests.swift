@@ -54,6 +54,9 @@ import Testing
         Mutant(
             name: "deaths are not counted (I12)", function: "return_leases", original: "l.deaths + 1",
             replacement: "l.deaths"),
+        Mutant(
+            name: "an installation that is killed is a death (I12)", function: "return_leases",
+            original: "NOT p_lost OR l.session_id = ANY (p_killed)", replacement: "NOT p_lost"),
     ]
 
     /// Breakages of what concerns several sources, budgets and resolvers (range contract, rows 21, 24 and 30).
@@ -128,7 +131,7 @@ import Testing
             name: "what is recalled is not fenced (I8)", function: "recall_leases", original: "SET fenced = true",
             replacement: "SET fenced = t.fenced"),
         Mutant(
-            name: "a deadline spares what is paused", function: "expire_groups", original: "'active', 'paused',",
+            name: "a deadline spares what is paused", function: "expire_group", original: "'active', 'paused',",
             replacement: "'active',"),
         Mutant(
             name: "work is leased while a window is closed", function: "group_may_run",

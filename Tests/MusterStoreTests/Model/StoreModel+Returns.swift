@@ -2,24 +2,26 @@ import MusterCore
 import MusterStore
 
 extension StoreModel {
-    /// Puts the leases that `isMeant` chooses back.
-    mutating func putBack(isLost: Bool, where isMeant: (Lease) -> Bool) {
+    /// Puts the leases that `isMeant` chooses back. No chunk is to blame for what was killed with its whole installation.
+    mutating func putBack(isLost: Bool, isKilled: Bool = false, where isMeant: (Lease) -> Bool) {
         for (leftover, purge) in purges {
             guard let lease = purge.lease, isMeant(lease) else { continue }
             if isLost { holdOut(lease, of: leftover.task) }
             purges[leftover]?.status = .ready
         }
         for (name, group) in groups {
-            for key in group.tasks.keys { putBack(Place(group: name, key: key), isLost: isLost, where: isMeant) }
+            for key in group.tasks.keys {
+                putBack(Place(group: name, key: key), isLost: isLost, isKilled: isKilled, where: isMeant)
+            }
         }
     }
 
-    private mutating func putBack(_ place: Place, isLost: Bool, where isMeant: (Lease) -> Bool) {
+    private mutating func putBack(_ place: Place, isLost: Bool, isKilled: Bool, where isMeant: (Lease) -> Bool) {
         guard var task = self[place] else { return }
         var deaths: [Int] = []
         if let lease = task.question?.lease, isMeant(lease) {
             task.question?.status = .ready
-            if isLost { task.question?.deaths += 1 }
+            if isLost, !isKilled { task.question?.deaths += 1 }
             deaths.append(task.question?.deaths ?? 0)
         }
         var touched: [Int] = []
@@ -32,8 +34,10 @@ extension StoreModel {
             task.chunks[index].resume = chunk.durable
             if chunk.hasProgress(in: task) { task.chunks[index].attempts = 0 }
             if isLost {
-                // Whoever asks a resolver writes nothing; everybody else may write still.
+                // A worker that asks a resolver writes nothing; every other one may write still.
                 task.isFenced = true
+            }
+            if isLost, !isKilled {
                 task.chunks[index].deaths = chunk.hasProgress(in: task) ? 1 : chunk.deaths + 1
             }
             if chunk.kind == .fetch {
@@ -134,8 +138,8 @@ extension StoreModel {
     }
 
     /// A session that is over, and what it held.
-    mutating func end(_ session: SessionID, isLost: Bool) {
+    mutating func end(_ session: SessionID, isLost: Bool, isKilled: Bool = false) {
         sessions[session] = nil
-        putBack(isLost: isLost) { $0.session == session }
+        putBack(isLost: isLost, isKilled: isKilled) { $0.session == session }
     }
 }

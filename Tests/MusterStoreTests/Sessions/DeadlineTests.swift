@@ -27,6 +27,8 @@ import Testing
             #expect(group.tasks[.failed] == 5 && group.state == .sealed)
             let task = try await fixture.store.task("t1", of: "g")
             #expect(task.failure?.kind == .deadline && task.failure?.detail.contains("01:00:00") == true)
+            let late = try await fixture.store.task(leases[1].path, of: "g")
+            #expect(late.failure?.detail.contains("; last failure: ") == true, "\(late.failure?.detail ?? "")")
             #expect(try await worker.progress(leases[0], to: 30) == false)
             // A retry gives the time anew, and goes on with the bytes that there are.
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)

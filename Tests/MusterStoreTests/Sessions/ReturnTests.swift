@@ -82,6 +82,51 @@ import Testing
         }
     }
 
+    @Test func installationThatIsKilledTwentyTimesIsNoPoison() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup(
+                "g", [Wanted("t", size: 90), Wanted("stream", size: 90), Wanted("silent")], isSealed: true)
+            for kill in 1...20 {
+                var worker = try await fixture.makeWorker("w\(kill)")
+                for lease in try await worker.claimWork(3) where lease.path != "silent" {
+                    if lease.path == "stream" { try await worker.learn(lease, size: 90, isSplittable: false) }
+                    if kill % 4 == 0 { try await worker.progress(lease, to: lease.resume.offset + 1) }
+                }
+                try await fixture.store.expireAllSessions()
+                _ = try await fixture.store.sweepSessions()
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.group("g").tasks[.failed] == 0)
+            #expect(try await fixture.value("SELECT max(deaths) FROM ready_chunks") == Int32(0))
+            var last = try await fixture.makeWorker()
+            try await last.finishEverything(size: 90)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func chunkShrinksBeforeItIsPoison(isPlanned: Bool) async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.firstChunk = 300_000
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: isPlanned ? 300_000 : nil)], isSealed: true)
+            var sizes: [Int64] = []
+            while try await fixture.store.task("t", of: "g").state == .queued, sizes.count < 20 {
+                var worker = try await fixture.makeWorker("w\(sizes.count)")
+                // The first chunk is the one that kills; the others are fetched elsewhere, and here given back.
+                let leases = try await worker.claimWork(8)
+                for lease in leases where lease.start > 0 { try await worker.release(lease) }
+                let lease = try #require(leases.first { $0.start == 0 })
+                if isPlanned { try await worker.learn(lease, size: 300_000) }
+                sizes.append(try #require(lease.end))
+                try await fixture.expire(worker.session)
+                try await fixture.check()
+            }
+            #expect(sizes == [300_000, 300_000, 300_000, 300_000, 300_000, 150_000, 75_000, 65_536])
+            #expect(try await fixture.store.task("t", of: "g").failure?.kind == .poison)
+        }
+    }
+
     @Test func deathsWithProgressAreNoPoison() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)

@@ -6,8 +6,9 @@
 
 -- Which database this is, whatever becomes of its name and its server. Files carry this id in their mark (adr/0014).
 CREATE TABLE installation (
-    id     uuid NOT NULL DEFAULT gen_random_uuid(),          -- made with the database, never changed
-    is_one boolean PRIMARY KEY DEFAULT true,                 -- always true: keeps the table at one row
+    id          uuid NOT NULL DEFAULT gen_random_uuid(),     -- made with the database, never changed
+    incarnation text,                                        -- as what it is used (Verbs/incarnation.sql); NULL: not used yet
+    is_one      boolean PRIMARY KEY DEFAULT true,            -- always true: keeps the table at one row
     CONSTRAINT installation_has_one_row CHECK (is_one)
 );
 INSERT INTO installation DEFAULT VALUES;

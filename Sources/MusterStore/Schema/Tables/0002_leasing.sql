@@ -18,6 +18,7 @@ CREATE TABLE sessions (
     bytes_per_second bigint CONSTRAINT sessions_rate_positive CHECK (bytes_per_second > 0),   -- its own cap, kept by itself; shown only
     sequence         bigint NOT NULL DEFAULT 0,              -- its newest sync; only that one is granted leases
     draining         boolean NOT NULL DEFAULT false,         -- it gets nothing more, and is to end
+    killed           boolean NOT NULL DEFAULT false,         -- it was killed with all of its installation
     rate_bytes       double precision NOT NULL DEFAULT 0,    -- a decaying counter of bytes received, as of rate_at
     rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
     opened_at        timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it began

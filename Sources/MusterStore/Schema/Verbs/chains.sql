@@ -88,26 +88,35 @@ BEGIN
 END
 $$;
 
--- Lets groups begin whose prerequisites are satisfied, p_limit at the most; an empty one completes by that, and others may begin in the
--- next call. A transaction of its own: it waits for no lock. Returns how many there were.
-CREATE FUNCTION release_groups(p_limit integer) RETURNS bigint
+-- Lets groups begin whose prerequisites are satisfied, p_limit at the most, and none of p_skipped; an empty one completes by that, and others
+-- may begin in the next call. A transaction of its own: it waits for no lock. Groups whose own data are in the way stop no other ones (I19):
+-- they are `stuck`. Returns how many others there were.
+CREATE FUNCTION release_groups(p_limit integer, p_skipped bigint[], OUT count bigint, OUT stuck bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
     v_groups bigint[];
+    v_group bigint;
 BEGIN
+    count := 0;
+    stuck := '{}';
     SELECT array_agg(locked.id) INTO v_groups FROM (
         SELECT g.id FROM groups g
-        WHERE g.held AND NOT EXISTS (
+        WHERE g.held AND g.id <> ALL (p_skipped) AND NOT EXISTS (
             SELECT 1 FROM group_prerequisites r WHERE r.group_id = g.id AND r.satisfied_at IS NULL)
         ORDER BY g.id LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked;
-    IF v_groups IS NULL THEN RETURN 0; END IF;
-    -- Once more, after the lock: one of them may have been told to wait for another group meanwhile.
-    UPDATE groups g SET held = false
-    WHERE g.id = ANY (v_groups) AND NOT EXISTS (
-        SELECT 1 FROM group_prerequisites r WHERE r.group_id = g.id AND r.satisfied_at IS NULL);
-    PERFORM close_groups(v_groups);
-    RETURN cardinality(v_groups);
+    FOREACH v_group IN ARRAY coalesce(v_groups, '{}') LOOP
+        BEGIN
+            -- Once more, after the lock: it may have been told to wait for another group meanwhile.
+            UPDATE groups g SET held = false
+            WHERE g.id = v_group AND NOT EXISTS (
+                SELECT 1 FROM group_prerequisites r WHERE r.group_id = g.id AND r.satisfied_at IS NULL);
+            PERFORM close_groups(ARRAY[v_group]);
+            count := count + 1;
+        EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
+            stuck := stuck || v_group;
+        END;
+    END LOOP;
 END
 $$;
 

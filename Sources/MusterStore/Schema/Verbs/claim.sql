@@ -146,7 +146,7 @@ BEGIN
         EXIT WHEN c.slots = '{}';
         SELECT array_agg(p.id) INTO v_picked FROM (
             SELECT id FROM ready_chunks
-            WHERE group_id = v_group.id AND origin_id = 0 AND status = 'ready' AND (kind <> 'resolve' OR v_group.runs)
+            WHERE group_id = v_group.id AND origin_id = 0 AND status = 'ready' AND sink = c.sink AND (kind <> 'resolve' OR v_group.runs)
             ORDER BY rank, id LIMIT cardinality(c.slots) FOR UPDATE SKIP LOCKED
         ) AS p;
         c := grant_chunks(c, without_disputed(v_picked), c.slots, v_group.id, NULL);

@@ -126,7 +126,8 @@ DECLARE
 BEGIN
     SELECT * INTO t FROM tasks WHERE id = p_task FOR NO KEY UPDATE;
     IF t.state IN ('succeeded', 'failed', 'cancelled') THEN RETURN; END IF;
-    IF t.failure_kind IS DISTINCT FROM p_kind OR t.failure_detail IS DISTINCT FROM p_detail THEN
+    -- A deadline keeps what is known of the last failure: `overdue_detail` tells of it.
+    IF p_kind <> 'deadline' AND (t.failure_kind IS DISTINCT FROM p_kind OR t.failure_detail IS DISTINCT FROM p_detail) THEN
         t.failure_status := NULL;
         t.failure_source := NULL;
         t.failure_request := NULL;

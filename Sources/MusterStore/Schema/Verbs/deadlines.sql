@@ -1,78 +1,110 @@
--- Fails tasks whose time is over (row 33), p_limit at the most. Groups and tasks that another transaction has locked are left for
--- the next round. Returns how many there were.
-CREATE FUNCTION fail_overdue(p_limit integer) RETURNS bigint
+-- What is said of a task whose time is over: that, and how its last try failed.
+CREATE FUNCTION overdue_detail(t tasks, p_detail text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_detail || CASE WHEN t.failure_kind <> 'deadline' THEN coalesce('; last failure: ' || t.failure_detail, '') ELSE '' END
+$$;
+
+-- Fails tasks whose time is over (row 33), p_limit at the most, but for those of p_skipped groups. Groups and tasks that another transaction
+-- has locked are left for the next round. Groups whose own data are in the way stop no other ones (I19): they are `stuck`.
+CREATE FUNCTION fail_overdue(p_limit integer, p_skipped bigint[], OUT count bigint, OUT stuck bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
     v_groups bigint[];
-    v_count bigint := 0;
+    v_group bigint;
+    v_failed bigint;
     v_row record;
 BEGIN
+    count := 0;
+    stuck := '{}';
     SELECT array_agg(locked.id) INTO v_groups FROM (
         SELECT g.id FROM groups g WHERE g.id IN (
             SELECT o.group_id FROM (
                 SELECT t.group_id FROM tasks t
                 WHERE t.deadline_at <= statement_timestamp() AND t.state IN ('queued', 'active', 'paused', 'finalizing')
+                    AND t.group_id <> ALL (p_skipped)
                 ORDER BY t.deadline_at LIMIT p_limit
             ) AS o)
         ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked;
-    IF v_groups IS NULL THEN RETURN 0; END IF;
-    FOR v_row IN
-        SELECT t.id, t.time_limit FROM tasks t
-        WHERE t.group_id = ANY (v_groups) AND t.deadline_at <= statement_timestamp()
-            AND t.state IN ('queued', 'active', 'paused', 'finalizing')
-        ORDER BY t.id LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
-    LOOP
-        PERFORM fail_task(v_row.id, 'deadline',
-            format('it was not done within %s of when it was added or retried', v_row.time_limit));
-        v_count := v_count + 1;
+    FOREACH v_group IN ARRAY coalesce(v_groups, '{}') LOOP
+        BEGIN
+            v_failed := 0;
+            FOR v_row IN
+                SELECT t.id, overdue_detail(t, format('it was not done within %s of when it was added or retried', t.time_limit)) AS detail
+                FROM tasks t
+                WHERE t.group_id = v_group AND t.deadline_at <= statement_timestamp()
+                    AND t.state IN ('queued', 'active', 'paused', 'finalizing')
+                ORDER BY t.id LIMIT p_limit - count FOR NO KEY UPDATE SKIP LOCKED
+            LOOP
+                PERFORM fail_task(v_row.id, 'deadline', v_row.detail);
+                v_failed := v_failed + 1;
+            END LOOP;
+            count := count + v_failed;
+        EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
+            stuck := stuck || v_group;
+        END;
     END LOOP;
-    RETURN v_count;
 END
 $$;
 
--- What follows when the time for a group is over: it goes on and says so, or its unfinished tasks fail, and the group ends with that.
--- p_groups groups and p_tasks tasks of each at the most; groups that another transaction has locked are left for the next
--- round. Returns how many groups and tasks there were.
-CREATE FUNCTION expire_groups(p_groups integer, p_tasks integer) RETURNS TABLE (expired_groups bigint, failed_tasks bigint)
+-- Does what follows when the time for groups is over: p_groups of them, and p_tasks tasks of each, at the most, and none of p_skipped. Groups
+-- that another transaction has locked are left for the next round. Groups whose own data are in the way stop no other ones (I19): they
+-- are `stuck`. Returns how many groups and tasks there were.
+CREATE FUNCTION expire_groups(
+    p_groups integer, p_tasks integer, p_skipped bigint[], OUT expired_groups bigint, OUT failed_tasks bigint, OUT stuck bigint[]
+)
 LANGUAGE plpgsql AS $$
 DECLARE
     g groups;
-    v_state text;
-    v_task bigint;
-    v_left integer;
 BEGIN
     expired_groups := 0;
     failed_tasks := 0;
+    stuck := '{}';
     FOR g IN
         SELECT * FROM groups
         WHERE deadline_at <= statement_timestamp() AND state IN ('open', 'sealed')
-            AND (NOT overdue OR deadline_action = 'fail')
+            AND (NOT overdue OR deadline_action = 'fail') AND id <> ALL (p_skipped)
         ORDER BY deadline_at LIMIT p_groups FOR NO KEY UPDATE SKIP LOCKED
     LOOP
-        expired_groups := expired_groups + 1;
-        IF g.deadline_action = 'continue' THEN
-            UPDATE groups SET overdue = true WHERE id = g.id;
-            PERFORM write_event('grp-' || g.id || '-' || g.generation || '-overdue', 'dev.muster.group.overdue.v1', g.name,
-                jsonb_build_object('group', g.name, 'generation', g.generation, 'state', g.state, 'remaining', g.remaining));
-            CONTINUE;
-        END IF;
-        -- Nothing more is added to it, and nothing granted.
-        UPDATE groups SET overdue = true, state = 'sealed' WHERE id = g.id;
-        v_left := p_tasks;
-        FOREACH v_state IN ARRAY ARRAY['queued', 'active', 'paused', 'finalizing'] LOOP
-            FOR v_task IN
-                SELECT t.id FROM tasks t WHERE t.group_id = g.id AND t.state = v_state ORDER BY t.id LIMIT v_left
-            LOOP
-                PERFORM fail_task(v_task, 'deadline',
-                    format('the group was not done within %s s', trim_scale(extract(epoch FROM g.time_limit))));
-                v_left := v_left - 1;
-                failed_tasks := failed_tasks + 1;
-            END LOOP;
-        END LOOP;
-        -- It may have been complete, or empty, and only waited for others or for its seal.
-        PERFORM close_groups(ARRAY[g.id]);
+        BEGIN
+            failed_tasks := failed_tasks + expire_group(g, p_tasks);
+            expired_groups := expired_groups + 1;
+        EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
+            stuck := stuck || g.id;
+        END;
     END LOOP;
-    RETURN NEXT;
+END
+$$;
+
+-- What follows when the time for a group is over, whose lock is held: it goes on and says so, or its unfinished tasks fail, p_tasks at the
+-- most, and the group ends with the last of them. Returns how many tasks failed.
+CREATE FUNCTION expire_group(g groups, p_tasks integer) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_state text;
+    v_row record;
+    v_left integer := p_tasks;
+BEGIN
+    IF g.deadline_action = 'continue' THEN
+        UPDATE groups SET overdue = true WHERE id = g.id;
+        PERFORM write_event('grp-' || g.id || '-' || g.generation || '-overdue', 'dev.muster.group.overdue.v1', g.name,
+            jsonb_build_object('group', g.name, 'generation', g.generation, 'state', g.state, 'remaining', g.remaining));
+        RETURN 0;
+    END IF;
+    -- Nothing more is added to it, and nothing granted.
+    UPDATE groups SET overdue = true, state = 'sealed' WHERE id = g.id;
+    FOREACH v_state IN ARRAY ARRAY['queued', 'active', 'paused', 'finalizing'] LOOP
+        FOR v_row IN
+            SELECT t.id, overdue_detail(t,
+                format('the group was not done within %s s', trim_scale(extract(epoch FROM g.time_limit)))) AS detail
+            FROM tasks t WHERE t.group_id = g.id AND t.state = v_state ORDER BY t.id LIMIT v_left
+        LOOP
+            PERFORM fail_task(v_row.id, 'deadline', v_row.detail);
+            v_left := v_left - 1;
+        END LOOP;
+    END LOOP;
+    -- It may have been complete, or empty, and only waited for others or for its seal.
+    PERFORM close_groups(ARRAY[g.id]);
+    RETURN p_tasks - v_left;
 END
 $$;

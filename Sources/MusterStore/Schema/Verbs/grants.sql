@@ -75,7 +75,8 @@ BEGIN
             SELECT k.id, k.rank, chunk_charge(k.first, k.last, k.resume,
                 CASE WHEN c.mean IS NOT NULL AND k.first = 0 THEN mean_of(k.task_id, c.mean) END) AS charge
             FROM ready_chunks k
-            WHERE k.group_id = c.group_id AND k.origin_id = p_origin AND k.status = 'ready'
+            -- A chunk of another sink would come back from every worker that does not reach that one, and be granted again at once.
+            WHERE k.group_id = c.group_id AND k.origin_id = p_origin AND k.status = 'ready' AND k.sink = c.sink
             ORDER BY k.rank, k.id LIMIT p_want FOR UPDATE SKIP LOCKED
         ) AS r
     ) AS p

@@ -1,9 +1,10 @@
 -- How chunks come back: lost with their session, given back, or dropped because the task stops or starts over. The callers hold the locks
 -- of the groups. A purge of an old content version outlives whatever becomes of its task.
 
--- Puts leases back: `p_lost` when their session is gone or they are stalled, which counts as a death and fences the task. Returns how many came back.
+-- Puts leases back: `p_lost` when their session is gone or they are stalled, which counts as a death and fences the task. The death of a
+-- session of p_killed counts for nothing: all of the installation was killed, and no chunk is to blame for that. Returns how many came back.
 CREATE FUNCTION return_leases(
-    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer
+    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer, p_killed bigint[] DEFAULT '{}'
 ) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -26,7 +27,8 @@ BEGIN
             l.version, l.first, l.last, l.durable, l.crc, l.rank,
             -- Progress clears the record, but not that of a plain GET, whose progress is lost with its lease.
             CASE WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 0 ELSE l.attempts END,
-            CASE WHEN NOT p_lost THEN l.deaths WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 1 ELSE l.deaths + 1 END,
+            CASE WHEN NOT p_lost OR l.session_id = ANY (p_killed) THEN l.deaths
+                WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 1 ELSE l.deaths + 1 END,
             l.moves, l.remove_path, l.remove_size, l.remove_group
         FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
         -- The source may have got a fresh URL at another origin meanwhile.
@@ -74,14 +76,15 @@ $$;
 -- As `return_leases`. Where data are in the way, such as counts that don't add up, each group's leases come back for themselves (I19).
 -- Those that can't stay leased, and their groups are named.
 CREATE FUNCTION return_leases_apart(
-    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer, OUT count bigint, OUT stuck text[]
+    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer, OUT count bigint, OUT stuck text[],
+    p_killed bigint[] DEFAULT '{}'
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     v_group record;
 BEGIN
     stuck := '{}';
-    count := return_leases(p_chunks, p_epochs, p_lost, p_first_chunk, p_deaths);
+    count := return_leases(p_chunks, p_epochs, p_lost, p_first_chunk, p_deaths, p_killed);
 EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
     count := 0;
     FOR v_group IN
@@ -90,7 +93,7 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_v
         LEFT JOIN groups g ON g.id = l.group_id GROUP BY l.group_id, g.name ORDER BY l.group_id
     LOOP
         BEGIN
-            count := count + return_leases(v_group.chunks, v_group.epochs, p_lost, p_first_chunk, p_deaths);
+            count := count + return_leases(v_group.chunks, v_group.epochs, p_lost, p_first_chunk, p_deaths, p_killed);
         EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
             stuck := stuck || v_group.name;
         END;
@@ -99,7 +102,7 @@ END
 $$;
 
 -- What follows for chunks that came back. A plain GET can't be taken up in the middle, so what a predecessor had of it is dropped with its
--- content version. A chunk on which too many sessions died fails its task.
+-- content version. A chunk on which too many sessions died is halved, or fails its task.
 CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -115,10 +118,34 @@ BEGIN
     -- A chunk that kills every session which touches it must not go on for ever (I12).
     FOR v_row IN
         SELECT c.task_id, c.deaths FROM ready_chunks c
-        WHERE c.id = ANY (p_chunks) AND c.kind <> 'purge' AND c.deaths >= p_deaths
+        WHERE c.id = ANY (p_chunks) AND c.kind <> 'purge' AND c.deaths >= p_deaths AND NOT halve_chunk(c.id, p_deaths)
     LOOP
         PERFORM fail_task(v_row.task_id, 'poison', format('%s sessions in a row died while working on it', v_row.deaths));
     END LOOP;
+END
+$$;
+
+-- Halves what is left of a chunk on which too many sessions died, unless it is 64 KiB already: what can be fetched is fetched before anything
+-- counts as poison. Each half may see one more death. Returns whether the chunk was halved.
+CREATE FUNCTION halve_chunk(p_chunk bigint, p_deaths integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    c ready_chunks;
+    v_end bigint;
+BEGIN
+    SELECT r.* INTO c FROM ready_chunks r JOIN tasks t ON t.id = r.task_id
+    WHERE r.id = p_chunk AND r.kind = 'fetch' AND t.rung = 'chunks' AND r.last - r.resume > 65536;
+    IF NOT FOUND THEN RETURN false; END IF;
+    v_end := c.resume + greatest(65536, (c.last - c.resume) / 2);
+    UPDATE ready_chunks SET last = v_end, deaths = p_deaths - 1 WHERE id = p_chunk;
+    -- The chunks tile as before (I3). Before the first answer there is one chunk alone, and what follows it is not planned yet.
+    UPDATE tasks SET chunks_left = chunks_left + 1 WHERE id = c.task_id AND planned;
+    IF FOUND THEN
+        INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, deaths, moves)
+        VALUES (c.task_id, c.group_id, c.origin_id, c.source, c.sink, c.version, v_end, c.last, v_end,
+            c.rank, p_deaths - 1, c.moves);
+    END IF;
+    RETURN true;
 END
 $$;
 

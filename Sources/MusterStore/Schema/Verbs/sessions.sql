@@ -68,6 +68,16 @@ BEGIN
 END
 $$;
 
+-- Ends sessions without a word of theirs. Their processes may go on later than anybody waits for: a worker that is leased something from now on
+-- revokes them first (adr/0017).
+CREATE FUNCTION end_sessions(p_sessions bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    WITH gone AS (
+        DELETE FROM sessions s WHERE s.id = ANY (p_sessions) RETURNING s.id, s.sinks
+    )
+    INSERT INTO revocations (sink, session_id) SELECT DISTINCT sink, g.id FROM gone g, unnest(g.sinks) AS sink ON CONFLICT DO NOTHING
+$$;
+
 -- Ends sessions and takes back what they held, except for leases of groups whose data are in the way (`stuck`). A session row that another
 -- sweeper has locked is left to it.
 CREATE FUNCTION sweep_sessions(p_limit integer, p_first_chunk bigint, p_deaths integer)
@@ -76,6 +86,7 @@ LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_sessions bigint[];
+    v_killed bigint[];
     v_chunks bigint[];
     v_epochs bigint[];
 BEGIN
@@ -83,11 +94,8 @@ BEGIN
         SELECT s.id FROM sessions s WHERE s.expires_at < statement_timestamp()
         ORDER BY s.id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ) AS dead;
-    -- Their processes may go on later than anybody waits for: whoever is leased something from now on revokes them first (adr/0017).
-    WITH gone AS (
-        DELETE FROM sessions s WHERE s.id = ANY (v_sessions) RETURNING s.id, s.sinks
-    )
-    INSERT INTO revocations (sink, session_id) SELECT DISTINCT sink, g.id FROM gone g, unnest(g.sinks) AS sink ON CONFLICT DO NOTHING;
+    SELECT coalesce(array_agg(s.id), '{}') INTO v_killed FROM sessions s WHERE s.id = ANY (v_sessions) AND s.killed;
+    PERFORM end_sessions(v_sessions);
     -- Leases whose session is gone, however it ended.
     SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
     FROM leases l WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id);
@@ -98,7 +106,7 @@ BEGIN
         SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
     END IF;
     IF v_chunks IS NOT NULL THEN
-        SELECT r.count, r.stuck INTO leases, stuck FROM return_leases_apart(v_chunks, v_epochs, true, p_first_chunk, p_deaths) AS r;
+        SELECT r.count, r.stuck INTO leases, stuck FROM return_leases_apart(v_chunks, v_epochs, true, p_first_chunk, p_deaths, v_killed) AS r;
     END IF;
     RETURN NEXT;
 END

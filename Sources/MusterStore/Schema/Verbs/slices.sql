@@ -171,30 +171,34 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- Goes on with a verb on a whole group that no request drives any more, or that has something to do again: a file of a paused group that
--- was to be put in place, and has to be fetched again after all. A group that another transaction has locked is left to it. Returns how
--- many tasks were changed; NULL when there was no such group.
-CREATE FUNCTION sweep_wishes(p_limit integer) RETURNS bigint
+-- was to be put in place, and has to be fetched again after all. A group that another transaction has locked is left to it, and p_skipped
+-- groups are passed by. Returns how many tasks were changed; NULL when there was no such group, or its own data are in the way (`stuck`).
+CREATE FUNCTION sweep_wishes(p_limit integer, p_skipped bigint[], OUT count bigint, OUT stuck bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
     g groups;
     v_verb text;
-    v_changed bigint;
     v_is_done boolean;
 BEGIN
+    stuck := '{}';
     SELECT g2.* INTO g FROM groups g2 JOIN wishes w ON w.group_id = g2.id
-    ORDER BY w.wished_at LIMIT 1 FOR NO KEY UPDATE OF g2 SKIP LOCKED;
+    WHERE g2.id <> ALL (p_skipped) ORDER BY w.wished_at LIMIT 1 FOR NO KEY UPDATE OF g2 SKIP LOCKED;
     IF FOUND THEN
-        SELECT w.verb, s.changed, s.is_done INTO v_verb, v_changed, v_is_done
+        SELECT w.verb, s.changed, s.is_done INTO v_verb, count, v_is_done
         FROM wishes w, verb_slice(g.id, w.verb, 0, 0, p_limit) AS s WHERE w.group_id = g.id;
         -- The others go on by what the group says then; `run` says nothing of tasks that are paused still.
         IF v_verb = 'resume' AND NOT v_is_done THEN PERFORM keep_wish(g.id, v_verb); END IF;
-        RETURN v_changed;
+        RETURN;
     END IF;
     SELECT * INTO g FROM groups
     WHERE desired <> 'run' AND (state IN ('open', 'sealed') OR desired IN ('remove', 'remove_files'))
-        AND (desired <> 'pause' OR queued + active > 0)
+        AND (desired <> 'pause' OR queued + active > 0) AND id <> ALL (p_skipped)
     ORDER BY id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN RETURN NULL; END IF;
-    RETURN (SELECT changed FROM verb_slice(g.id, g.desired, 1, 0, p_limit));
+    IF FOUND THEN
+        SELECT s.changed INTO count FROM verb_slice(g.id, g.desired, 1, 0, p_limit) AS s;
+    END IF;
+EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
+    count := NULL;
+    stuck := ARRAY[g.id];
 END
 $$;

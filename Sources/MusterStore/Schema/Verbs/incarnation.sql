@@ -1,0 +1,35 @@
+-- Databases that lose what they have said: after an asynchronous failover or a restore, numbers would be given out again, and what a worker
+-- says of the lost past would be taken for what is said of the present (I1).
+
+-- What tells a database from its own past: its cluster, its timeline, which every promotion and every restore to a point in time changes, and
+-- itself within its cluster.
+CREATE FUNCTION database_incarnation() RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT concat_ws('.', c.system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), d.oid)
+    FROM pg_control_system() AS c, pg_database AS d WHERE d.datname = current_database()
+$$;
+
+-- Every connection calls it before anything else. Where the database is another incarnation than the one that it was used as, all sessions end,
+-- and all numbers go on far beyond any that could have been lost: no session, epoch, chunk or task ever has the number of another one. Where
+-- files are restored as they were, nothing tells; the one who restores them says so (docs/operations.md).
+CREATE FUNCTION enter_incarnation() RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now text;
+    v_known text;
+BEGIN
+    IF pg_is_in_recovery() THEN RETURN; END IF;
+    v_now := database_incarnation();
+    IF EXISTS (SELECT 1 FROM installation WHERE incarnation = v_now) THEN RETURN; END IF;
+    -- Another connection may have done it meanwhile.
+    SELECT incarnation INTO v_known FROM installation FOR UPDATE;
+    IF v_known IS NOT DISTINCT FROM v_now THEN RETURN; END IF;
+    IF v_known IS NOT NULL THEN
+        PERFORM setval(format('%I.%I', q.schemaname, q.sequencename)::regclass, coalesce(q.last_value, 0) + (1::bigint << 30))
+        FROM pg_sequences q JOIN pg_class t ON t.oid = 'installation'::regclass AND q.schemaname = t.relnamespace::regnamespace::text;
+        -- Their leases are taken back by the sweep.
+        PERFORM end_sessions(ARRAY (SELECT id FROM sessions ORDER BY id));
+    END IF;
+    UPDATE installation SET incarnation = v_now;
+END
+$$;

@@ -1,0 +1,55 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Databases that have lost what they said: after a failover that was not synchronous, or a restore.
+@Suite struct IncarnationTests {
+    private static func enter(_ fixture: StoreFixture) async throws {
+        try await fixture.pool.withConnection { try await SchemaFence.enter($0) }
+    }
+
+    /// What an administrator does who has restored files.
+    private static func restore(_ fixture: StoreFixture) async throws {
+        try await fixture.run("UPDATE installation SET incarnation = 'restored'")
+    }
+
+    @Test func aDatabaseThatIsTheSameGoesOn() async throws {
+        try await StoreFixture.run { fixture in
+            try await Self.enter(fixture)
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await Self.enter(fixture)
+            #expect(try await worker.sync(held: [lease.name])?.lost.isEmpty == true)
+            #expect(lease.name.epoch.rawValue < 1_000)
+        }
+    }
+
+    @Test func whatIsSaidOfALostPastIsSaidOfNothing() async throws {
+        try await StoreFixture.run { fixture in
+            try await Self.enter(fixture)
+            try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
+            var before = try await fixture.makeWorker("before")
+            let stale = try await before.claim(2)
+            try await Self.restore(fixture)
+            try await Self.enter(fixture)
+            #expect(try await before.sync(held: stale.map(\.name)) == nil, "it opens a new session")
+            // Under the numbers of the past nothing is reported any more, whatever has these numbers in the backup.
+            try await before.finish(stale[0], size: 90)
+            #expect(try await fixture.store.group("g").tasks[.succeeded] == 0)
+            #expect(try await fixture.store.sweepSessions().leases == 2)
+            try await fixture.check()
+            var after = try await fixture.makeWorker("after")
+            #expect(after.session.rawValue > 1 << 30)
+            let leases = try await after.claim(2)
+            #expect(leases.count == 2 && leases.allSatisfy { $0.name.epoch.rawValue > 1 << 30 && $0.isFenced })
+            #expect(leases.allSatisfy { $0.revoke.contains(before.session) })
+            try await fixture.makeGroup("new", [Wanted("u")])
+            #expect(try await fixture.value("SELECT max(id) FROM tasks", as: Int64.self) > 1 << 30)
+            try await after.finishEverything(size: 90)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+            try await fixture.check()
+        }
+    }
+}
