@@ -1,6 +1,6 @@
 public import MusterCore
 
-/// How a coordinator runs. Plain values; whoever starts the coordinator reads them from wherever they come.
+/// How a coordinator runs. Plain values; the program that starts the coordinator reads them from wherever they come.
 public struct CoordinatorConfiguration: Sendable {
     /// The database: a libpq connection string or URI; may hold a password.
     public var database: String
@@ -65,7 +65,7 @@ public struct CoordinatorConfiguration: Sendable {
         HostName(listening: listenHost)?.isLoopback ?? false
     }
 
-    /// Which addresses workers may fetch from, and events may be delivered to: whoever reaches the coordinator from elsewhere must
+    /// Which addresses workers may fetch from, and events may be delivered to: a person who reaches the coordinator from elsewhere must
     /// not reach what lies behind it.
     public var addressGuard: AddressGuard {
         AddressGuard(refusesPrivate: guardsAddresses || !isLoopback, allowed: allowedAddresses)
@@ -122,7 +122,7 @@ public struct CoordinatorConfiguration: Sendable {
 }
 
 extension CoordinatorConfiguration: CustomStringConvertible, CustomReflectable {
-    /// Where it listens, and no secret: whoever prints a configuration prints this.
+    /// Where it listens, and no secret: a configuration that is printed shows this.
     public var description: String { "CoordinatorConfiguration(\(listenHost):\(listenPort))" }
     /// Shows no members, so that nothing that reflects shows a token or the database's password.
     public var customMirror: Mirror { Mirror(self, children: [:]) }

@@ -75,7 +75,7 @@ public struct ResolverQuestion: Hashable, Sendable, Codable {
 
 /// What a resolver answers. Fields that Muster does not know are passed over: the endpoint is somebody else's.
 public struct ResolverAnswer: Hashable, Sendable, Codable {
-    /// The fresh URL; whoever has it can fetch what it leads to.
+    /// The fresh URL; a program that has it can fetch what it leads to.
     public var url: String
     /// Header fields to send with it, besides the task's own; secrets, as all headers are.
     public var headers: [String: String]?

@@ -90,7 +90,7 @@ public struct SubscriptionDocument: Hashable, Sendable, Codable {
     public var enabled: Bool
     /// Why nothing is posted, if that was not somebody's wish: the receiver has said 410.
     public var disabledReason: String?
-    /// The secret, once, in the answer to the creation, if none was given. Whoever loses it sets a new one.
+    /// The secret, once, in the answer to the creation, if none was given. A caller that loses it sets a new one.
     public var secret: String?
     /// Until when the secret before this one signs besides; `null` when there is none.
     public var previousSecretUntil: Timestamp?

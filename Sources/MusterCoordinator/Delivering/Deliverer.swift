@@ -54,7 +54,7 @@ actor Deliverer: Service {
                     try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(1_000_000_000)) }
                     try? await Task.sleep(for: policy.patience)
                     hurry.ring()
-                    // Whoever of these ends first ends the others.
+                    // The first of these to end ends the others.
                     try? await Task.sleep(for: .seconds(1_000_000_000))
                 }
                 await group.next()

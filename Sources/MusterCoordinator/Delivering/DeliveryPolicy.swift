@@ -7,7 +7,7 @@ struct DeliveryPolicy: Sendable, Hashable {
     var schedule = DeliverySchedule()
     /// How long one try may take.
     var timeout = Limits.webhookTimeout
-    /// How long a claim lasts beyond that: after both, whoever made it is taken for dead.
+    /// How long a claim lasts beyond that: after both, the coordinator that made it is taken for dead.
     var claimMargin = Duration.seconds(5)
     /// How many are under way at once from this coordinator.
     var concurrency: Int32 = 256

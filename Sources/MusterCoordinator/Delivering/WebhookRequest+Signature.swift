@@ -34,7 +34,7 @@ extension WebhookRequest {
     }
 }
 
-/// Events as bytes: the same for the same event, whoever encodes it and wherever it is read (I9).
+/// Events as bytes: the same for the same event, wherever it is encoded and read (I9).
 enum EventBytes {
     /// An event, or a stretch of them, as JSON with sorted keys on one line.
     static func encode(_ value: some Encodable) throws -> [UInt8] {

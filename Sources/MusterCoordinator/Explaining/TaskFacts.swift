@@ -58,7 +58,7 @@ struct TaskFacts: Sendable {
     var chunks: ExplanationDocument.Chunks
     /// Who works on it.
     var work: [ExplanationDocument.Work]
-    /// How many chunks are to give their tails to others, since whoever fetches them is slow.
+    /// How many chunks are to give their tails to others, since their holders are slow.
     var shrinking = 0
     /// How many chunks are fetched by two workers.
     var doubled = 0

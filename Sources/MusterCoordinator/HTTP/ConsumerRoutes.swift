@@ -34,7 +34,7 @@ struct ConsumerRoutes: Sendable {
         return try Answer.json(Page(items: consumers.map { ConsumerDocument($0) }, next: next))
     }
 
-    /// Reads from the consumer's place on, which stays where it is until an acknowledgement: whoever dies in between is given
+    /// Reads from the consumer's place on, which stays where it is until an acknowledgement: a consumer that dies in between is given
     /// the same events again.
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.consumerName()

@@ -13,8 +13,8 @@ struct EventRoutes: Sendable {
         group.get("events", use: read)
     }
 
-    /// Reads from after a position. With `wait` the answer is held back until there is something or the time is up; whoever
-    /// accepts an event stream gets one.
+    /// Reads from after a position. With `wait` the answer is held back until there is something or the time is up; a
+    /// reader that accepts an event stream gets one.
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let after = try request.query("after").map { _ in try request.query("after", in: 0...Int64.max, default: 0) }
         var question = try EventReader.Question(request, after: after)

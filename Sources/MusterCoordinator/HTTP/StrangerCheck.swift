@@ -100,7 +100,7 @@ struct StrangerMiddleware<Context: RequestContext>: RouterMiddleware {
         _ request: Request, context: Context, next: (Request, Context) async throws -> Response
     ) async throws -> Response {
         if !Self.open.contains(request.uri.path) {
-            // A second Host field stays among the others: whoever is in between may have gone by that one.
+            // A second Host field stays among the others: a proxy in between may have gone by that one.
             let authority = request.headers[values: .furtherHost].isEmpty ? request.head.authority : nil
             try check.check(authority: authority, origins: request.headers[values: .origin])
         }

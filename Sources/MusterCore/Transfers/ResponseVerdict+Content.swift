@@ -46,7 +46,7 @@ extension ResponseVerdict {
     }
 
     /// Row 30: bytes of another mirror are of this content only if the sizes agree, and a strong ETag or a digest does.
-    /// Dates and weak tags of two servers say nothing about each other. The kind is `changed`; whoever hears it knows
+    /// Dates and weak tags of two servers say nothing about each other. The kind is `changed`; the store, which hears it, knows
     /// that the source is not the version's own, and gives up that source for this version.
     private static func otherMirror(
         _ found: Representation, statedSize: Int64?, _ question: FetchQuestion

@@ -18,7 +18,7 @@ public enum Limits {
     public static let connectionFarewell = Duration.seconds(10)
     /// Bytes of one line of a manifest.
     public static let manifestLine = ByteCount.kibibytes(64)
-    /// The size of a file, whoever states it: sums and chunk ends stay far from the end of 64 bits.
+    /// The size of a file, wherever it is stated: sums and chunk ends stay far from the end of 64 bits.
     public static let fileSize = ByteCount(bytes: 1 << 50)
     /// Bytes that one sync may say were received, for the display of speeds: more than any worker receives between two.
     public static let receivedPerSync = ByteCount(bytes: 1 << 40)

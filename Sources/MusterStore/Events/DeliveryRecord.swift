@@ -53,7 +53,7 @@ public struct DeliveryRecord: Sendable {
     }
 }
 
-/// A delivery that was claimed: whoever has it posts it once and says what became of it.
+/// A delivery that was claimed: the coordinator that has it posts it once and says what became of it.
 public struct ClaimedDelivery: Sendable {
     /// Its number.
     public let id: Int64

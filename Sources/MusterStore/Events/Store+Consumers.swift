@@ -19,7 +19,7 @@ extension Store {
         try await query("SELECT position FROM consumers WHERE name = \(consumer)").first?.decode("position")
     }
 
-    /// Moves a consumer's place forward. An older position than the one that stands changes nothing, whoever comes late with it.
+    /// Moves a consumer's place forward. An older position than the one that stands changes nothing, however late a process comes with it.
     ///
     /// - Throws: `EventRefusal.beyondEnd` when the log does not reach that far, `tooManyConsumers` for a name that is one too many.
     public func acknowledge(_ position: Int64, consumer name: String) async throws -> ConsumerRecord {

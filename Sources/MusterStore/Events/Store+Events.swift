@@ -66,7 +66,7 @@ extension Store {
         // The beginning is compared last: what has been dropped since the rows were read has been read.
         let first: Int64 = try await query("SELECT first_position FROM event_log")[0].decode("first_position")
         guard start >= first - 1 else {
-            // Whoever wanted to begin at the beginning begins at the new one.
+            // A reader that wanted to begin at the beginning begins at the new one.
             if after == nil { return try await self.events(after: nil, limit: limit, group: group, filter: filter) }
             throw EventRefusal.gone(oldest: first)
         }
