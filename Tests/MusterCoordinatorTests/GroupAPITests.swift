@@ -74,7 +74,10 @@ struct GroupAPITests {
             #"{"name":"g","tasks":[{"urls":["http://h/a"]},{"urls":["http://h/b"],"path":"../b"}]}"#, "/tasks/1/path",
             ".."
         ),
-        (#"{"name":"g","tasks":[{"urls":["http://h/a"]},{"urls":["http://i/a"],"key":"b"}]}"#, "/path", "line 1"),
+        (
+            #"{"name":"g","tasks":[{"urls":["http://h/a"]},{"urls":["http://i/a"],"key":"b"}]}"#, "/path",
+            "http://h/a and http://i/a"
+        ),
         (#"{"name":"g","limits":{"maxConnections":0}}"#, "/limits/maxConnections", "within"),
         (#"{"name":"#, "", "JSON"),
     ])

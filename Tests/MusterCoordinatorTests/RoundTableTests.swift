@@ -123,7 +123,8 @@ struct RoundTableTests {
                         Round(.chains, every: round.period) {
                             await hangs.wait(since: 0, limit: .seconds(3_600))
                         }
-                    case .polls, .sessions, .backoffs, .hours, .groupDeadlines, .recalls, .purges, .repeats, .taskDeadlines,
+                    case .polls, .sessions, .backoffs, .hours, .groupDeadlines, .recalls, .purges, .repeats,
+                        .taskDeadlines,
                         .originRates, .work, .shrinking, .events, .slow, .stalled, .uploads, .retention:
                         round
                     }

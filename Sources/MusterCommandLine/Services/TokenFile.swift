@@ -113,7 +113,8 @@ final class TokenFile: Sendable {
             let address = ListenAddress(
                 authority.contains(where: { $0 == ":" }) ? String(authority) : "\(authority):80")
         else { return nil }
-        let isLocal = address.host == "localhost" || address.host == "::1" || address.host.hasPrefix("127.")
+        let isLocal =
+            address.host.lowercased() == "localhost" || address.host == "::1" || address.host.hasPrefix("127.")
         return isLocal ? key(address.host, address.port) : nil
     }
 

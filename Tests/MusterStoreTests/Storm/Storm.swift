@@ -28,6 +28,8 @@ struct StormRider {
                 try await step()
             } catch is Store.Refusal {
                 // Somebody else removed, sealed or finished it meanwhile.
+            } catch let error as PostgresError where error.sqlState == .lockNotAvailable {
+                // Somebody else had the group for longer than a verb waits for it: nothing was done.
             }
         }
     }
