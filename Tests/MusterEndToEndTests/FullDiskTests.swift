@@ -76,7 +76,7 @@ extension EndToEnd {
                 try Data(count: 50 << 20).write(to: URL(filePath: filler.string))
                 try await fleet.submit("g", [huge] + others)
                 try await eventually("all files that fit") {
-                    try await fleet.client().group("g").counts.succeeded == Int64(others.count)
+                    try await fleet.client().group("g").tasks.succeeded == Int64(others.count)
                 }
                 let task = try await fleet.client().task("huge", of: "g")
                 #expect(task.failure?.kind == .noSpace)
