@@ -21,7 +21,7 @@ for variant in '' -DNO_MARKS; do
     check ${variant:+"$variant"} || { cat pan.log; fail "the model does not hold${variant:+ with $variant}"; }
     say "The model holds${variant:+ with $variant}: $(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' pan.log) states"
 done
-for variant in NO_REVOKE NO_RMDIR FROM_PARTS BY_NAME EARLY LATE_BEGIN NO_WAIT EMPTY_DELETES; do
+for variant in NO_REVOKE NO_RMDIR FROM_PARTS BY_NAME EARLY LATE_BEGIN NO_WAIT EMPTY_DELETES OWN_PURGE; do
     ! check "-D$variant" || fail "the model does not notice $variant"
     grep -q 'assertion violated' pan.log || { cat pan.log; fail "$variant is rejected for another reason"; }
 done

@@ -39,7 +39,7 @@ extension EndToEnd {
                 // What is mounted there is visible to this worker alone, and through it.
                 let inside = FilePath("/proc/\(worker.processID)/root\(disk)")
                 let filler = inside.appending("filler")
-                try Data(count: 52 << 20).write(to: URL(filePath: filler.string))
+                try Data(count: 64 << 20).write(to: URL(filePath: filler.string))
                 try await fleet.submit("g", [files[0]])
 
                 try await worker.waitForLine(containing: "storageFull", in: .standardError)
@@ -59,6 +59,75 @@ extension EndToEnd {
                 try await fleet.submit("h", [files[1]])
                 try await fleet.waitForEnd(of: "h")
                 #expect(try FileDigest.sha256(inside.appending("small")) == files[1].sha256)
+            }
+        }
+
+        @Test(.enabled("mounting a file system needs root", mayMount))
+        func aFileWithoutRoomHoldsUpNoOther() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let huge = origin.serveFile("huge", size: .mebibytes(20), seed: 1)
+            let others = (0..<30).map { origin.serveFile("small\($0)", size: .kibibytes(100), seed: 2 + UInt64($0)) }
+            try await Fleet.run { fleet in
+                let disk = fleet.scratch.appending("disk")
+                try FileManager.default.createDirectory(atPath: disk.string, withIntermediateDirectories: true)
+                let worker = try await fleet.startWorker("a", sink: disk, prefix: Self.mounted + [disk.string])
+                let inside = FilePath("/proc/\(worker.processID)/root\(disk)")
+                let filler = inside.appending("filler")
+                try Data(count: 50 << 20).write(to: URL(filePath: filler.string))
+                try await fleet.submit("g", [huge] + others)
+                try await eventually("all files that fit") {
+                    try await fleet.client().group("g").tasks.succeeded == Int64(others.count)
+                }
+                let task = try await fleet.client().task("huge", of: "g")
+                #expect(task.failure?.kind == .noSpace)
+                #expect(task.failure?.detail.contains("bytes more") == true)
+                #expect(!worker.standardError.contains("takes no more work"))
+
+                try FileManager.default.removeItem(atPath: filler.string)
+                try await fleet.waitForEnd(of: "g")
+                for file in [huge] + others {
+                    #expect(try FileDigest.sha256(inside.appending(file.path)) == file.sha256)
+                }
+                #expect(Fleet.parts(below: inside).isEmpty)
+            }
+        }
+
+        /// A process that may open few files puts them in place in many deep directories all the same.
+        @Test func fewDescriptorsAreEnough() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let files = (0..<300).map {
+                origin.serveFile("d\($0 % 60)/b/c/d/e/f/g/h/\($0)", size: .kibibytes(10), seed: UInt64($0))
+            }
+            try await Fleet.run { fleet in
+                let worker = try await fleet.startWorker(
+                    "a", slots: 64, prefix: ["prlimit", "--nofile=256:256"])
+                try await fleet.submit("g", files)
+                try await fleet.waitForEnd(of: "g")
+                for file in files {
+                    #expect(try FileDigest.sha256(fleet.sink.appending(file.path)) == file.sha256)
+                }
+                #expect(!worker.standardError.contains("takes no more work"))
+                #expect(try await fleet.client().task(files[0].path, of: "g").attempts == 0)
+            }
+        }
+
+        /// A sink that is not there, most likely since nothing is mounted, is not made, and is said at once.
+        @Test func aMissingSinkIsSaidAtOnce() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("f", size: .kibibytes(10), seed: 1)
+            try await Fleet.run { fleet in
+                let missing = fleet.scratch.appending("mount")
+                let worker = try await fleet.startWorker("a", sink: missing)
+                let line = try await worker.waitForLine(containing: "takes no more work", in: .standardError)
+                #expect(line.contains(missing.string))
+                try await eventually("the news of the missing sink") {
+                    try await fleet.client().workers().items.first?.sinks.first?.parked == .storage
+                }
+                #expect(!FileManager.default.fileExists(atPath: missing.string))
+                try await fleet.submit("g", [file])
+                try FileManager.default.createDirectory(atPath: missing.string, withIntermediateDirectories: true)
+                try await fleet.waitForEnd(of: "g")
+                #expect(try FileDigest.sha256(missing.appending("f")) == file.sha256)
             }
         }
     }

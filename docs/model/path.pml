@@ -1,4 +1,4 @@
-/* How a path is fenced (docs/adr/0017): task A has a path, ends in some way, and task B has the same path then.
+/* How a path is fenced (docs/adr/0017): task A has a path, ends in some way, and is tried again, or task B has the same path then.
  *
  * A worker can be stopped between any two steps and go on at any later time, since nothing makes a process of the model take its next
  * step. No process looks at a clock. A session that the database has given up (`GIVE_UP`) goes on all the same.
@@ -12,6 +12,7 @@
  *   -DLATE_BEGIN     a session makes its directory when it needs it first
  *   -DNO_WAIT        the new owner does not wait for sessions that live and may still be at work, and for purges
  *   -DEMPTY_DELETES  revoking deletes what a dead purge had set aside
+ *   -DOWN_PURGE      a task that is tried again does not wait for a purge of its own that was taken from a session that lives
  */
 #define A 1
 #define B 2
@@ -34,11 +35,12 @@ byte used;                                /* sessions that had a lease: the firs
 byte lease[SESSIONS], order[SESSIONS], list[SESSIONS];
 byte pending;                             /* sessions that died and have to be revoked */
 byte holdouts;                            /* sessions that live, and may still be at work on a lease that was taken from them */
+byte deleting;                            /* those of them whose lease was of the purge */
 bit live[4], done[4];
 byte right[4];                            /* the inode that a task reported */
 byte owner = A;
 byte purge;                               /* of A's file: 0 none, 1 to be granted, 2 leased */
-bit added, placed;
+bit added, placed, retried;
 byte faults;
 
 #ifdef NO_MARKS
@@ -156,7 +158,7 @@ over:   atomic {    /* the report, which counts if the lease is still the sessio
             :: !seen && alive[s] && lease[s] == job -> lease[s] = 0
             :: !alive[s] || lease[s] != job -> skip
             fi;
-            busy[s] = 0; holdouts = holdouts & ~BIT(s); job = 0; m = 0; seen = 0 }
+            busy[s] = 0; holdouts = holdouts & ~BIT(s); deleting = deleting & ~BIT(s); job = 0; m = 0; seen = 0 }
     /* A clean end: the worker takes nothing more, removes its directory, and says so. */
     :: atomic { (used & BIT(s)) && !leaving && FREE(s) -> leaving = 1; busy[s] = 1 }
         atomic { if :: !staged[s] && !aside[s] -> directory[s] = 0; if :: alive[s] -> alive[s] = 0 :: else fi :: else fi }
@@ -167,8 +169,14 @@ over:   atomic {    /* the report, which counts if the lease is still the sessio
 #define LEASED(t) (lease[0] == t || lease[1] == t || lease[2] == t)
 #ifdef NO_WAIT
 #define CLEAR true
+#define CLEAR_AGAIN true
 #else
 #define CLEAR (!purge && !holdouts)
+#ifdef OWN_PURGE
+#define CLEAR_AGAIN (!purge && !(holdouts & ~deleting))
+#else
+#define CLEAR_AGAIN CLEAR
+#endif
 #endif
 #ifdef BY_NAME
 #define ITS_OWN true
@@ -177,15 +185,16 @@ over:   atomic {    /* the report, which counts if the lease is still the sessio
 #endif
 
 #define LEASE(s, job) lease[s] = job; order[s] = job; list[s] = pending; busy[s] = 1; used = used | BIT(s)
-#define GRANT(s) atomic { MAY(s) && live[A] && !LEASED(A) && CLEAR -> LEASE(s, A) } \
+#define GRANT(s) atomic { MAY(s) && live[A] && !LEASED(A) && CLEAR_AGAIN -> LEASE(s, A) } \
     :: atomic { MAY(s) && live[B] && !LEASED(B) && CLEAR -> LEASE(s, B) } \
-    :: atomic { MAY(s) && purge == 1 && !holdouts -> LEASE(s, PURGE); purge = 2 }
+    :: atomic { MAY(s) && purge == 1 && !(holdouts & ~deleting) -> LEASE(s, PURGE); purge = 2 }
 /* A session is given up, and what it held goes to others. */
 #define GIVE_UP(s) atomic { faults < 2 && alive[s] && (used & BIT(s)) -> faults++; alive[s] = 0; pending = pending | BIT(s); \
-    holdouts = holdouts & ~BIT(s); if :: lease[s] == PURGE -> purge = 1 :: else fi; lease[s] = 0 }
+    holdouts = holdouts & ~BIT(s); deleting = deleting & ~BIT(s); \
+    if :: lease[s] == PURGE -> purge = 1 :: else fi; lease[s] = 0 }
 /* A lease is taken from a session that lives. */
 #define STALL(s) atomic { faults < 2 && alive[s] && lease[s] -> faults++; holdouts = holdouts | BIT(s); \
-    if :: lease[s] == PURGE -> purge = 1 :: else fi; lease[s] = 0 }
+    if :: lease[s] == PURGE -> purge = 1; deleting = deleting | BIT(s) :: else fi; lease[s] = 0 }
 
 proctype Database() {
     byte s;
@@ -194,11 +203,18 @@ end:
     :: atomic { live[A] -> live[A] = 0; purge = 1;       /* cancel, or remove without files */
         s = 0;
         do
-        :: s < SESSIONS -> if :: lease[s] == A -> lease[s] = 0; holdouts = holdouts | BIT(s) :: else fi; s++
+        :: s < SESSIONS -> if
+            :: lease[s] == A -> lease[s] = 0; holdouts = holdouts | BIT(s)
+            /* Another purge takes the place of one that is leased. */
+            :: lease[s] == PURGE -> lease[s] = 0; holdouts = holdouts | BIT(s); deleting = deleting | BIT(s)
+            :: else
+            fi;
+            s++
         :: else -> break
         od }
     :: atomic { done[A] && !purge -> done[A] = 0;        /* remove with files */
         if :: ITS_OWN -> purge = 1 :: else fi }
+    :: atomic { faults < 2 && !live[A] && !done[A] && !added && !retried -> faults++; retried = 1; live[A] = 1 }    /* retry */
     :: atomic { !live[A] && !added -> added = 1; live[B] = 1; owner = B }
     :: atomic { !placed && !done[owner] && !LEASED(A) && !LEASED(B) -> placed = 1; file = FOREIGN; mark = 0 }   /* somebody else's */
     :: GRANT(0) :: GRANT(1) :: GRANT(2)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import MusterWorker
 
 /// The command line of Muster.
 struct MusterCommand: AsyncParsableCommand {

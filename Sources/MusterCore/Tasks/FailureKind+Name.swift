@@ -3,7 +3,7 @@ extension FailureKind {
     public enum Name: String, Sendable, Hashable, CaseIterable {
         case network, tls, dns, timeout, tooSlow, httpStatus, badRange, changed, digestMismatch, sizeMismatch,
             refusedAddress
-        case authentication, notFound, storageFull, storage, poison, deadline, unreadable
+        case authentication, notFound, storageFull, noSpace, noPermission, storage, poison, deadline, unreadable
     }
 
     /// The kind's name.
@@ -23,6 +23,8 @@ extension FailureKind {
         case .authentication: .authentication
         case .notFound: .notFound
         case .storageFull: .storageFull
+        case .noSpace: .noSpace
+        case .noPermission: .noPermission
         case .storage: .storage
         case .poison: .poison
         case .deadline: .deadline
@@ -48,6 +50,8 @@ extension FailureKind {
             case .authentication: .authentication
             case .notFound: .notFound
             case .storageFull: .storageFull
+            case .noSpace: .noSpace
+            case .noPermission: .noPermission
             case .storage: .storage
             case .poison: .poison
             case .deadline: .deadline

@@ -3,6 +3,8 @@ extension FailureKind {
     public enum Rule: String, Sendable, Hashable, CaseIterable {
         /// Try again after a backoff, rotating through the sources.
         case retry
+        /// No other source helps, but time may: try again after a backoff, behind all other work of the group.
+        case setBack
         /// This source will not do; take the next one at once, or fail the task if it was the last.
         case nextSource
         /// No source can help: the task fails.
@@ -69,6 +71,8 @@ extension FailureKind {
         case .authentication: Row(rule: .nextSource, expiring: .status(401))
         case .notFound: Row(rule: .nextSource, signal: .possible, limiting: .status(404), expiring: .status(410))
         case .storageFull: Row(rule: .returnChunk)
+        case .noSpace: Row(rule: .setBack)
+        case .noPermission: Row(rule: .setBack)
         case .storage: Row(rule: .giveUp)
         case .poison: Row(rule: .giveUp)
         case .deadline: Row(rule: .giveUp)

@@ -31,6 +31,10 @@ public enum FailureKind: Hashable, Sendable {
     case notFound
     /// The sink has no room. Parks the worker's sink, not the task.
     case storageFull
+    /// The sink has room, but not for this file: it needs more than is free. Parks nothing.
+    case noSpace
+    /// The system does not let the worker into a directory on the way to the file's path. Parks nothing.
+    case noPermission
     /// The sink can't be written, or the destination is taken. The former parks the worker's sink.
     case storage
     /// The chunk's workers keep dying.

@@ -117,7 +117,7 @@ extension FailureKind {
         case .network: true
         case .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch, .refusedAddress,
             .authentication,
-            .notFound, .storageFull, .storage, .poison, .deadline, .unreadable:
+            .notFound, .storageFull, .noSpace, .noPermission, .storage, .poison, .deadline, .unreadable:
             false
         }
     }

@@ -54,7 +54,11 @@ struct WorkerEngine: Sendable {
             tell: { name, news in inbox.yield(.input(.job(name, news))) }
         )
         var sinks: [SinkStatus] = []
-        for station in stations { sinks.append(status(of: station.name, await station.probe())) }
+        for station in stations {
+            let found = await station.probe()
+            if case .trouble(let trouble) = found { log(.sinkParked(station.name, trouble)) }
+            sinks.append(status(of: station.name, found))
+        }
         let machine = WorkerMachine(
             MachineConfiguration(
                 name: configuration.name,
@@ -140,7 +144,7 @@ struct WorkerEngine: Sendable {
     ) -> MachineInput? {
         switch effect {
         case .openSession(let request):
-            group.addTask { if let input = await open(request) { inbox.yield(.input(input)) } }
+            group.addTask { if let input = await open(request, inbox) { inbox.yield(.input(input)) } }
         case .sync(let session, let request):
             group.addTask { if let input = await sync(session, request, context) { inbox.yield(.input(input)) } }
         case .closeSession(let session):
@@ -188,17 +192,17 @@ struct WorkerEngine: Sendable {
 }
 
 extension WorkerEngine {
-    private func open(_ request: SessionRequest) async -> MachineInput? {
+    private func open(_ request: SessionRequest, _ inbox: Inbox) async -> MachineInput? {
         do {
             let document = try await client.openSession(request)
-            return .sessionOpened(document, sinks: await begin(document))
+            return .sessionOpened(document, sinks: await begin(document, inbox))
         } catch {
             return CallFailure(error).map { .sessionRefused($0) }
         }
     }
 
     /// Begins the session in every sink, before anything of these is leased to it.
-    private func begin(_ document: SessionDocument) async -> [SinkStatus] {
+    private func begin(_ document: SessionDocument, _ inbox: Inbox) async -> [SinkStatus] {
         guard let session = document.installation.flatMap({ SinkSession(installation: $0, session: document.id) })
         else {
             let detail = "the coordinator does not say of which database the session is"
@@ -206,7 +210,10 @@ extension WorkerEngine {
         }
         return await withTaskGroup(of: SinkStatus.self) { group in
             for station in stations {
-                group.addTask { status(of: station.name, await station.begin(session)) }
+                group.addTask {
+                    let found = await station.begin(session) { inbox.yield(.input(.sinkProbed(station.name, $0))) }
+                    return status(of: station.name, found)
+                }
             }
             return await group.reduce(into: []) { $0.append($1) }
         }

@@ -28,6 +28,7 @@ final class ChunkWriter: Sendable {
         var deferred: [UInt8] = []
         var failure: StorageError?
         var hasher: TrailingHasher?
+        var isShared = false
     }
 
     /// The file.
@@ -50,6 +51,8 @@ final class ChunkWriter: Sendable {
     var offset: Int64 { state.withLock { $0.offset } }
     /// What the storage failed with.
     var failure: StorageError? { state.withLock { $0.failure } }
+    /// Whether others may write to the part.
+    var isShared: Bool { state.withLock { $0.isShared } }
     /// Whether a piece waits in memory.
     var hasDeferred: Bool { state.withLock { !$0.deferred.isEmpty } }
 
@@ -82,6 +85,23 @@ final class ChunkWriter: Sendable {
     func digests() async -> [ContentDigest] {
         let (hasher, prefix) = state.withLock { ($0.hasher, DurablePrefix(offset: $0.offset, crc: $0.crc)) }
         return await hasher?.finish(prefix) ?? []
+    }
+
+    /// Whether a file of `size` bytes fits into the sink. Where it does not, that counts as a write that failed: before the sink is filled with a
+    /// part of it.
+    func hasRoom(for size: Int64) -> Bool {
+        do {
+            try part.checkRoom(size)
+            return true
+        } catch {
+            state.withLock { if $0.failure == nil { $0.failure = error } }
+            return false
+        }
+    }
+
+    /// Notes that others may write to the part from now on.
+    func share() {
+        state.withLock { $0.isShared = true }
     }
 
     /// Takes the next piece of the body.

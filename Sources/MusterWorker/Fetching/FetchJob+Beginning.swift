@@ -140,6 +140,15 @@ extension FetchJob {
 
     // MARK: - The part
 
+    /// Deletes the part of a try that brought nothing, unless others may be writing to it: a task that fails leaves none then.
+    func dropEmpty(_ writer: ChunkWriter) async {
+        guard !lease.planned, lease.start == 0, !writer.isShared, context.gate.isOpen, control.wish == .work else {
+            return
+        }
+        let directory = equipment.directory
+        try? await station.pool.run { () throws(StorageError) in try directory.dropEmpty(writer.part) }
+    }
+
     private func settings() async throws(StorageError) -> Result<RequestSettings, SecretRefusal> {
         let make = { @Sendable [lease, source, context] () -> Result<RequestSettings, SecretRefusal> in
             Result { () throws(SecretRefusal) in

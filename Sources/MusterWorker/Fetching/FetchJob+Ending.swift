@@ -106,11 +106,14 @@ extension FetchJob {
 }
 
 extension JobEnding {
-    /// A failing sink is parked and the lease goes back; anything else is the task's own failure.
+    /// A failing sink is parked, and the lease goes back; so it does when there are no descriptors. Anything else is the task's own failure.
     init(_ error: StorageError, durable: DurablePrefix? = nil, _ learned: Report.Learned? = nil) {
-        self =
-            error.parksSink
-            ? .sinkTrouble(SinkTrouble(error), durable, learned)
-            : .failed(Report.Failure(kind: error.failureKind, detail: error.description), durable, learned)
+        if error.parksSink {
+            self = .sinkTrouble(SinkTrouble(error), durable, learned)
+        } else if error.isPassing {
+            self = .released(durable, learned)
+        } else {
+            self = .failed(Report.Failure(kind: error.failureKind, detail: error.description), durable, learned)
+        }
     }
 }

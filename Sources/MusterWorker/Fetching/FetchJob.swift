@@ -35,6 +35,9 @@ struct FetchJob: Sendable {
     /// Whatever a server answers, a lease asks no more often than this; each further request must have brought bytes.
     private static let requestLimit = 100_000
 
+    /// Files of more bytes than this are begun only if there is room for all of them. Smaller ones come and go.
+    private static let checkedBytes: Int64 = 1 << 20
+
     /// Scheme, host and port of the source.
     var origin: String { (try? SourceURL(validating: source.url))?.origin ?? source.url }
 
@@ -54,7 +57,9 @@ struct FetchJob: Sendable {
                     sync: equipment.sync
                 )
                 defer { context.checkpointer.forget(lease.name) }
-                return await fetch(plan, settings, writer, budgets)
+                let ending = await fetch(plan, settings, writer, budgets)
+                if case .failed = ending { await dropEmpty(writer) }
+                return ending
             }
         } catch {
             return ending(of: error, durable: nil, nil)
@@ -157,12 +162,16 @@ struct FetchJob: Sendable {
 
     /// A body was accepted and its first byte is about to come. Called on the loop's thread.
     private func accepted(_ plan: FetchPlan, _ writer: ChunkWriter) {
+        context.conduct.enter(origin)
+        if let size = plan.known.size, size > Self.checkedBytes {
+            guard writer.hasRoom(for: size) else { return }
+        }
         if plan.isWorthTellingAtOnce {
+            writer.share()
             context.tell(lease.name, .progress(nil, plan.learned))
         } else if let learned = resumable(plan) {
             context.checkpointer.note(learned, of: lease.name)
         }
-        context.conduct.enter(origin)
         if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }
         if plan.isSettled, !plan.isWholeFile, let end = plan.end { control.bound.divide(at: end) }
         let algorithms = plan.digestsOnTheWay(from: writer.offset)

@@ -26,6 +26,11 @@ struct FileRemoval {
 
     /// Deletes the file of a task, at its path or at the numbered names that follow without a gap.
     mutating func remove(_ file: PurgeOrder.File, of order: PurgeOrder) throws(StorageError) {
+        if walk.isFull {
+            try synchronize()
+            touched = [:]
+            walk.forget()
+        }
         for number in 1...(1 + Placement.numberedNames) {
             guard let path = number == 1 ? file.path : file.path.numbered(number),
                 let place = try walk.place(of: path, making: false)

@@ -22,22 +22,26 @@ struct PurgeOrder: Hashable, Sendable {
 }
 
 extension SinkDirectory {
-    /// Carries out many orders with one pass over the parts. Blocks.
-    func purge(_ orders: [PurgeOrder]) throws(StorageError) {
+    /// Carries out many orders with one pass over the parts, and says of each how it ended; fails if the sink is in trouble. Blocks.
+    @discardableResult
+    func purge(_ orders: [PurgeOrder]) throws(StorageError) -> [Result<Void, StorageError>] {
         // First the parts: what has no name any more can't be put in place behind our back.
         try purge(upTo: Dictionary(orders.map { ($0.task, $0.version) }, uniquingKeysWith: max))
-        guard orders.contains(where: { $0.file != nil }) else { return }
+        var results: [Result<Void, StorageError>] = orders.map { _ in .success(()) }
+        guard orders.contains(where: { $0.file != nil }) else { return results }
         var removal = try FileRemoval(self)
-        for order in orders {
+        for (index, order) in orders.enumerated() {
             guard let file = order.file else { continue }
             do throws(StorageError) {
                 try removal.remove(file, of: order)
             } catch {
-                // Where somebody put a link or closed the directory to us, the file that Muster left is not reached any
-                // more; only a sink in trouble is worth another try.
-                if error.parksSink { throw error }
+                if error.parksSink || error.isPassing { throw error }
+                // A directory that is closed to us may be opened again. Where somebody put a link, the file that Muster left is not reached any
+                // more.
+                if case .denied = error { results[index] = .failure(error) }
             }
         }
         try removal.synchronize()
+        return results
     }
 }

@@ -54,12 +54,16 @@ final class SinkStation: Sendable {
     var equipment: Equipment? { state.withLock { $0.equipment } }
 
     /// Has the sink serve a new session, which begins here before it is leased anything. A sink that does not answer soon counts as one in
-    /// trouble, and is tried again like others; it holds up nothing else.
-    func begin(_ session: SinkSession) async -> ProbeResult {
+    /// trouble; it holds up nothing else.
+    ///
+    /// - Parameter late: told how it is after all, unless there is another session by then: the sink need not wait for the next probe.
+    func begin(_ session: SinkSession, late: @escaping @Sendable (ProbeResult) -> Void = { _ in }) async -> ProbeResult
+    {
         state.withLock { $0 = State(session: session) }
         let (results, answer) = AsyncStream.makeStream(of: ProbeResult.self)
         let refusal = pool.submit { [self] in
-            answer.yield(probeNow())
+            let result = probeNow()
+            if case .terminated = answer.yield(result), state.withLock({ $0.session }) == session { late(result) }
             answer.finish()
         }
         let trouble = ProbeResult.trouble(
@@ -138,8 +142,7 @@ final class SinkStation: Sendable {
             },
             purges: Batcher(lanes: 1, limit: 1_024) { orders in
                 do throws(StorageError) {
-                    try await pool.run { () throws(StorageError) in try directory.purge(orders) }
-                    return orders.map { _ in .success(()) }
+                    return try await pool.run { () throws(StorageError) in try directory.purge(orders) }
                 } catch {
                     return orders.map { _ in .failure(error) }
                 }

@@ -37,11 +37,14 @@ extension WorkerMachine {
         }
     }
 
-    /// Takes in how a parked sink was found.
+    /// Takes in how a parked sink was found: by a probe, or late, as a session began there.
     mutating func takeProbe(_ name: String, _ result: ProbeResult, _ now: Int64) {
-        guard let index = sinks.firstIndex(where: { $0.name == name }),
-            case .probing(let before, let probes) = sinks[index].health
-        else { return }
+        guard let index = sinks.firstIndex(where: { $0.name == name }) else { return }
+        let (before, probes): (SinkTrouble, Int)
+        switch sinks[index].health {
+        case .probing(let trouble, let tries), .parked(let trouble, let tries, _): (before, probes) = (trouble, tries)
+        case .well: return
+        }
         switch result {
         case .well(let freeBytes):
             sinks[index].health = .well(probes: probes, since: now)
@@ -50,7 +53,9 @@ extension WorkerMachine {
             tellNews()
         case .trouble(let trouble):
             setParked(index, trouble, probes: probes, now)
-            if trouble.kind != before.kind { tellNews() }
+            guard trouble != before else { return }
+            effects.append(.log(.sinkParked(name, trouble)))
+            tellNews()
         }
     }
 

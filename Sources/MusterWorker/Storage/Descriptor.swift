@@ -74,6 +74,20 @@ final class Descriptor: Sendable {
         close(number)
     }
 
+    /// Opens something. Where the process or the system has no descriptor left, it waits for a second at the most: others are closed all the
+    /// time. Blocks.
+    static func patiently(_ open: () -> Int32) throws(SystemError) -> Int32 {
+        var waits = 50
+        while true {
+            let number = open()
+            if number >= 0 { return number }
+            let error = SystemError.last
+            guard error.isLackOfDescriptors, waits > 0 else { throw error }
+            waits -= 1
+            usleep(20_000)
+        }
+    }
+
     /// Lets `body` use the descriptor's number, which it must not keep.
     func with<Value, Failure: Error>(_ body: (Int32) throws(Failure) -> Value) throws(Failure) -> Value {
         try body(number)

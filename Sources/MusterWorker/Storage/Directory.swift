@@ -25,15 +25,15 @@ final class Directory: Sendable {
 
     /// Opens the directory at `path`; links in `path` are the operator's own choice and are followed.
     convenience init(path: String) throws(SystemError) {
-        let number = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0 else { throw .last }
+        let number = try Descriptor.patiently { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         try self.init(Descriptor(owning: number))
     }
 
     /// Opens the directory `name` in this one. A link, or what is no directory, is ENOTDIR.
     func directory(_ name: String) throws(SystemError) -> Directory {
-        let number = descriptor.with { openat($0, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard number >= 0 else { throw .last }
+        let number = try Descriptor.patiently {
+            descriptor.with { openat($0, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        }
         return try Directory(Descriptor(owning: number))
     }
 
@@ -64,8 +64,7 @@ final class Directory: Sendable {
             case .ifMissing: common | O_RDWR | O_CREAT
             case .always: common | O_RDWR | O_CREAT | O_EXCL
             }
-        let number = descriptor.with { openat($0, name, flags, 0o644) }
-        guard number >= 0 else { throw .last }
+        let number = try Descriptor.patiently { descriptor.with { openat($0, name, flags, 0o644) } }
         let opened = Descriptor(owning: number)
         let status = try opened.status()
         guard status.kind == .file else { throw SystemError(EINVAL) }
@@ -149,8 +148,9 @@ final class Directory: Sendable {
     /// Every name in the directory, but `.` and `..`, in no order.
     func names() throws(SystemError) -> [String] {
         // A directory of its own, since reading moves the position of whoever shares the descriptor.
-        let number = descriptor.with { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard number >= 0 else { throw .last }
+        let number = try Descriptor.patiently {
+            descriptor.with { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        }
         guard let stream = fdopendir(number) else {
             let error = SystemError.last
             close(number)

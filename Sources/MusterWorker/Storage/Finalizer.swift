@@ -44,18 +44,24 @@ final class Finalizer: Sendable {
         watch: FinalizeWatch = FinalizeWatch()
     ) async -> [Result<FinalizeOutcome, StorageError>] {
         let isWhole = orders.count >= DurableSync.filesForWholeSync && DurableSync.wholeSyncReportsErrors
-        let placed: [Placed]
+        var results: [Result<FinalizeOutcome, StorageError>] = []
+        var failure: StorageError?
         do {
             if isWhole { try await synchronize(orders) }
-            placed = try await pool.run { [self] () -> [Placed] in
-                place(orders, isSynchronized: isWhole, watch: watch)
+            while results.count < orders.count {
+                let rest = Array(orders[results.count...])
+                let placed = try await pool.run { [self] () -> [Placed] in
+                    place(rest, isSynchronized: isWhole, watch: watch)
+                }
+                results += await settle(placed)
             }
         } catch let error as StorageError {
-            return orders.map { _ in .failure(error) }
+            failure = error
         } catch {
-            return orders.map { _ in .failure(.unavailable(.init("no thread for storage work: \(error)"))) }
+            failure = .unavailable(.init("no thread for storage work: \(error)"))
         }
-        return await settle(placed)
+        if let failure { results += orders[results.count...].map { _ in .failure(failure) } }
+        return results
     }
 
     /// One sync for all parts, after their times were set.
@@ -75,6 +81,7 @@ final class Finalizer: Sendable {
         let directories: [Directory]
     }
 
+    /// Places the first of the orders, at least one: as many as there are descriptors for their directories.
     private func place(_ orders: [FinalizeOrder], isSynchronized: Bool, watch: FinalizeWatch) -> [Placed] {
         var placement: Placement
         do {
@@ -82,14 +89,16 @@ final class Finalizer: Sendable {
         } catch {
             return orders.map { _ in Placed(result: .failure(error), directories: []) }
         }
-        return orders.map { order in
+        var placed: [Placed] = []
+        for order in orders where placed.isEmpty || !placement.walk.isFull {
             do throws(StorageError) {
                 let outcome = try placement.carryOut(order)
-                return Placed(result: .success(outcome), directories: placement.takeDirectories())
+                placed.append(Placed(result: .success(outcome), directories: placement.takeDirectories()))
             } catch {
-                return Placed(result: .failure(error), directories: [])
+                placed.append(Placed(result: .failure(error), directories: []))
             }
         }
+        return placed
     }
 
     private func settle(_ placed: [Placed]) async -> [Result<FinalizeOutcome, StorageError>] {

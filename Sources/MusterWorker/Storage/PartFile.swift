@@ -60,31 +60,44 @@ final class PartFile: Sendable {
         writtenEnd.max(offset + Int64(bytes.count), ordering: .relaxed)
     }
 
-    /// Reserves the storage of a file of `size` bytes, where the file system can; `full` when there is no room for it.
+    /// Reserves the storage of a file of `size` bytes, where the file system can; `noRoom` when that is not to be had.
     ///
     /// Worth its cost for files of several chunks; small ones are written as fast as they are reserved.
     func reserve(_ size: Int64) throws(StorageError) {
+        guard try checkRoom(size) > 0 else { return }
+        do {
+            try descriptor.reserve(size)
+        } catch {
+            switch error.number {
+            // A file system that can't reserve can still be written.
+            case EOPNOTSUPP, ENOSYS, EINVAL: return
+            // A file system that can't hold so large a file, a quota, or another file that was faster.
+            case EFBIG, ENOSPC, EDQUOT:
+                try checkRoom(size)
+                throw .noRoom(.init("\(name.string) can't get the \(size) bytes that it needs", errno: error.number))
+            default: throw error.inPart("reserving \(size) bytes for \(name.string)")
+            }
+        }
+    }
+
+    /// Fails as `noRoom` when a file of `size` bytes needs more than is free, and as `full` when nothing at all is. Returns the bytes that it
+    /// does not occupy yet.
+    @discardableResult
+    func checkRoom(_ size: Int64) throws(StorageError) -> Int64 {
         try refuseIfSpoiled()
         let missing: Int64
         let free: Int64
         do {
             missing = size - (try descriptor.status().allocated)
-            guard missing > 0 else { return }
+            guard missing > 0 else { return 0 }
             free = try descriptor.freeBytes()
         } catch {
-            throw error.inPart("reserving \(size) bytes for \(name.string)")
+            throw error.inPart("looking for \(size) bytes for \(name.string)")
         }
-        guard free >= missing else {
-            throw .full(.init("\(name.string) needs \(missing) bytes more, \(free) are free", errno: ENOSPC))
-        }
-        do {
-            try descriptor.reserve(size)
-        } catch {
-            // A file system that can't reserve can still be written.
-            guard [EOPNOTSUPP, ENOSYS, EINVAL].contains(error.number) else {
-                throw error.inPart("reserving \(size) bytes for \(name.string)")
-            }
-        }
+        guard free < missing else { return missing }
+        let detail = StorageError.Detail("the file needs \(missing) bytes more, \(free) are free", errno: ENOSPC)
+        // With less than a probe writes, no other file has room either.
+        throw free < SinkDirectory.probeBytes ? .full(detail) : .noRoom(detail)
     }
 
     /// Makes everything that was written before durable (`fdatasync`), and the file's name too (I4).

@@ -57,7 +57,7 @@ extension Placement {
             )
         } catch {
             // A link on the way, a file that becomes shorter while it is read: nothing that is wrong with the sink.
-            guard !error.parksSink else { throw error }
+            guard !error.parksSink, !error.isPassing else { throw error }
             return useless(error.description, order)
         }
         switch verdict {

@@ -29,7 +29,22 @@ extension SinkDirectory {
             if error.number == ELOOP || error.number == EINVAL {
                 throw .partLost(.init("\(key.string) is no regular file", errno: error.number))
             }
-            throw error.inSink("opening \(key.string)")
+            throw error.inSink("opening \(key.string) in \(path)")
+        }
+    }
+
+    /// Deletes a part that nothing was written to. Only for the holder of a lease of all that there is of the task.
+    func dropEmpty(_ part: PartFile) throws(StorageError) {
+        do {
+            let directory = try partsDirectory()
+            let name = part.name.string
+            guard let status = try directory.status(of: name), status.identity == part.identity, status.size == 0 else {
+                return
+            }
+            part.spoil(.partLost(.init("\(name) was empty, and was deleted")))
+            _ = try directory.remove(name)
+        } catch {
+            throw error.inSink("deleting \(part.name.string)")
         }
     }
 

@@ -12,13 +12,18 @@ struct SinkPlace: Sendable {
     let directory: Directory
 }
 
-/// Finds the directories of tasks' paths, each only once: many small files are put into few directories.
+/// Finds the directories of tasks' paths, each only once: many small files are put into few directories, and directories that differ share what is
+/// above them.
 ///
 /// Short-lived: a directory that is moved elsewhere while it is held open would take files along.
 struct SinkWalk {
     private let sink: SinkDirectory
     private let root: Directory
-    private var known: [String: [Directory]] = [:]
+    /// The way to each directory by the bytes of its path, the directory last.
+    private var known: [[UInt8]: [Directory]] = [:]
+
+    /// Whether it holds as many directories as it should: they are descriptors, which others need too.
+    var isFull: Bool { known.count >= DescriptorLimit.directories }
 
     /// A walk that starts in the sink as it is now.
     init(_ sink: SinkDirectory) {
@@ -33,21 +38,21 @@ struct SinkWalk {
     mutating func place(of path: DestinationPath, making: Bool) throws(StorageError) -> SinkPlace? {
         let components = try Self.components(of: path)
         guard let name = components.last else { throw .destinationUnusable(.init("an empty path")) }
-        let parent = components.dropLast().joined(separator: "/")
-        if let chain = known[parent], let directory = chain.last {
-            return SinkPlace(chain: chain, name: name, directory: directory)
-        }
         var chain = [root]
-        var directory = root
+        var way: [UInt8] = []
         for component in components.dropLast() {
-            guard let next = try Self.step(component, from: directory, making: making, path: path) else {
+            way += component.utf8
+            way.append(UInt8(ascii: "/"))
+            if let shared = known[way] {
+                chain = shared
+            } else if let next = try Self.step(component, from: chain.last ?? root, making: making, path: path) {
+                chain.append(next)
+                known[way] = chain
+            } else {
                 return nil
             }
-            directory = next
-            chain.append(next)
         }
-        known[parent] = chain
-        return SinkPlace(chain: chain, name: name, directory: directory)
+        return SinkPlace(chain: chain, name: name, directory: chain.last ?? root)
     }
 
     /// Forgets what was found: a directory turned out to be gone.

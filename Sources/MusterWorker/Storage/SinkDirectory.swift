@@ -19,6 +19,9 @@ final class SinkDirectory: Sendable {
     /// The part files that are open now.
     let registry = PartRegistry()
 
+    /// What a probe writes: a sink with less than that is full.
+    static let probeBytes: Int64 = 4_096
+
     private struct Handles {
         var root: Directory
         /// `.muster/<installation>`.
@@ -31,14 +34,14 @@ final class SinkDirectory: Sendable {
     private let handles: Mutex<Handles>
     private let knownRevoked = Mutex<Set<SessionID>>([])
 
-    /// Begins a session in the directory at `path`: the session can put files in place and delete them from now on. Makes the directory, and
-    /// its parents, if it is missing. To be called before the session is leased anything in the sink, and never for one that was (adr/0017).
+    /// Begins a session in the directory at `path`: the session can put files in place and delete them from now on. The directory itself
+    /// is never made: a missing one is most likely a file system that is not mounted. To be called before the session is leased anything in the sink, and never for one that was (adr/0017).
     init(name: String, path: String, session: SinkSession) throws(StorageError) {
         self.name = name
         self.path = path
         self.session = session
         do {
-            let root = try Self.openOrMake(path)
+            let root = try Directory(path: path)
             let home = try Self.openHome(in: root, session, making: true)
             let parts = try Self.openParts(in: home, making: true)
             _ = try home.makeDirectory(session.directoryName)
@@ -49,10 +52,12 @@ final class SinkDirectory: Sendable {
         }
     }
 
-    /// Looks whether the directory at `path` can be reached, making it if it is missing; returns the bytes that may still be written.
+    /// Looks whether the directory at `path` can be reached and written; returns the bytes that may still be written.
     static func look(at path: String) throws(StorageError) -> Int64 {
-        do {
-            return try openOrMake(path).descriptor.freeBytes()
+        do throws(SystemError) {
+            let free = try Directory(path: path).descriptor.freeBytes()
+            guard access(path, W_OK | X_OK) == 0 else { throw SystemError.last }
+            return free
         } catch {
             throw error.inSink("opening the sink's directory \(path)")
         }
@@ -105,7 +110,7 @@ final class SinkDirectory: Sendable {
             let name = "probe.\(getpid()).\(UInt64.random(in: 0 ... .max))"
             let (file, _) = try directory.file(name, creation: .always)
             do throws(SystemError) {
-                let page = [UInt8](repeating: 0x6d, count: 4_096)
+                let page = [UInt8](repeating: 0x6d, count: Int(Self.probeBytes))
                 try file.write(page, at: 0)
                 try file.synchronizeData()
             } catch {
@@ -162,26 +167,5 @@ final class SinkDirectory: Sendable {
     private static func openParts(in home: Directory, making: Bool) throws(SystemError) -> Directory {
         if making, try home.makeDirectory("parts") { try home.descriptor.synchronize() }
         return try home.directory("parts")
-    }
-
-    private static func openOrMake(_ path: String) throws(SystemError) -> Directory {
-        do {
-            return try Directory(path: path)
-        } catch {
-            guard error.number == ENOENT else { throw error }
-        }
-        // The missing directories from the top; the one that each is made in learns of it for good.
-        var parent = path.hasPrefix("/") ? "/" : "."
-        var current = path.hasPrefix("/") ? "" : "."
-        for component in path.split(separator: "/") {
-            current += "/" + component
-            if mkdir(current, 0o777) == 0 {
-                try Directory(path: parent).descriptor.synchronize()
-            } else if errno != EEXIST {
-                throw .last
-            }
-            parent = current
-        }
-        return try Directory(path: path)
     }
 }

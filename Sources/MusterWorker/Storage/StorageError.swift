@@ -3,7 +3,7 @@ import MusterCore
 
 /// Why the storage of a sink would not do what was asked.
 ///
-/// Two of the cases are about the sink and park it (`parksSink`); the others are about one task alone.
+/// Two of the cases are about the sink and park it (`parksSink`), one is about this moment (`isPassing`); the others are about one task alone.
 enum StorageError: Error, Hashable, Sendable {
     /// What was seen.
     struct Detail: Hashable, Sendable {
@@ -19,14 +19,19 @@ enum StorageError: Error, Hashable, Sendable {
         }
     }
 
-    /// The sink has no room: ENOSPC, EDQUOT, or less free space than the file needs. Parks the sink.
+    /// The sink has no room: ENOSPC or EDQUOT. Parks the sink.
     case full(Detail)
+    /// The sink has room, but not as much as this file needs, or can't hold so large a one (F9).
+    case noRoom(Detail)
     /// The sink can't be reached or written: unmounted, removed, replaced, read-only, failing. Parks the sink.
     case unavailable(Detail)
+    /// The process or the system has no descriptor left: nothing is wrong with the sink or the task, and the work goes back.
+    case busy(Detail)
+    /// The system does not let us into a directory on the way to the task's path. Somebody may mend that.
+    case denied(Detail)
     /// Something that isn't this task's file stands at its path; it is left alone (I8).
     case destinationTaken(Detail)
-    /// The path can't be made on this sink: the name is too long for it, a directory on the way refuses us, and the
-    /// like.
+    /// The path can't be made on this sink: the name is too long for it, and the like.
     case destinationUnusable(Detail)
     /// A component of the path is a symbolic link or no directory; links are never followed.
     case symbolicLink(Detail)
@@ -37,9 +42,9 @@ enum StorageError: Error, Hashable, Sendable {
     /// What was seen.
     var detail: Detail {
         switch self {
-        case .full(let detail), .unavailable(let detail), .destinationTaken(let detail),
-            .destinationUnusable(let detail),
-            .symbolicLink(let detail), .partLost(let detail):
+        case .full(let detail), .noRoom(let detail), .unavailable(let detail), .busy(let detail), .denied(let detail),
+            .destinationTaken(let detail), .destinationUnusable(let detail), .symbolicLink(let detail),
+            .partLost(let detail):
             detail
         }
     }
@@ -48,15 +53,22 @@ enum StorageError: Error, Hashable, Sendable {
     var parksSink: Bool {
         switch self {
         case .full, .unavailable: true
-        case .destinationTaken, .destinationUnusable, .symbolicLink, .partLost: false
+        case .noRoom, .busy, .denied, .destinationTaken, .destinationUnusable, .symbolicLink, .partLost: false
         }
+    }
+
+    /// Whether nothing but the moment is at fault: the work is to be tried again as it is.
+    var isPassing: Bool {
+        if case .busy = self { true } else { false }
     }
 
     /// How the failure is reported. A lost part starts the content over; that's what `changed` does.
     var failureKind: FailureKind {
         switch self {
         case .full: .storageFull
-        case .unavailable, .destinationTaken, .destinationUnusable, .symbolicLink: .storage
+        case .noRoom: .noSpace
+        case .denied: .noPermission
+        case .unavailable, .busy, .destinationTaken, .destinationUnusable, .symbolicLink: .storage
         case .partLost: .changed
         }
     }
@@ -68,7 +80,10 @@ extension StorageError: CustomStringConvertible {
         let reason =
             switch self {
             case .full: "the sink is full"
+            case .noRoom: "the sink has no room for so large a file"
             case .unavailable: "the sink is unavailable"
+            case .busy: "too many files are open"
+            case .denied: "the destination refuses us"
             case .destinationTaken: "the destination is taken"
             case .destinationUnusable: "the destination can't be used"
             case .symbolicLink: "the path leads through something that is no plain directory"
@@ -101,12 +116,16 @@ struct SystemError: Error, Hashable, Sendable {
         return words ?? "error \(number)"
     }
 
-    /// What the error means for Muster's own directory and the parts in it: all but a lack of room is the sink's
+    /// Whether the process or the system has no descriptor left.
+    var isLackOfDescriptors: Bool { number == EMFILE || number == ENFILE }
+
+    /// What the error means for Muster's own directory and the parts in it: all but a lack of room or of descriptors is the sink's
     /// failure.
     func inSink(_ doing: @autoclosure () -> String) -> StorageError {
         let detail = StorageError.Detail(doing(), errno: number)
         switch number {
         case ENOSPC, EDQUOT: return .full(detail)
+        case EMFILE, ENFILE: return .busy(detail)
         default: return .unavailable(detail)
         }
     }
@@ -115,7 +134,8 @@ struct SystemError: Error, Hashable, Sendable {
     func atDestination(_ doing: @autoclosure () -> String) -> StorageError {
         switch number {
         case ELOOP: .symbolicLink(.init(doing(), errno: number))
-        case EACCES, EPERM, ENAMETOOLONG, EINVAL, EISDIR, ENOTDIR, EMLINK, EILSEQ, EXDEV:
+        case EACCES, EPERM: .denied(.init(doing(), errno: number))
+        case ENAMETOOLONG, EINVAL, EISDIR, ENOTDIR, EMLINK, EILSEQ, EXDEV:
             .destinationUnusable(.init(doing(), errno: number))
         default: inSink(doing())
         }

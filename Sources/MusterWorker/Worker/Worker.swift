@@ -30,8 +30,20 @@ public struct Worker: Service {
 
     /// Works until it is drained. Throws `WorkerRefusal.outOfResources` when its threads can't be started.
     public func run() async throws {
+        DescriptorLimit.raise()
+        var configuration = configuration
         var logger = logger
         logger[metadataKey: WorkerMetadataKey.worker.rawValue] = .string(configuration.name)
+        let transfers = DescriptorLimit.transfers(of: DescriptorLimit.current)
+        if transfers < configuration.slots {
+            logger.warning(
+                "The process may not open enough files for all its slots",
+                metadata: .init([
+                    .slots: "\(configuration.slots)", .used: "\(transfers)", .limit: "\(DescriptorLimit.current)",
+                ])
+            )
+            configuration.slots = transfers
+        }
         let gate = TrustGate(clock: MonotonicClock.now)
         var stations: [SinkStation] = []
         let loops: LoopSet

@@ -2,7 +2,7 @@
 public struct SinkConfiguration: Sendable, Hashable {
     /// The sink's name, as groups and coordinators use it.
     public var name: String
-    /// The directory on this host; it is made if it is missing.
+    /// The directory on this host. It is never made: a missing one is most likely a file system that is not mounted.
     public var path: String
 
     /// A sink.

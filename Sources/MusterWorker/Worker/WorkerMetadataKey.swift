@@ -14,6 +14,9 @@ enum WorkerMetadataKey: String {
     case bytes
     case leases
     case host
+    case slots
+    case used
+    case limit
 }
 
 extension Logger.Metadata {

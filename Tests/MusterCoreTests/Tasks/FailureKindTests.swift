@@ -9,7 +9,7 @@ struct FailureKindTests {
         (.digestMismatch, "digestMismatch", .startOver), (.sizeMismatch, "sizeMismatch", .nextSource),
         (.refusedAddress, "refusedAddress", .nextSource), (.authentication, "authentication", .nextSource),
         (.notFound, "notFound", .nextSource), (.storageFull, "storageFull", .returnChunk),
-        (.storage, "storage", .giveUp),
+        (.noSpace, "noSpace", .setBack), (.noPermission, "noPermission", .setBack), (.storage, "storage", .giveUp),
         (.poison, "poison", .giveUp), (.deadline, "deadline", .giveUp), (.unreadable, "unreadable", .giveUp),
         (.httpStatus(503), "httpStatus(503)", .retry),
         (.httpStatus(418), "httpStatus(418)", .nextSource), (.httpStatus(100), "httpStatus(100)", .nextSource),

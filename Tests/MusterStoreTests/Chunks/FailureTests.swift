@@ -175,6 +175,32 @@ import Testing
         }
     }
 
+    @Test func whatDoesNotFitGoesBehindTheOthersAndFailsInTheEnd() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("huge", size: 900, origins: ["a", "b"])] + Wanted.many(3))
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            #expect(first.path == "huge")
+            try await worker.learn(first, size: 900)
+            try await worker.fail(first, .noSpace)
+            try await fixture.check()
+            #expect(try await worker.claim().first?.path != "huge", "another chunk of it does not go first either")
+            try await fixture.passBackoffs()
+            #expect(try await worker.claim(2).map(\.path).contains("huge") == false)
+            var tries = 1
+            while let lease = try await worker.claim().first, tries < 20 {
+                #expect(lease.path == "huge" && lease.source == first.source)
+                tries += 1
+                try await worker.fail(lease, .noSpace)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+            }
+            #expect(tries < 20)
+            let task = try await fixture.store.task("huge", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .noSpace)
+        }
+    }
+
     @Test func originThatSaysWhenIsLeftAlone() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3) + [Wanted("other", origins: ["b"])])

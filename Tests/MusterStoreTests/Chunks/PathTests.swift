@@ -117,6 +117,29 @@ import Testing
         }
     }
 
+    /// Not even the task itself, tried again, puts a file where its own purge may still delete one.
+    @Test func aTaskThatIsTriedAgainWaitsForALatePurgeOfItsOwn() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker("worker")
+            var other = try await fixture.makeWorker("other")
+            try await fixture.makeGroup("g", Self.task, isSealed: true)
+            try await worker.fail(try #require(try await worker.claim().first), .storage)
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
+            #expect(try await worker.claim().map(\.kind) == [.purge])
+            try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 h'")
+            _ = try await fixture.store.sweepStalled(stall: .seconds(60))
+            let purge = try #require(try await other.claim(9).first)
+            try await other.done(purge)
+            _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            #expect(try await other.claim(9).isEmpty)
+            try await fixture.check()
+            try await worker.letGo()
+            try await fixture.passBackoffs()
+            #expect(try await other.claim(9).map(\.kind) == [.fetch])
+            try await fixture.check()
+        }
+    }
+
     @Test func aFileIsDeletedForTheLastTaskOfItsPathAlone() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()

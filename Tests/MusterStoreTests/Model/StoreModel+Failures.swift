@@ -139,6 +139,8 @@ extension StoreModel {
         case .startOver: return acceptChange(place, chunk, source)
         case .giveUp: return fail(place)
         case .retry where attempts >= Int(policy.attempts) && attempts > before: return fail(place)
+        case .setBack where attempts >= Int(policy.attempts) && attempts > before: return fail(place)
+        case .setBack: return setBack(place, lease, attempts)
         case .nextSource where chunk.kind != .fetch && attempts >= Int(policy.attempts): return fail(place)
         case .nextSource where chunk.kind == .fetch:
             task.sources[source].isDead = true
@@ -170,6 +172,18 @@ extension StoreModel {
         after.chunks[index].source = next
         after.chunks[index].origin = after.sources[next].origin
         after.chunks[index].status = rule == .retry && next <= chunk.source ? .waiting : .ready
+        self[place] = after
+    }
+
+    /// All that is left to be done for the task waits.
+    private mutating func setBack(_ place: Place, _ lease: Lease, _ attempts: Int) {
+        putBack(lease.epoch)
+        guard var after = self[place] else { return }
+        for index in after.chunks.indices where [.fetch, .finalize].contains(after.chunks[index].kind) {
+            guard after.chunks[index].lease == nil, after.chunks[index].status != .parked else { continue }
+            after.chunks[index].attempts = max(after.chunks[index].attempts, attempts)
+            after.chunks[index].status = .waiting
+        }
         self[place] = after
     }
 

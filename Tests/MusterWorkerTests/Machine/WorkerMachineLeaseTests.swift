@@ -135,6 +135,29 @@ struct WorkerMachineLeaseTests {
         #expect(effects.syncs.last?.room == 4)
     }
 
+    @Test func sinkInWhichASessionBeginsLateDoesNotWaitForItsProbe() {
+        var harness = MachineHarness(slots: 4)
+        harness.feed(.tick)
+        let slow = SinkStatus(name: "default", parked: .storage, detail: "it has not answered yet")
+        harness.feed(.sessionOpened(SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000), sinks: [slow]))
+        #expect(harness.machine.room == 0)
+        let effects = harness.feed(.sinkProbed("default", .well(freeBytes: 5)))
+        #expect(effects.contains(.log(.sinkRecovered("default"))))
+        #expect(harness.machine.room == 4)
+        #expect(harness.feed(.sinkProbed("default", .trouble(SinkTrouble(kind: .storage, detail: "gone")))).isEmpty)
+    }
+
+    @Test func whatIsWrongWithASinkIsLoggedWhenItIsSomethingElse() {
+        var harness = MachineHarness(slots: 4)
+        harness.answer(harness.open(), [lease(1)])
+        harness.end(lease(1), .sinkTrouble(SinkTrouble(kind: .storage, detail: "gone"), nil, nil))
+        harness.passAnswering(.seconds(60))
+        let other = SinkTrouble(kind: .storage, detail: "read-only")
+        #expect(harness.feed(.sinkProbed("default", .trouble(other))).contains(.log(.sinkParked("default", other))))
+        harness.passAnswering(.seconds(60))
+        #expect(!harness.feed(.sinkProbed("default", .trouble(other))).contains(.log(.sinkParked("default", other))))
+    }
+
     @Test func sinkThatWasBadAtTheStartIsNotOffered() {
         var harness = MachineHarness(sinks: [SinkStatus(name: "a", parked: .storage, detail: "absent")])
         #expect(harness.feed(.tick).contains(.probe(sink: "a")))

@@ -94,7 +94,8 @@ import Testing
             try part.reserve(1 << 20)
             #expect(try scratch.read("\(ScratchSink.parts)/3.1.part") == [])
             let error = #expect(throws: StorageError.self) { try part.reserve(1 << 60) }
-            #expect(error?.failureKind == .storageFull)
+            #expect(error?.failureKind == .noSpace && error?.parksSink == false)
+            #expect(error?.description.contains("needs \((1 << 60) - (1 << 20)) bytes more") == true)
         }
     }
 
@@ -104,16 +105,30 @@ import Testing
         try await ScratchSink.with(at: mount.path) { scratch in
             let part = try scratch.sink.part(task: TaskID(3), version: 1)
             let reserving = #expect(throws: StorageError.self) { try part.reserve(2 << 20) }
-            #expect(reserving?.failureKind == .storageFull)
+            #expect(reserving?.failureKind == .noSpace && reserving?.parksSink == false)
             let writing = #expect(throws: StorageError.self) {
                 try part.write([UInt8](repeating: 1, count: 2 << 20), at: 0)
             }
             #expect(writing?.failureKind == .storageFull && writing?.detail.errno == ENOSPC)
+            let again = #expect(throws: StorageError.self) { try part.reserve(2 << 20) }
+            #expect(again?.failureKind == .storageFull && again?.parksSink == true)
             let probing = #expect(throws: StorageError.self) { try scratch.sink.probe() }
             #expect(probing?.failureKind == .storageFull)
             #expect(try scratch.partNames() == ["3.1.part"], "a probe leaves nothing behind")
             #expect(try scratch.sink.purge(task: TaskID(3)) == 1)
             mount.unmount()
+        }
+    }
+
+    @Test func onlyAnEmptyPartIsDroppedAsOne() async throws {
+        try await ScratchSink.with { scratch in
+            let empty = try scratch.sink.part(task: TaskID(3), version: 1)
+            let written = try scratch.sink.part(task: TaskID(4), version: 1)
+            try written.write([1], at: 0)
+            try scratch.sink.dropEmpty(empty)
+            try scratch.sink.dropEmpty(written)
+            #expect(try scratch.partNames() == ["4.1.part"])
+            #expect(empty.isUseless && !written.isUseless)
         }
     }
 

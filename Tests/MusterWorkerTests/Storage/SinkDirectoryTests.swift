@@ -5,15 +5,24 @@ import Testing
 @testable import MusterWorker
 
 @Suite struct SinkDirectoryTests {
-    @Test func aMissingDirectoryIsMadeWithItsParents() async throws {
+    @Test func aMissingDirectoryIsNotMade() async throws {
         let base = try ScratchSink.makeDirectory()
-        try await ScratchSink.with(at: base + "/a/b/c") { scratch in
+        defer { ScratchSink.remove(base) }
+        let missing = base + "/mount"
+        for _ in 0..<2 {
+            let error = #expect(throws: StorageError.self) {
+                try SinkDirectory(name: "s", path: missing, session: ScratchSink.session(1))
+            }
+            #expect(error?.parksSink == true && error?.description.contains(missing) == true)
+            #expect(throws: StorageError.self) { try SinkDirectory.look(at: missing) }
+        }
+        #expect(mkdir(missing, 0o755) == 0)
+        try await ScratchSink.with(at: missing) { scratch in
             #expect(scratch.exists(ScratchSink.parts))
             try scratch.sink.probe()
             #expect(try scratch.sink.freeBytes() > 0)
             #expect(try scratch.partNames() == [])
         }
-        ScratchSink.remove(base)
     }
 
     @Test func aLinkInPlaceOfMustersOwnDirectoryIsRefused() throws {
@@ -122,6 +131,15 @@ import Testing
         for number in [EACCES, ENAMETOOLONG, ENOTDIR, EXDEV] {
             #expect(!SystemError(number).atDestination("x").parksSink)
             #expect(SystemError(number).inSink("x").parksSink)
+        }
+        for number in [EMFILE, ENFILE] {
+            for error in [SystemError(number).inSink("x"), SystemError(number).atDestination("x")] {
+                #expect(error.isPassing && !error.parksSink)
+            }
+        }
+        for number in [EACCES, EPERM] {
+            let error = SystemError(number).atDestination("making the directory d of d/f")
+            #expect(error.failureKind == .noPermission && error.description.contains("the directory d of d/f"))
         }
         #expect(StorageError.partLost(.init("x")).failureKind == .changed)
         #expect(SystemError(ENOSPC).inSink("writing a").description.hasSuffix("writing a: No space left on device"))

@@ -1,8 +1,10 @@
 -- Groups, the tasks in them, and where these come from: wide rows that change seldom. The rows that change with every request of a
 -- worker stand in 0002_leasing.sql.
 --
--- Lock order, everywhere: sessions, origins, groups, tasks, chunks, each by id. A verb that moves tasks or chunks locks their groups
--- first, so that two verbs on one group never wait for each other in a circle.
+-- Lock order, everywhere: sessions, origins, groups, each by id; then the paths of sinks (`share_paths`, `lock_paths_of`), tasks and chunks. A verb
+-- that moves tasks or chunks locks their groups first, so that two verbs on one group never wait for each other in a circle: what is
+-- locked after a group is locked by one verb at a time, but for paths. Purges belong to no group: a claim takes them before all groups, and
+-- passes by those that are locked.
 
 -- Which database this is, whatever becomes of its name and its server. Files carry this id in their mark (adr/0014).
 CREATE TABLE installation (

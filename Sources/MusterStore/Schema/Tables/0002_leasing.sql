@@ -147,7 +147,8 @@ CREATE TABLE holdouts (
     sync       bigint NOT NULL,                              -- the session's sync in whose answer it was granted
     task_id    bigint NOT NULL,                              -- no foreign key: a purge outlives its task
     sink       text NOT NULL,                                -- of the task
-    path       text NOT NULL                                 -- where a file may still be put or deleted; empty: nowhere
+    path       text NOT NULL,                                -- where a file may still be put or deleted; empty: nowhere
+    deletes    boolean NOT NULL DEFAULT false                -- it is of a purge: not even its own task puts a file there
 );
 CREATE INDEX holdouts_by_path ON holdouts (sink, path);
 CREATE INDEX holdouts_by_session ON holdouts (session_id);

@@ -4,6 +4,15 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p_kind = 'fetch' THEN -2 * p_priority - (NOT p_is_first)::integer ELSE -1000000 END
 $$;
 
+-- Has all that is left to be done for a task wait, and puts it behind the other work of its group: what does not fit into the sink is not to be
+-- tried again before all that may. Each chunk counts the try: those that were leased together fail together.
+CREATE FUNCTION set_back(p_task bigint, p_attempts integer, p_wait interval) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE ready_chunks
+    SET attempts = greatest(attempts, p_attempts), rank = 1000000, status = 'waiting', not_before = statement_timestamp() + p_wait
+    WHERE task_id = p_task AND kind IN ('fetch', 'finalize') AND status <> 'parked' AND awaits IS NULL
+$$;
+
 -- Makes chunks ready whose wait is over. A transaction of its own: it takes no other lock. Returns how many there were.
 CREATE FUNCTION promote_due_chunks(p_limit integer) RETURNS bigint
 LANGUAGE sql AS $$
@@ -15,4 +24,10 @@ LANGUAGE sql AS $$
         UPDATE ready_chunks c SET status = 'ready', not_before = NULL FROM due WHERE c.id = due.id RETURNING 1
     )
     SELECT count(*) FROM promoted
+$$;
+
+-- What the chunk waits for after so many failures: base × 2ⁿ⁻¹ with full jitter, unless the coordinator says otherwise.
+CREATE FUNCTION backoff(p_attempts integer, p_base_ms bigint, p_maximum_ms bigint, p_random double precision) RETURNS interval
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT least(p_maximum_ms, p_base_ms * power(2, least(greatest(p_attempts, 1), 20) - 1)) * p_random * interval '1 ms'
 $$;

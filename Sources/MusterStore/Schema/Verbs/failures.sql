@@ -138,10 +138,14 @@ BEGIN
     END IF;
     -- Another source is no help to what fetches nothing: its tries are bounded whatever the rule (I12).
     IF v_rule = 'giveUp'
-        OR (v_rule = 'retry' OR l.kind <> 'fetch') AND v_attempts >= p_max_attempts AND v_attempts > v_before
+        OR (v_rule IN ('retry', 'setBack') OR l.kind <> 'fetch') AND v_attempts >= p_max_attempts AND v_attempts > v_before
     THEN
         PERFORM fail_task(t.id, p_kind, p_detail);
         RETURN 'failed';
+    ELSIF v_rule = 'setBack' THEN
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+        PERFORM set_back(t.id, v_attempts, backoff(v_attempts, p_base_ms, p_maximum_ms, p_random));
+        RETURN 'retry';
     ELSIF l.kind <> 'fetch' THEN
         PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
         UPDATE ready_chunks SET attempts = v_attempts, status = 'waiting', not_before = statement_timestamp() + interval '1 s'
@@ -291,10 +295,4 @@ LANGUAGE sql AS $$
         p_address, p_byte, p_outcome);
     DELETE FROM attempts a WHERE a.task_id = p_task AND a.serial <= (
         SELECT o.serial FROM attempts o WHERE o.task_id = p_task ORDER BY o.serial DESC OFFSET 50 LIMIT 1);
-$$;
-
--- What the chunk waits for after so many failures: base × 2ⁿ⁻¹ with full jitter, unless the coordinator says otherwise.
-CREATE FUNCTION backoff(p_attempts integer, p_base_ms bigint, p_maximum_ms bigint, p_random double precision) RETURNS interval
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT least(p_maximum_ms, p_base_ms * power(2, least(greatest(p_attempts, 1), 20) - 1)) * p_random * interval '1 ms'
 $$;

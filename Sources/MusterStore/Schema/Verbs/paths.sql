@@ -2,12 +2,14 @@
 
 -- Whether something is left to be deleted at a path, or a session that lives may still be at work there under a lease that it lost. Nothing that
 -- may put a file there is leased then. A task need not wait for its own sessions: they put the same content there, and
--- nothing in the place of another file, unless it replaces files.
+-- nothing in the place of another file, unless it replaces files. A purge of its own that was taken from its holder may still delete what it puts
+-- there since.
 CREATE FUNCTION is_path_disputed(p_sink text, p_path text, p_task bigint, p_replaces boolean) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT 1 FROM ready_chunks c WHERE c.sink = p_sink AND c.remove_path = p_path)
         OR EXISTS (SELECT 1 FROM leases l WHERE l.sink = p_sink AND l.remove_path = p_path)
-        OR EXISTS (SELECT 1 FROM holdouts h WHERE h.sink = p_sink AND h.path = p_path AND (p_replaces OR h.task_id <> p_task))
+        OR EXISTS (SELECT 1 FROM holdouts h WHERE h.sink = p_sink AND h.path = p_path
+            AND (p_replaces OR h.deletes OR h.task_id <> p_task))
 $$;
 
 -- Of chunks that the caller has locked and is about to lease, those that are to be leased now. The others may put a file at a disputed path,

@@ -270,9 +270,9 @@ $$;
 -- The same for some leases alone, if they are still held. A purge that is taken away may still delete a file.
 CREATE FUNCTION hold_out_leases(p_chunks bigint[], p_epochs bigint[]) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO holdouts (epoch, session_id, sync, task_id, sink, path)
+    INSERT INTO holdouts (epoch, session_id, sync, task_id, sink, path, deletes)
     SELECT l.epoch, l.session_id, l.sync, l.task_id, l.sink,
-        CASE WHEN l.kind = 'purge' THEN coalesce(l.remove_path, '') ELSE coalesce(t.path, '') END
+        CASE WHEN l.kind = 'purge' THEN coalesce(l.remove_path, '') ELSE coalesce(t.path, '') END, l.kind = 'purge'
     FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
     LEFT JOIN tasks t ON t.id = l.task_id
     WHERE l.kind <> 'resolve' AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)

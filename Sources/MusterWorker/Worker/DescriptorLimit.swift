@@ -1,0 +1,46 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// How many files and connections this process may have open at once.
+public enum DescriptorLimit {
+    /// More than any part of Muster needs. Some systems allow a billion, and programs that are started from here may look at each
+    /// possible one.
+    private static let most: rlim_t = 65_536
+    /// What threads, loops, the log, the calls to coordinators and, in `get`, the coordinator itself need.
+    private static let reserved = 96
+
+    /// Raises the soft limit to the hard one. The soft one is meant for programs that use select(2), which nothing here does.
+    public static func raise() {
+        guard var limit = read() else { return }
+        let wanted = min(limit.rlim_max, max(most, limit.rlim_cur))
+        guard wanted > limit.rlim_cur else { return }
+        limit.rlim_cur = wanted
+        // Whoever may not goes on with what there is.
+        _ = setrlimit(resource, &limit)
+    }
+
+    /// How many descriptors there may be.
+    static var current: Int { read().map { Int(clamping: $0.rlim_cur) } ?? 1_024 }
+
+    /// How many transfers may run at once: each has a part file, a connection, and maybe one that idles.
+    static func transfers(of limit: Int) -> Int { max(1, (limit - reserved) / 3) }
+
+    /// How many directories one batch of files that are put in place or deleted may hold open.
+    static let directories = max(8, min(256, current / 16))
+
+    private static func read() -> rlimit? {
+        var limit = rlimit()
+        return getrlimit(resource, &limit) == 0 ? limit : nil
+    }
+
+    #if canImport(Glibc)
+    private static var resource: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_NOFILE.rawValue) }
+    #else
+    private static var resource: Int32 { RLIMIT_NOFILE }
+    #endif
+}
