@@ -86,15 +86,19 @@ extension EasyHandle {
         note(muster_curl_set_pointer(pointer, option, value))
     }
 
+    /// Sets the header lines in place of those that were set before.
     func setHeaderLines(_ lines: [String]) {
+        let old = headerLines
+        headerLines = nil
         for line in lines {
             guard let longer = curl_slist_append(headerLines, line) else {
                 note(CURLE_OUT_OF_MEMORY)
-                return
+                break
             }
             headerLines = longer
         }
         note(muster_curl_set_list(pointer, CURLOPT_HTTPHEADER, headerLines))
+        curl_slist_free_all(old)
     }
 
     func onWrite(_ callback: curl_write_callback?) {
