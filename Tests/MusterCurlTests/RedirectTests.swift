@@ -31,6 +31,20 @@ struct RedirectTests {
         }
     }
 
+    /// Names below localhost are loopback's for libcurl itself.
+    @Test func internationalNamesAreAskedForInPunycode() async throws {
+        try await withServer { connection, _ in
+            let head = connection.readHead()
+            let isRight = head.lowercased().contains("\r\nhost: xn--bcher-kva.localhost:")
+            connection.send("HTTP/1.1 \(isRight ? 200 : 400) X\r\nContent-Length: 0\r\n\r\n")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            let request = TransferRequest(url: "http://bücher.localhost:\(server.port)/")
+            let (outcome, record) = try await fetch(loop, request)
+            #expect(record.head?.status == 200, "\(outcome)")
+        }
+    }
+
     @Test func redirectIsTheFinalResponseWhenNoneIsToBeFollowed() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
