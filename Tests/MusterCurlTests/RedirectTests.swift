@@ -31,6 +31,20 @@ struct RedirectTests {
         }
     }
 
+    /// Names below localhost are loopback's for libcurl itself.
+    @Test func internationalNamesAreAskedForInPunycode() async throws {
+        try await withServer { connection, _ in
+            let head = connection.readHead()
+            let isRight = head.lowercased().contains("\r\nhost: xn--bcher-kva.localhost:")
+            connection.send("HTTP/1.1 \(isRight ? 200 : 400) X\r\nContent-Length: 0\r\n\r\n")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            let request = TransferRequest(url: "http://bücher.localhost:\(server.port)/")
+            let (outcome, record) = try await fetch(loop, request)
+            #expect(record.head?.status == 200, "\(outcome)")
+        }
+    }
+
     @Test func redirectIsTheFinalResponseWhenNoneIsToBeFollowed() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
@@ -100,6 +114,8 @@ struct RedirectTests {
                 url: origin.url("/1"),
                 headers: ["Authorization": "Bearer s3cret", "Cookie": "sid=s3cret", "X-Plain": "kept"]
             )
+            request.userAgent = "own/1"
+            request.originHeaders = ["X-Api-Key": "k3y", "User-Agent": "callers/1"]
             let firstEnd = try await bodyEnd(loop, request)
             #expect(firstEnd == .framed)
             let heads = seen.withLock { $0 }
@@ -108,6 +124,22 @@ struct RedirectTests {
             #expect(heads.map { $0.contains("Bearer s3cret") } == [true, true, false])
             #expect(heads.map { $0.contains("sid=s3cret") } == [true, true, false])
             #expect(heads.map { $0.contains("X-Plain: kept") } == [true, true, true])
+            #expect(heads.map { $0.contains("X-Api-Key: k3y") } == [true, true, false])
+            #expect(heads.map { $0.contains("User-Agent: callers/1") } == [true, true, false])
+            #expect(heads[2].contains("User-Agent: own/1"))
+
+            seen.withLock { $0 = [] }
+            request.trustsRedirects = true
+            request.headers = ["Authorization": "Bearer s3cret"]
+            request.cookies = "trusted=1"
+            let trustingEnd = try await bodyEnd(loop, request)
+            #expect(trustingEnd == .framed)
+            for field in ["X-Api-Key: k3y", "Bearer s3cret", "trusted=1", "User-Agent: callers/1"] {
+                #expect(seen.withLock { $0.map { $0.contains(field) } } == [true, true, true], "\(field)")
+            }
+            request.trustsRedirects = false
+            request.cookies = nil
+            request.originHeaders = []
 
             seen.withLock { $0 = [] }
             request.headers = []
@@ -129,6 +161,25 @@ struct RedirectTests {
             let (outcome, record) = try await fetch(loop, request)
             #expect(outcome.error?.kind == "first-byte timeout", "\(outcome)")
             #expect(record.heads.isEmpty && record.body.isEmpty)
+        }
+    }
+
+    @Test func whatARedirectLeadsToIsAskedForFirst() async throws {
+        let asked = Mutex<[String]>([])
+        try await withServer { connection, _ in
+            while !connection.readHead().isEmpty {
+                connection.send("HTTP/1.1 302 Go\r\nLocation: //127.0.0.1:1/there\r\nContent-Length: 0\r\n\r\n")
+            }
+        } _: { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.redirectAllowed = { url in
+                asked.withLock { $0.append(url) }
+                return false
+            }
+            let (outcome, record) = try await fetch(loop, request)
+            #expect(outcome.error?.kind == "refused redirect", "\(outcome)")
+            #expect(record.heads.isEmpty)
+            #expect(asked.withLock { $0 } == ["http://127.0.0.1:1/there"])
         }
     }
 

@@ -69,6 +69,37 @@ struct ResponseHeadTests {
         }
     }
 
+    /// libcurl has one code for all of these and for schemes that it does not know.
+    @Test(arguments: [
+        "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
+        "HTTX/1.1 200 OK\r\n\r\n", "SSH-2.0-OpenSSH_9\r\n",
+    ])
+    func badStatusLineIsAViolation(answer: String) async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.send(answer)
+            connection.finish()
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            let kind = try await failureKind(loop, TransferRequest(url: server.url()))
+            #expect(kind == "protocol violation")
+        }
+    }
+
+    @Test(arguments: [(1, 120_000, "102400"), (8, 50_000, "262144")])
+    func headThatIsTooLongSaysHowLongItMayBe(lines: Int, bytes: Int, limit: String) async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            let line = "X-Long: \(String(repeating: "a", count: bytes))\r\n"
+            connection.send("HTTP/1.1 200 OK\r\n\(String(repeating: line, count: lines))Content-Length: 0\r\n\r\n")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            let error = try await fetch(loop, TransferRequest(url: server.url())).outcome.error
+            #expect(error?.kind == "protocol violation")
+            #expect(error?.detail.message.contains("over \(limit) bytes") == true, "\(String(describing: error))")
+        }
+    }
+
     @Test func trailersAreNoHeaders() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()

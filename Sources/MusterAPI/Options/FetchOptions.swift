@@ -80,6 +80,8 @@ public struct FetchOptions: Hashable, Sendable, Codable {
     public var knownHosts: String?
     /// Path of a private key for sftp.
     public var privateKey: String?
+    /// Whether headers, cookies and password go to the other origins too that redirects and resolvers lead to; not when absent.
+    public var locationTrusted: Bool?
     /// Which HTTP version is offered.
     public var httpVersion: HTTPVersion?
     /// How long connecting may take, in whole seconds; 15 when absent.
@@ -93,7 +95,8 @@ public struct FetchOptions: Hashable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case headers, proxy, cookies, cookieFile, credentials, netrc, clientCertificate, caFile, knownHosts, privateKey,
-            httpVersion, connectTimeoutSeconds, firstByteTimeoutSeconds, lowSpeedBytesPerSecond, lowSpeedSeconds
+            locationTrusted, httpVersion, connectTimeoutSeconds, firstByteTimeoutSeconds, lowSpeedBytesPerSecond,
+            lowSpeedSeconds
     }
 
     /// No options.
@@ -112,6 +115,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
         caFile = try container.decodeIfPresent(String.self, forKey: .caFile)
         knownHosts = try container.decodeIfPresent(String.self, forKey: .knownHosts)
         privateKey = try container.decodeIfPresent(String.self, forKey: .privateKey)
+        locationTrusted = try container.decodeIfPresent(Bool.self, forKey: .locationTrusted)
         httpVersion = try container.decodeIfPresent(HTTPVersion.self, forKey: .httpVersion)
         connectTimeoutSeconds = try container.integerIfPresent(Int64.self, forKey: .connectTimeoutSeconds)
         firstByteTimeoutSeconds = try container.integerIfPresent(Int64.self, forKey: .firstByteTimeoutSeconds)
@@ -137,6 +141,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
         merged.caFile = caFile ?? defaults.caFile
         merged.knownHosts = knownHosts ?? defaults.knownHosts
         merged.privateKey = privateKey ?? defaults.privateKey
+        merged.locationTrusted = locationTrusted ?? defaults.locationTrusted
         merged.httpVersion = httpVersion ?? defaults.httpVersion
         merged.connectTimeoutSeconds = connectTimeoutSeconds ?? defaults.connectTimeoutSeconds
         merged.firstByteTimeoutSeconds = firstByteTimeoutSeconds ?? defaults.firstByteTimeoutSeconds

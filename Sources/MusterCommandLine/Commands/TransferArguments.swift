@@ -62,6 +62,9 @@ struct SourceArguments: ParsableArguments {
     @Option(help: ArgumentHelp("A private key for sftp. (MUSTER_PRIVATE_KEY)", valueName: "file"))
     var privateKey: String?
 
+    @Flag(help: "Send headers, cookies and password to the other origins too that redirects and resolvers lead to.")
+    var locationTrusted = false
+
     @Option(
         help: ArgumentHelp(
             "What is offered: \(FetchOptions.HTTPVersion.allCases.map(\.rawValue).joined(separator: ", ")). (MUSTER_HTTP_VERSION)",
@@ -77,6 +80,7 @@ struct SourceArguments: ParsableArguments {
             .certificate: certificate, .key: key, .knownHosts: knownHosts, .privateKey: privateKey,
             .httpVersion: httpVersion,
         ]).merging(Given.lists([.header: header, .cookie: cookie])) { $1 }
+            .merging(Given.flags([.locationTrusted: locationTrusted])) { $1 }
     }
 }
 
@@ -101,8 +105,7 @@ struct PolicyArguments: ParsableArguments {
 
     @Flag(
         help: """
-            Take a body that ends with its connection, without a length, for complete, instead of reading it until two reads agree. \
-            (MUSTER_ACCEPT_UNFRAMED)
+            Take a body that ends with its connection, without a length, for complete, instead of reading it until two reads agree.
             """
     )
     var acceptUnframed = false

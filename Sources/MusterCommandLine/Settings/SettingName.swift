@@ -127,6 +127,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case knownHosts = "known-hosts"
     /// A private key for sftp.
     case privateKey = "private-key"
+    /// Whether header fields, cookies and the password follow redirects to other origins.
+    case locationTrusted = "location-trusted"
     /// Which HTTP version is offered.
     case httpVersion = "http-version"
     /// What becomes of a task whose file is there already.
@@ -171,7 +173,7 @@ enum SettingName: String, CaseIterable, Sendable {
         .manifest, .digest, .group, .groups, .types, .state, .subscription, .consumer, .after, .priority, .weight,
         .rate,
         .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files, .pauseUntil,
-        .secretFile,
+        .secretFile, .locationTrusted, .acceptUnframed,
     ]
 
     /// Those whose values must never be shown.

@@ -75,6 +75,7 @@ extension Settings {
         case (.some, nil), (nil, .some):
             throw .usage("\(SettingName.certificate.option) and \(SettingName.key.option) are given together")
         }
+        if try flag(.locationTrusted) { options.locationTrusted = true }
         options.httpVersion = try choice(.httpVersion, of: FetchOptions.HTTPVersion.self)
         do {
             try options.check()

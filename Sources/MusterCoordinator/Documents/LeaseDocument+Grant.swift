@@ -74,14 +74,14 @@ struct LeaseTerms {
     ) throws(StoredValueError) {
         var options = options.map { $0.over(defaults ?? FetchOptions()) } ?? defaults
         var own = headers
-        if let url, let freshURL,
+        if let url, let freshURL, options?.locationTrusted != true,
             try Self.origin(url, column: "sources.url", ordinal)
                 != Self.origin(freshURL, column: "sources.fresh_url", ordinal)
         {
             // What was given for one origin does not go to another that only the resolver named (range contract, row 20). It says what
             // is needed there.
-            own = own.filter { !Self.isPersonal($0.key) }
-            if let all = options?.headers { options?.headers = all.filter { !Self.isPersonal($0.key) } }
+            own = [:]
+            options?.headers = nil
             options?.cookies = nil
             options?.cookieFile = nil
             options?.credentials = nil
@@ -101,9 +101,5 @@ struct LeaseTerms {
             throw StoredValueError(
                 column: column, row: "source \(ordinal)", requested: "\(SourceURL.self)", problem: "it is no URL")
         }
-    }
-
-    private static func isPersonal(_ name: String) -> Bool {
-        ["authorization", "cookie", "proxy-authorization"].contains(name.lowercased())
     }
 }

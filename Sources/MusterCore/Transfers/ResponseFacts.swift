@@ -27,9 +27,12 @@ public struct ResponseFacts: Sendable, Hashable {
     /// Whether a transfer coding delimits the body.
     public var isChunked: Bool { value("transfer-encoding") != nil }
 
-    /// The Content-Encoding that is not `identity` (range contract, row 13).
+    /// The Content-Encoding that is not `identity` (range contract, row 13). Some origins say `none` for that, which is no coding of
+    /// anybody's.
     public var contentCoding: String? {
-        let codings = values("content-encoding").filter { $0.lowercased() != "identity" && !$0.isEmpty }
+        let codings = values("content-encoding").flatMap { $0.split(separator: ",") }.map(\.trimmed).filter {
+            !["", "identity", "none"].contains($0.lowercased())
+        }
         return codings.isEmpty ? nil : codings.joined(separator: ", ")
     }
 

@@ -79,6 +79,12 @@ public final class CurlLoop: Sendable {
         lane(of: id)?.post(.resume(id))
     }
 
+    /// Closes the connections that are kept for requests like this one, and on which nothing runs (``TransferHandler/stalled()``).
+    /// Only for http and https.
+    public func closeIdle(like request: TransferRequest) {
+        httpLane.post(.closeIdle(request))
+    }
+
     /// Cancels every transfer, calls every `finished`, ends the threads and waits for their end. May be called by many and
     /// more than once. Must not be waited for by a handler.
     public func shutdown() async {

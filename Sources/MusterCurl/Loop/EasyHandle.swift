@@ -1,8 +1,20 @@
 import CLibcurl
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// Initializes libcurl once for the process; a `static let` is Swift's own "exactly once".
 enum CurlGlobal {
-    static let initialized: Bool = muster_curl_global_init() == CURLE_OK
+    static let initialized: Bool = {
+        // libcurl takes a host's name for text of the program's locale (libidn2), and "C" has no letters beyond ASCII.
+        if setlocale(LC_CTYPE, "C.UTF-8") == nil { setlocale(LC_CTYPE, "") }
+        return muster_curl_global_init() == CURLE_OK
+    }()
 }
 
 /// The owner of one `CURL *`. It belongs to one loop thread and is used again for transfer after transfer, since setting
@@ -86,15 +98,19 @@ extension EasyHandle {
         note(muster_curl_set_pointer(pointer, option, value))
     }
 
+    /// Sets the header lines in place of those that were set before.
     func setHeaderLines(_ lines: [String]) {
+        let old = headerLines
+        headerLines = nil
         for line in lines {
             guard let longer = curl_slist_append(headerLines, line) else {
                 note(CURLE_OUT_OF_MEMORY)
-                return
+                break
             }
             headerLines = longer
         }
         note(muster_curl_set_list(pointer, CURLOPT_HTTPHEADER, headerLines))
+        curl_slist_free_all(old)
     }
 
     func onWrite(_ callback: curl_write_callback?) {

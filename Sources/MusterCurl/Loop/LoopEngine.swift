@@ -29,6 +29,8 @@ final class LoopEngine {
     private let pacing = PacingQueue()
     private var active: [TransferID: Transfer] = [:]
     private var idleHandles: [EasyHandle] = []
+    private var stalls = StallWatch()
+    private var closersStarted: UInt64 = 0
 
     init(multi: MultiHandle, inbox: LoopInbox) {
         self.multi = multi
@@ -43,6 +45,7 @@ final class LoopEngine {
             perform()
             finishCompleted()
             expireTimers()
+            watchStalls()
             goOnWithinBudgets()
             multi.poll(milliseconds: sleepMilliseconds())
         }
@@ -62,6 +65,7 @@ final class LoopEngine {
     private func apply(_ command: LoopCommand) {
         switch command {
         case .start(let id, let request, let handler): start(id, request, handler)
+        case .closeIdle(let request): closeIdle(like: request)
         case .cancel(let id):
             if let transfer = active[id] { finish(transfer, as: .local(.cancelled)) }
         case .resume(let id):
@@ -73,7 +77,9 @@ final class LoopEngine {
         }
     }
 
-    private func start(_ id: TransferID, _ request: TransferRequest, _ handler: any TransferHandler) {
+    private func start(
+        _ id: TransferID, _ request: TransferRequest, _ handler: any TransferHandler, closesIdle: Bool = false
+    ) {
         guard let easy = idleHandles.popLast() ?? EasyHandle() else {
             let detail = TransferError.Detail(
                 code: Int32(bitPattern: CURLE_OUT_OF_MEMORY.rawValue),
@@ -89,7 +95,8 @@ final class LoopEngine {
             easy: easy,
             timers: timers,
             pacing: pacing,
-            inbox: inbox
+            inbox: inbox,
+            closesIdle: closesIdle
         )
         if let problem = transfer.configure() {
             recycle(easy)
@@ -99,6 +106,7 @@ final class LoopEngine {
         // This reference is what libcurl's callbacks use; it is given back only after the handle left the multi handle.
         easy.setPointer(CURLOPT_PRIVATE, Unmanaged.passRetained(transfer).toOpaque())
         active[id] = transfer
+        if !closesIdle { stalls.arm(transfer.startedAt) }
         let code = multi.add(easy)
         if code != CURLM_OK { finish(transfer, as: .curl(CURLE_FAILED_INIT)) }
     }
@@ -133,7 +141,7 @@ final class LoopEngine {
     }
 
     private func sleepMilliseconds() -> Int32 {
-        let earliest = min(timers.earliest, pacing.earliest)
+        let earliest = min(timers.earliest, pacing.earliest, stalls.earliest)
         guard earliest != .max else { return Int32(Self.longestSleepMilliseconds) }
         let now = monotonicNanoseconds()
         guard earliest > now else { return 0 }
@@ -149,6 +157,26 @@ final class LoopEngine {
         recycle(transfer.easy)
         Unmanaged.passUnretained(transfer).release()
         transfer.handler.finished(outcome)
+        if transfer.closesIdle {
+            stalls.closed(transfer.request)
+            // One was found: there may be another.
+            if case .completed = outcome { closeIdle(like: transfer.request) }
+        } else if let waiting = stalls.waiting(besides: transfer.request) {
+            // Its own connection is idle now.
+            closeIdle(like: waiting)
+        }
+    }
+
+    /// Takes a connection that nothing runs on out of libcurl's pool by a transfer that never sends its request: libcurl has no other
+    /// way to close one.
+    private func closeIdle(like request: TransferRequest) {
+        guard stalls.closes(request) else { return }
+        closersStarted += 1
+        start(TransferID(lane: .http, value: .max - closersStarted), request, IdleCloser(), closesIdle: true)
+    }
+
+    private func watchStalls() {
+        if stalls.isDue { stalls.look(at: active.values) }
     }
 
     private func recycle(_ easy: EasyHandle) {

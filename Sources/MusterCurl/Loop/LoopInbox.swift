@@ -20,6 +20,7 @@ enum LoopCommand: Sendable {
     case start(TransferID, TransferRequest, any TransferHandler)
     case cancel(TransferID)
     case resume(TransferID)
+    case closeIdle(TransferRequest)
 }
 
 /// Where other threads leave their wishes. The thread is woken once per batch, not once per wish.

@@ -22,8 +22,9 @@ extension Transfer {
             setHTTP()
             setCookies()
             setBody()
-            easy.setHeaderLines(headerLines())
+            easy.setHeaderLines(headerLines(atHome: true))
         }
+        if closesIdle { easy.set(CURLOPT_FORBID_REUSE, true) }
         setCallbacks()
         armDeadline()
         armHeartbeat(at: startedAt)
@@ -74,7 +75,7 @@ extension Transfer {
         easy.set(CURLOPT_PROTOCOLS_STR, request.allowedSchemes.joined(separator: ","))
         easy.set(CURLOPT_SSL_VERIFYPEER, true)
         easy.set(CURLOPT_SSL_VERIFYHOST, 2)
-        easy.set(CURLOPT_UNRESTRICTED_AUTH, false)
+        easy.set(CURLOPT_UNRESTRICTED_AUTH, request.trustsRedirects)
         if let caFile = request.caFile { easy.set(CURLOPT_CAINFO, caFile) }
         if let certificate = request.clientCertificate {
             easy.set(CURLOPT_SSLCERT, certificate.certificatePath)
@@ -120,9 +121,14 @@ extension Transfer {
     }
 
     /// The caller's fields in libcurl's spelling, and what keeps libcurl from adding fields of its own.
-    private func headerLines() -> [String] {
+    func headerLines(atHome: Bool) -> [String] {
+        let fields = request.headers.fields + (atHome ? request.originHeaders.fields : [])
         // A name with a semicolon is how libcurl is told to send an empty value; "Name:" would remove the field.
-        var lines = request.headers.fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
+        var lines = fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
+        // libcurl has forgotten its own when another one took its place.
+        if !atHome, let userAgent = request.userAgent, request.originHeaders.contains("User-Agent") {
+            lines.append("User-Agent: \(userAgent)")
+        }
         if request.method == "POST" {
             if !request.headers.contains("Content-Type") { lines.append("Content-Type:") }
             if upload.length == nil { lines.append("Transfer-Encoding: chunked") }
@@ -142,7 +148,7 @@ extension Transfer {
         guard request.url.contains("://") else { return malformed("the URL has no scheme") }
         guard !request.url.utf8.contains(where: Self.isControl) else { return malformed("a control character") }
         guard Self.isToken(request.method) else { return invalid("the method is not a token") }
-        for field in request.headers.fields {
+        for field in request.headers.fields + request.originHeaders.fields {
             guard Self.isToken(field.name) else { return invalid("a header's name is not a token") }
             guard !field.value.utf8.contains(where: Self.isLineBreak) else {
                 return invalid("the header \(field.name) has a line break or NUL in its value")

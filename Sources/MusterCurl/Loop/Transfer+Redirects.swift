@@ -1,7 +1,8 @@
 import CLibcurl
 
-// Cookies, and what a redirect must not carry to another origin (range contract, row 20). libcurl itself keeps header fields and
-// credentials at the first origin, but neither the text of CURLOPT_COOKIE nor what a netrc file has for the same host.
+// Cookies, and what a redirect must not carry to another origin (range contract, row 20). libcurl itself keeps credentials at the
+// first origin, and the fields Authorization and Cookie, but neither other fields, nor the text of CURLOPT_COOKIE, nor what a netrc
+// file has for the same host.
 extension Transfer {
     func setCookies() {
         if let cookies = request.cookies { easy.set(CURLOPT_COOKIE, cookies) }
@@ -13,13 +14,17 @@ extension Transfer {
         }
     }
 
-    /// Called when a hop is about to be asked for and its URL is known: the caller's cookies stay with the first origin,
-    /// and none of the engine's goes from https to http, not even those that their origin did not call secure.
-    func keepCookiesAtHome() {
+    /// Called when a hop is about to be asked for and its URL is known: the caller's fields and cookies stay with the first
+    /// origin, and none of the engine's cookies goes from https to http, not even those that their origin did not call secure.
+    /// What was left out once is left out for good, also of a redirect back.
+    func keepSecretsAtHome() {
         guard fileScheme == nil, easy.integer(CURLINFO_REDIRECT_COUNT) > 0 else { return }
         let home = URLOrigin(request.url)
         let here = URLOrigin(easy.string(CURLINFO_EFFECTIVE_URL))
-        if request.cookies != nil, here == nil || here != home { easy.clear(CURLOPT_COOKIE) }
+        if !request.trustsRedirects, here == nil || here != home {
+            if request.cookies != nil { easy.clear(CURLOPT_COOKIE) }
+            if !request.originHeaders.fields.isEmpty { easy.setHeaderLines(headerLines(atHome: false)) }
+        }
         let isTLS = here?.scheme == "https"
         if lastHopWasTLS ?? (home?.scheme == "https"), !isTLS { easy.set(CURLOPT_COOKIELIST, "ALL") }
         lastHopWasTLS = isTLS
@@ -27,13 +32,17 @@ extension Transfer {
 
     /// Called when a redirect's head is complete. libcurl looks into the netrc file before it connects, so that it must be
     /// told before it follows; from then on the file is not used any more.
-    func keepNetrcOffCleartext() {
-        guard request.netrcFile != nil else { return }
-        let base = easy.string(CURLINFO_EFFECTIVE_URL)
-        guard URLOrigin(base)?.scheme == "https" else { return }
-        let leadsToTLS = collector.headers.all("Location").allSatisfy {
-            URLOrigin($0, relativeTo: base)?.scheme == "https"
+    func keepNetrcOffCleartext(_ targets: [String?]) {
+        guard request.netrcFile != nil, URLOrigin(easy.string(CURLINFO_EFFECTIVE_URL))?.scheme == "https" else {
+            return
         }
+        let leadsToTLS = targets.allSatisfy { $0.flatMap { URLOrigin($0) }?.scheme == "https" }
         if !leadsToTLS { easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue)) }
+    }
+
+    /// Where the head's redirect may lead, whichever Location libcurl takes; nil for one that can't be read.
+    var redirectTargets: [String?] {
+        let base = easy.string(CURLINFO_EFFECTIVE_URL)
+        return collector.headers.all("Location").map { URLOrigin.absolute($0, relativeTo: base) }
     }
 }

@@ -7,6 +7,16 @@ extension Transfer {
         armPeerTimer(since: now)
     }
 
+    /// When the origin was asked for what it has not answered yet; nil if it has, or owes nothing.
+    var unansweredSince: UInt64? {
+        switch phase {
+        case .connecting: startedAt
+        case .waiting(let since): upload.isNone ? since : nil
+        case .redirecting(let since): since
+        case .body, .closing, .draining, .ended: nil
+        }
+    }
+
     func armPeerTimer(since: UInt64) {
         timers.arm(since &+ request.firstByteTimeout.nanosecondsClamped)
     }

@@ -57,6 +57,8 @@ final class Transfer {
 
     /// Bodies of refused responses up to this size are read to keep the connection.
     static let maxDrainedBytes: Int64 = 16 * 1024
+    /// libcurl's own limit (CURL_MAX_HTTP_HEADER).
+    static let maxHeadLineBytes = 100 * 1024
     /// Beyond any limit that a request can name.
     static let unlimited = Int64.max
 
@@ -68,6 +70,8 @@ final class Transfer {
     let pacing: PacingQueue
     let inbox: LoopInbox
     let startedAt: UInt64
+    /// Whether it only takes an idle connection, to close it, and opens none.
+    let closesIdle: Bool
 
     var phase = Phase.connecting
     var reception = Reception.flowing
@@ -104,9 +108,11 @@ final class Transfer {
         easy: EasyHandle,
         timers: TimerBoard,
         pacing: PacingQueue,
-        inbox: LoopInbox
+        inbox: LoopInbox,
+        closesIdle: Bool = false
     ) {
         self.id = id
+        self.closesIdle = closesIdle
         self.request = request
         self.handler = handler
         self.easy = easy
@@ -150,14 +156,25 @@ extension Transfer {
         case .redirect:
             refusedAddress = nil
             openedSockets = 0
-            keepNetrcOffCleartext()
-            phase = .redirecting(since: monotonicNanoseconds())
-            return line.count
+            return follow() ? line.count : Int(CURL_WRITEFUNC_ERROR)
         case .violation(let message):
             return abort(violation(message))
         case .final:
             return receiveFinalHead() ? line.count : Int(CURL_WRITEFUNC_ERROR)
         }
+    }
+
+    /// Goes on where the redirect leads; false if the transfer is to end.
+    private func follow() -> Bool {
+        let targets = redirectTargets
+        if let redirectAllowed = request.redirectAllowed, !targets.allSatisfy({ $0.map(redirectAllowed) == true }) {
+            let detail = TransferError.Detail(code: 0, message: "where the redirect leads may not be asked")
+            phase = .ended(.failed(.refusedRedirect(detail)))
+            return false
+        }
+        keepNetrcOffCleartext(targets)
+        phase = .redirecting(since: monotonicNanoseconds())
+        return true
     }
 
     /// Shows the head to the handler; false if the transfer is to end.
@@ -277,55 +294,5 @@ extension Transfer {
         case .connecting, .redirecting, .closing, .draining, .ended: break
         }
         return isPausedInCurl ? easy.pause(stays) : CURLE_OK
-    }
-}
-
-// The request.
-extension Transfer {
-    /// A connection stands, and the request is about to go out on it (CURLOPT_PREREQFUNCTION): each hop, also on a
-    /// reused connection, whose address may have been opened under other rules.
-    func beforeRequest(to address: String) -> Bool {
-        if case .ended = phase { return false }
-        if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
-            phase = .ended(.failed(refusal(of: address)))
-            return false
-        }
-        keepCookiesAtHome()
-        if openedSockets > 0 { hasOpenedConnection = true }
-        // What is opened from here on are the data connections of ftp.
-        refusedAddress = nil
-        openedSockets = 0
-        waitForPeer()
-        return true
-    }
-
-    /// Asked before a socket is opened (CURLOPT_OPENSOCKETFUNCTION), so that not even a SYN reaches a refused address.
-    func mayConnect(to address: String) -> Bool {
-        triedAddress = address
-        if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
-            refusedAddress = address
-            return false
-        }
-        openedSockets += 1
-        return true
-    }
-
-    func refusal(of address: String) -> TransferError {
-        .refusedAddress(TransferError.Detail(code: 0, message: "the address \(address) is not allowed"))
-    }
-
-    /// Fills libcurl's send buffer (CURLOPT_READFUNCTION).
-    func fillUpload(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        if case .ended = phase { return Int(CURL_READFUNC_ABORT) }
-        if case .waiting = phase { waitForPeer() }
-        switch upload.read(into: buffer) {
-        case .bytes(let count): return count
-        case .end: return 0
-        case .pause: return Int(CURL_READFUNC_PAUSE)
-        case .abort:
-            let detail = TransferError.Detail(code: 0, message: "the request body's source gave up")
-            phase = .ended(.failed(.sendFailed(detail)))
-            return Int(CURL_READFUNC_ABORT)
-        }
     }
 }

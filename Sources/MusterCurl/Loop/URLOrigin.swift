@@ -27,6 +27,16 @@ struct URLOrigin: Hashable {
         self.port = port
     }
 
+    /// The URL that a reference means, as libcurl reads it; nil if it cannot be read.
+    static func absolute(_ reference: String, relativeTo base: String) -> String? {
+        guard let handle = curl_url() else { return nil }
+        defer { curl_url_cleanup(handle) }
+        guard curl_url_set(handle, CURLUPART_URL, base, 0) == CURLUE_OK,
+            curl_url_set(handle, CURLUPART_URL, reference, UInt32(CURLU_URLENCODE)) == CURLUE_OK
+        else { return nil }
+        return part(CURLUPART_URL, of: handle)
+    }
+
     private static func part(_ part: CURLUPart, of handle: OpaquePointer) -> String? {
         var text: UnsafeMutablePointer<CChar>?
         guard curl_url_get(handle, part, &text, UInt32(CURLU_DEFAULT_PORT)) == CURLUE_OK, let text else { return nil }

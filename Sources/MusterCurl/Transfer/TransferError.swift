@@ -47,6 +47,8 @@ public enum TransferError: Error, Sendable, Hashable {
     case invalidRequest(Detail)
     /// ``TransferRequest/addressAllowed`` said no to every address of the host; nothing was sent to it.
     case refusedAddress(Detail)
+    /// ``TransferRequest/redirectAllowed`` said no to where a redirect leads; nothing was sent there.
+    case refusedRedirect(Detail)
     /// The peer does not speak proper HTTP, or its head is over ``TransferRequest/maxHeadBytes``.
     case protocolViolation(Detail)
     /// The request (its body) could not be sent, or could not be sent again where that was needed.
@@ -61,6 +63,7 @@ public enum TransferError: Error, Sendable, Hashable {
             .firstByteTimeout(let detail), .tooSlow(let detail), .deadline(let detail), .truncated(let detail),
             .reset(let detail), .streamReset(let detail), .tooManyRedirects(let detail), .unsupportedScheme(let detail),
             .malformedURL(let detail), .invalidRequest(let detail), .refusedAddress(let detail),
+            .refusedRedirect(let detail),
             .protocolViolation(let detail), .sendFailed(let detail), .other(let detail):
             detail
         }
@@ -87,6 +90,7 @@ extension TransferError: CustomStringConvertible {
             case .malformedURL: "malformed URL"
             case .invalidRequest: "invalid request"
             case .refusedAddress: "refused address"
+            case .refusedRedirect: "refused redirect"
             case .protocolViolation: "protocol violation"
             case .sendFailed: "send failed"
             case .other: "transfer failed"
@@ -123,8 +127,8 @@ extension TransferError {
             case CURLE_RECV_ERROR, CURLE_GOT_NOTHING: .reset(detail)
             case CURLE_HTTP2, CURLE_HTTP2_STREAM: .streamReset(detail)
             case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(detail)
-            // The same code tells of an answer without a status line, which is not about the scheme at all.
-            case CURLE_UNSUPPORTED_PROTOCOL where message.contains("HTTP/0.9"): .protocolViolation(detail)
+            // The same code tells of status lines that are none: only a sentence on the "Protocol" is about the scheme.
+            case CURLE_UNSUPPORTED_PROTOCOL where !message.lowercased().contains("protocol"): .protocolViolation(detail)
             case CURLE_UNSUPPORTED_PROTOCOL: .unsupportedScheme(detail)
             case CURLE_URL_MALFORMAT: .malformedURL(detail)
             case CURLE_WEIRD_SERVER_REPLY, CURLE_FILESIZE_EXCEEDED, CURLE_BAD_CONTENT_ENCODING:

@@ -21,9 +21,10 @@ public enum BodyVerdict: Sendable, Hashable {
 
 /// Receives what happens to one transfer.
 ///
-/// All calls are made on a thread of the loop, never two at once, in the order `head`, `body`…, `finished`. They must
-/// not block for long, since every transfer of that thread waits meanwhile. They may call ``CurlLoop/start(_:handler:)``,
-/// ``CurlLoop/cancel(_:)`` and ``CurlLoop/resume(_:)``. The loop keeps the handler alive until `finished` returned.
+/// All calls are made on a thread of the loop, never two at once, in the order `stalled`…, `head`, `body`…, `finished`. They
+/// must not block for long, since every transfer of that thread waits meanwhile. They may call ``CurlLoop/start(_:handler:)``,
+/// ``CurlLoop/cancel(_:)``, ``CurlLoop/resume(_:)`` and ``CurlLoop/closeIdle(like:)``. The loop keeps the handler alive until
+/// `finished` returned.
 public protocol TransferHandler: AnyObject, Sendable {
     /// The final response's head has come. Called exactly once before the first body byte, also if there is no body;
     /// not called if the transfer ends sooner.
@@ -32,6 +33,15 @@ public protocol TransferHandler: AnyObject, Sendable {
     /// The next piece of the body, 1 byte to 16 KiB, valid only during the call.
     func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict
 
+    /// No answer has come for a second, or for a further one. Returns whether the connections to the origin that nothing runs on are
+    /// to be closed until one comes: it may serve nobody else before (``CurlLoop/closeIdle(like:)``). `false` unless it is defined.
+    func stalled() -> Bool
+
     /// The transfer is over. Called exactly once for every started transfer; nothing is called for it afterwards.
     func finished(_ outcome: TransferOutcome)
+}
+
+extension TransferHandler {
+    /// Leaves the connections alone.
+    public func stalled() -> Bool { false }
 }

@@ -57,8 +57,14 @@ public struct TransferRequest: Sendable {
     /// The method, a token of RFC 9110 §9.1, for example `GET`.
     public var method: String
     /// Header fields to send, in order. A name that is not a token, or a line break or NUL in a value, fails the
-    /// transfer as `invalidRequest`. Authorization and Cookie do not follow a redirect to another origin.
+    /// transfer as `invalidRequest`. They go wherever redirects lead, but for Authorization and Cookie.
     public var headers: HeaderList
+    /// Further fields, for the URL's own origin alone: from the first redirect to another scheme, host or port on none of
+    /// them is sent, unless ``trustsRedirects`` is set.
+    public var originHeaders: HeaderList
+    /// Whether the origins that redirects lead to are sent what is given for the URL's own one: ``originHeaders``,
+    /// ``basicCredentials`` and ``cookies``.
+    public var trustsRedirects: Bool
     /// The byte positions to ask for (RFC 9110 §14.2), nil for the whole; nothing about an HTTP answer is checked.
     public var range: RangeSpec?
     /// What to send as the request's body.
@@ -83,7 +89,10 @@ public struct TransferRequest: Sendable {
     /// redirects and the data connections of ftp; false fails the transfer as `refusedAddress`. nil allows all. Called on
     /// the loop's thread. With a proxy it is the proxy's address that is seen.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
-    /// The User-Agent to send, nil for none.
+    /// Asked before a redirect is followed, with the URL that it leads to; false fails the transfer as `refusedRedirect`, and
+    /// nothing is sent there. nil allows all. Called on the loop's thread, so that it must not wait for anything.
+    public var redirectAllowed: (@Sendable (_ url: String) -> Bool)?
+    /// The User-Agent to send, nil for none. One in ``originHeaders`` takes its place.
     public var userAgent: String?
     /// Which HTTP version to offer.
     public var httpVersion: HTTPVersionPreference
@@ -113,7 +122,7 @@ public struct TransferRequest: Sendable {
     public var proxy: ProxyChoice
 
     /// Makes a request with the defaults of Muster: 15 s to connect, 60 s to the first byte, no speed limit, 10
-    /// redirects, http and https, 256 KiB buffer, 64 KiB of head.
+    /// redirects, http and https, 256 KiB buffer, 256 KiB of head.
     public init(
         url: String,
         method: String = "GET",
@@ -124,6 +133,8 @@ public struct TransferRequest: Sendable {
         self.url = url
         self.method = method
         self.headers = headers
+        self.originHeaders = []
+        self.trustsRedirects = false
         self.range = range
         self.body = body
         self.connectTimeout = .seconds(15)
@@ -134,6 +145,7 @@ public struct TransferRequest: Sendable {
         self.maxRedirects = 10
         self.allowedSchemes = ["http", "https"]
         self.addressAllowed = nil
+        self.redirectAllowed = nil
         self.userAgent = nil
         self.httpVersion = .http2OverTLS
         self.receiveBufferBytes = 256 * 1024

@@ -27,6 +27,12 @@ final class LoopSet: Sendable {
         return await transfer(loops[index])
     }
 
+    /// Closes the connections of all loops that are kept for requests like this one, and on which nothing runs: the origin may serve one
+    /// at a time (range contract, row 22b).
+    func closeIdle(like request: TransferRequest) {
+        for loop in loops { loop.closeIdle(like: request) }
+    }
+
     /// Ends all threads.
     func shutdown() async {
         for loop in loops { await loop.shutdown() }

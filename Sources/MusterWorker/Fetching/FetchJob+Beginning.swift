@@ -25,7 +25,7 @@ extension FetchJob {
         case .success(let known): settings = known
         case .failure(let refusal): return .over(refused(.authentication, refusal.description))
         }
-        if settings.isProxied, let reason = context.sources.refusal(byProxyOf: source.url) {
+        if settings.isProxied, let reason = await refusal(byProxyOf: source.url) {
             return .over(refused(.refusedAddress, reason))
         }
         var opening = try await open(plan, looking: looksForFile)
@@ -47,6 +47,18 @@ extension FetchJob {
             throw .unavailable(.init("the part was not opened"))
         }
         return .ready(plan, settings, part, prefix)
+    }
+
+    /// Why the proxy may not be asked for a URL, after a look at the addresses that its name has here; `nil` when it may.
+    func refusal(byProxyOf url: String) async -> String? {
+        guard context.sources.mustResolve(url) else { return context.sources.refusal(byProxyOf: url) }
+        do {
+            return try await station.pool.run { [sources = context.sources] () throws(StorageError) in
+                sources.refusal(byResolving: url)
+            }
+        } catch {
+            return "the host can't be looked up: \(error)"
+        }
     }
 
     /// The body was not taken, since a file stood at the path: looks whether it is the content that the response told of.

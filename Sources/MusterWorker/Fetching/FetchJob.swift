@@ -49,6 +49,7 @@ struct FetchJob: Sendable {
             case .ready(let plan, let settings, let part, let prefix):
                 let budgets = context.budgets.enter(lease)
                 defer { context.budgets.leave(lease) }
+                let redirects = ProxiedRedirects(settings.isProxied ? context.sources : nil)
                 let writer = ChunkWriter(part, after: prefix, gate: context.gate, control: control)
                 context.checkpointer.watch(
                     lease.name,
@@ -57,7 +58,7 @@ struct FetchJob: Sendable {
                     sync: equipment.sync
                 )
                 defer { context.checkpointer.forget(lease.name) }
-                let ending = await fetch(plan, settings, writer, budgets)
+                let ending = await fetch(plan, settings, writer, budgets, redirects)
                 if case .failed = ending { await dropEmpty(writer) }
                 return ending
             }
@@ -70,14 +71,15 @@ struct FetchJob: Sendable {
         _ initial: FetchPlan,
         _ settings: RequestSettings,
         _ writer: ChunkWriter,
-        _ budgets: [ByteBudget]
+        _ budgets: [ByteBudget],
+        _ redirects: ProxiedRedirects
     ) async -> JobEnding {
         var plan = initial
         for _ in 0..<Self.requestLimit {
             if let end = control.bound.agreedEnd { plan.shorten(to: end) }
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
             if let end = plan.end, writer.offset >= end, end > lease.start { return await complete(plan, writer) }
-            switch await ask(&plan, settings, writer, budgets) {
+            switch await ask(&plan, settings, writer, budgets, redirects) {
             case .again:
                 // A plain GET begins at the first byte, whatever the one before has brought.
                 if plan.ladder.rung == .whole, writer.offset > lease.start { writer.restart(at: lease.start) }
@@ -111,7 +113,8 @@ struct FetchJob: Sendable {
         _ plan: inout FetchPlan,
         _ settings: RequestSettings,
         _ writer: ChunkWriter,
-        _ budgets: [ByteBudget]
+        _ budgets: [ByteBudget],
+        _ redirects: ProxiedRedirects
     ) async -> Step {
         let question = plan.question(from: writer.offset)
         let origin = origin
@@ -122,6 +125,7 @@ struct FetchJob: Sendable {
             isPaced: budgets.contains { $0.bytesPerSecond != nil }
         )
         request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
+        if settings.isProxied { request.redirectAllowed = { redirects.allows($0) } }
         request.budgets = budgets
         let transfer = FetchTransfer(
             question,
@@ -129,7 +133,8 @@ struct FetchJob: Sendable {
             writer: writer,
             refusal: { [sources = context.sources] in settings.isProxied ? sources.refusal(byProxyOf: $0) : nil },
             accepted: { plan in accepted(plan, writer) },
-            received: { [context] in context.received($0) }
+            received: { [context] in context.received($0) },
+            waited: { [loops = context.loops, request] in loops.closeIdle(like: request) }
         )
         let before = writer.offset
         let ending = await context.loops.withLoop { [request, control] loop in
@@ -151,6 +156,14 @@ struct FetchJob: Sendable {
             plan.shorten(to: end)
             // However the transfer ended that was cut for it, and whatever it was about to say of the rest.
             if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
+        }
+        if case .failed(.refusedRedirect(let detail), _) = ending.outcome, control.wish == .work {
+            guard let url = redirects.next() else {
+                return .failed(.refusedAddress, detail.message, retryAfter: nil)
+            }
+            // Nobody has looked where that is: once somebody has, the source is asked again.
+            let reason = await refusal(byProxyOf: url)
+            return reason.map { .failed(.refusedAddress, $0, retryAfter: nil) } ?? .again
         }
         if let contradiction = Ladder.Contradiction(ending), control.wish == .work, writer.failure == nil {
             return step(after: contradiction, to: question, isShared: isShared, ending, &plan)

@@ -46,6 +46,7 @@ final class FetchTransfer: TransferHandler {
     private let refusal: @Sendable (_ effectiveURL: String) -> String?
     private let accepted: @Sendable (FetchPlan) -> Void
     private let received: @Sendable (Int) -> Void
+    private let waited: @Sendable () -> Void
     private let state: Mutex<State>
 
     /// A transfer of what `plan` asks for.
@@ -54,19 +55,22 @@ final class FetchTransfer: TransferHandler {
     ///   - refusal: why nothing may be taken from a URL that redirects led to; `nil` when it may.
     ///   - accepted: told on the loop's thread that a body is about to come, with the plan as the head left it.
     ///   - received: told how many body bytes came.
+    ///   - waited: told each second that there is no answer.
     init(
         _ question: FetchQuestion,
         plan: FetchPlan,
         writer: ChunkWriter,
         refusal: @escaping @Sendable (String) -> String? = { _ in nil },
         accepted: @escaping @Sendable (FetchPlan) -> Void,
-        received: @escaping @Sendable (Int) -> Void
+        received: @escaping @Sendable (Int) -> Void,
+        waited: @escaping @Sendable () -> Void = {}
     ) {
         self.question = question
         self.writer = writer
         self.refusal = refusal
         self.accepted = accepted
         self.received = received
+        self.waited = waited
         state = Mutex(State(plan: plan))
     }
 
@@ -142,6 +146,12 @@ final class FetchTransfer: TransferHandler {
             return .stop
         case .failed, .unwanted: return .stop
         }
+    }
+
+    /// An origin that serves one connection at a time is kept busy by an idle one.
+    func stalled() -> Bool {
+        waited()
+        return true
     }
 
     /// Hands the end to whoever waits.

@@ -12,7 +12,7 @@ extension TransferError {
         case .tooSlow: .tooSlow
         // The origin keeps answering with a redirect that leads nowhere: another source may do better.
         case .tooManyRedirects, .malformedURL: .httpStatus(302)
-        case .unsupportedScheme, .refusedAddress: .refusedAddress
+        case .unsupportedScheme, .refusedAddress, .refusedRedirect: .refusedAddress
         // The caller's own fields can't be sent: what a server would call a bad request.
         case .invalidRequest: .httpStatus(400)
         case .protocolViolation: .badRange

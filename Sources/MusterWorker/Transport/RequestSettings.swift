@@ -33,19 +33,20 @@ struct RequestSettings: Sendable {
         caFile: String? = nil,
         secrets: SecretStore = SecretStore()
     ) throws(SecretRefusal) {
-        let secrets = secrets.sending(to: url)
-        var request = TransferRequest(url: url)
         let options = options ?? FetchOptions()
+        // What redirects may take anywhere is read only if anyone may receive it.
+        let trustsRedirects = options.locationTrusted == true
+        let secrets = trustsRedirects ? secrets : secrets.sending(to: url)
+        var request = TransferRequest(url: url)
+        request.trustsRedirects = trustsRedirects
         let scheme = url.prefix { $0 != ":" }.lowercased()
         let isHTTP = scheme == "http" || scheme == "https" || !Self.otherSchemes.contains(scheme)
         request.allowedSchemes = isHTTP ? ["http", "https"] : [scheme]
         if isHTTP {
             request.userAgent = "muster/\(version)"
             for field in try Self.merged(headers, over: options.headers ?? [:], secrets) {
-                let name = field.name.lowercased()
-                if Self.ownFields.contains(name) { continue }
-                if name == "user-agent" { request.userAgent = nil }
-                request.headers.append(field.name, field.value)
+                if Self.ownFields.contains(field.name.lowercased()) { continue }
+                request.originHeaders.append(field.name, field.value)
             }
             request.cookies = try Self.cookies(options.cookies ?? [:], secrets)
             request.cookieFile = try Self.file(options.cookieFile, secrets)
@@ -116,7 +117,7 @@ struct RequestSettings: Sendable {
     /// The values of fields and cookies, and every password. Longer ones first, since one may be part of another; short ones may stand
     /// in any text and are left alone.
     private static func confidences(of request: TransferRequest) -> [String] {
-        var texts = request.headers.fields.map(\.value)
+        var texts = request.originHeaders.fields.map(\.value)
         texts += (request.cookies ?? "").split(separator: "; ").map { String($0.drop { $0 != "=" }.dropFirst()) }
         texts += (request.basicCredentials ?? "").split(separator: ":", maxSplits: 1).dropFirst().map { String($0) }
         if case .url(let url) = request.proxy, let end = url.lastIndex(of: "@") {

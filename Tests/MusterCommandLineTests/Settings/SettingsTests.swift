@@ -46,7 +46,7 @@ struct SettingsTests {
         .weight,
         .rate, .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files,
         .pauseUntil,
-        .secretFile,
+        .secretFile, .locationTrusted, .acceptUnframed,
     ])
     func whatChoosesOrChangesAThingHasNoVariable(name: SettingName) throws {
         let variable = "MUSTER_" + name.rawValue.uppercased().split(separator: "-").joined(separator: "_")

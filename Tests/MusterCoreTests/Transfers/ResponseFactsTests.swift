@@ -86,6 +86,9 @@ struct ResponseFactsTests {
         )
         #expect(facts.contentCoding == "gzip, br")
         #expect(Self.facts().contentCoding == nil)
+        #expect(Self.facts(("Content-Encoding", "none")).contentCoding == nil)
+        #expect(Self.facts(("Content-Encoding", "Identity, , NONE")).contentCoding == nil)
+        #expect(Self.facts(("Content-Encoding", "identity, gzip")).contentCoding == "gzip")
     }
 
     /// Row 25. The date of the answer is the only clock there is.

@@ -83,6 +83,20 @@ struct HTTP2Tests {
         #expect(late.outcome.statistics.remoteAddress == "127.0.0.1")
     }
 
+    /// libcurl asks again in HTTP/1.1 by itself, and hands out the second body after the first one.
+    @Test func streamThatWantsHTTP1InTheMiddleHasNoSecondBody() async throws {
+        let answer = Self.answering(Self.head + Self.piece, then: Self.resetStream(13))
+        let (outcome, record) = try await fetch { connection, number in
+            if number == 0 { return answer(connection, number) }
+            _ = connection.readHead()
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsomething")
+            connection.waitForPeerToClose()
+        }
+        #expect(outcome.error?.kind == "stream reset", "\(outcome)")
+        #expect(record.heads.count == 1)
+        #expect(record.body == Array("some".utf8))
+    }
+
     @Test(arguments: [0, 1, 2, 11] as [UInt8])
     func goAwayIsToldApart(code: UInt8) async throws {
         let early = try await fetch(Self.answering(Self.goAway(code, last: 0), closes: true))

@@ -35,6 +35,33 @@ import Testing
         }
     }
 
+    @Test func nothingOfTheCallersFollowsARedirectToAnotherOrigin() async throws {
+        let elsewhere = try await ScriptedOrigin.start()
+        try await withBench { bench, origin in
+            elsewhere.serve("/f", content)
+            origin.misbehave("/r", .redirect(to: elsewhere.url("/f"), status: 302))
+            for (task, trusted) in [(Int64(1), false), (2, true)] {
+                var lease = lease(origin.url("/r")) { options in
+                    options.headers = ["X-Api-Key": Secret("k3y"), "Private-Token": Secret("t0ken")]
+                    options.cookies = ["c": Secret("1")]
+                    options.credentials = FetchOptions.Credentials(user: "me", password: Secret("pw"))
+                    if trusted { options.locationTrusted = true }
+                }
+                lease.source?.headers = ["X-Own": "task"]
+                lease.task = TaskID(task)
+                lease.path = "out/\(task)"
+                #expect(await bench.run(lease).finished?.size == 1_000)
+                for field in ["X-Api-Key", "Private-Token", "X-Own", "Cookie", "Authorization"] {
+                    #expect(origin.requests.last?.header(field) != nil, "\(field)")
+                    #expect((elsewhere.requests.last?.header(field) != nil) == trusted, "\(field)")
+                }
+                #expect(elsewhere.requests.last?.header("Accept-Encoding") == "identity")
+                #expect(elsewhere.requests.last?.range == "bytes=0-8388607")
+            }
+        }
+        await elsewhere.stop()
+    }
+
     @Test func whatTheOperatorDidNotGrantIsNotSent() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", content)
@@ -97,13 +124,22 @@ import Testing
             #expect(failure?.kind == .refusedAddress)
             #expect(proxy.requests.count == 1)
 
-            // Where a redirect led the proxy, nothing is taken from.
-            proxy.route("10.1.2.3", to: origin.port)
-            origin.misbehave("/r", .redirect(to: "http://10.1.2.3/f", status: 302))
-            var redirected = through("http://files.example/r")
-            redirected.path = "redirected"
-            #expect(await bench.run(redirected).failure?.kind == .refusedAddress)
-            #expect(!bench.exists("redirected"))
+            // Nor where a redirect leads.
+            for (number, host) in ["10.1.2.3", "db.internal"].enumerated() {
+                proxy.route(host, to: origin.port)
+                origin.misbehave("/r\(number)", .redirect(to: "http://\(host)/f", status: 302))
+                var redirected = through("http://files.example/r\(number)")
+                redirected.path = "redirected"
+                #expect(await bench.run(redirected).failure?.kind == .refusedAddress)
+                #expect(!bench.exists("redirected"))
+                #expect(!proxy.requests.contains { $0.target.contains(host) })
+            }
+            proxy.route("cdn.example", to: origin.port)
+            origin.misbehave("/public", .redirect(to: "http://cdn.example/f", status: 302))
+            var redirected = through("http://files.example/public")
+            redirected.task = TaskID(2)
+            redirected.path = "public"
+            #expect(await bench.run(redirected).finished?.size == 1_000)
 
             // The proxy itself is held to the guard too.
             bench.context.sources.adopt(AddressGuard(refusesPrivate: true))

@@ -50,6 +50,51 @@ import Testing
         #expect(sources.refusal(byProxyOf: url) == nil)
     }
 
+    @Test(arguments: [
+        "http://intranet/f", "http://db.internal/f", "http://printer.local./f", "http://router.home.arpa/",
+        "http://b%6ca.example.org.invalid/", "http://b\u{fc}cher.invalid/", "http://127.0.0.1/",
+    ])
+    func proxyIsNotAskedForNamesThatMayBeInternal(_ url: String) {
+        let sources = SourceGuard()
+        #expect(sources.refusal(byResolving: url) == nil && !sources.mustResolve(url))
+        sources.adopt(strict)
+        #expect(sources.refusal(byResolving: url) != nil)
+        #expect(sources.refusal(byResolving: url) != nil, "a refusal is not remembered as a permission")
+    }
+
+    @Test func nameThatOnlyTheProxyKnowsIsLookedUpOnce() {
+        let sources = SourceGuard()
+        sources.adopt(strict)
+        let url = "http://files.example.invalid/f"
+        #expect(sources.mustResolve(url))
+        #expect(!ProxiedRedirects(sources).allows(url))
+        #expect(sources.refusal(byResolving: url) == nil)
+        #expect(!sources.mustResolve(url))
+        #expect(ProxiedRedirects(sources).allows(url))
+        sources.adopt(strict)
+        #expect(sources.mustResolve(url), "another rule, another look")
+    }
+
+    @Test func redirectsOfProxiedRequestsStopWhereNobodyLooked() {
+        let open = ProxiedRedirects(nil)
+        #expect(open.allows("http://127.0.0.1/"))
+        let sources = SourceGuard()
+        sources.adopt(strict)
+        let redirects = ProxiedRedirects(sources)
+        #expect(redirects.allows("http://93.184.216.34/"))
+        #expect(!redirects.allows("http://10.0.0.1/f"))
+        #expect(redirects.next() == "http://10.0.0.1/f")
+        for number in 0..<20 {
+            #expect(!redirects.allows("http://h\(number).example.invalid/"))
+            #expect((redirects.next() != nil) == (number < 9), "an origin that names ever more hosts comes to an end")
+        }
+    }
+
+    @Test func namesOfThisMachineAreResolved() throws {
+        let host = try #require(URLHost(of: "http://localhost/"))
+        #expect(host.addresses().allSatisfy { ["127.0.0.1", "::1"].contains($0) } && !host.addresses().isEmpty)
+    }
+
     @Test func allowListOpensLiteralsAndLocalhost() throws {
         let sources = SourceGuard()
         sources.adopt(AddressGuard(refusesPrivate: true, allowed: [try #require(AddressRange("127.0.0.0/8"))]))

@@ -1,0 +1,63 @@
+/// Which transfers have waited for an answer for so long that their origin may serve nobody else before an idle connection is closed
+/// (range contract, row 22b).
+struct StallWatch {
+    /// A transfer that waits for longer is told so, and again each time that this has passed.
+    static let patienceNanoseconds: UInt64 = 1_000_000_000
+
+    /// When to look next, in monotonic nanoseconds.
+    private(set) var earliest = UInt64.max
+    /// For each origin whose idle connections are not wanted now, a request that waits there.
+    private var waiting: [URLOrigin: TransferRequest] = [:]
+    /// The origins whose idle connections are being closed.
+    private var closing: Set<URLOrigin> = []
+
+    /// Whether it is time to look.
+    var isDue: Bool { earliest != .max && monotonicNanoseconds() >= earliest }
+
+    /// An origin is asked from that moment on.
+    mutating func arm(_ moment: UInt64) {
+        earliest = min(earliest, moment &+ Self.patienceNanoseconds)
+    }
+
+    /// Looks at all transfers, and tells one for each origin that has left some without an answer for too long.
+    mutating func look(at transfers: some Sequence<Transfer>) {
+        let now = monotonicNanoseconds()
+        var told: Set<URLOrigin> = []
+        earliest = .max
+        waiting = [:]
+        for transfer in transfers where !transfer.closesIdle && transfer.fileScheme == nil {
+            guard let since = transfer.unansweredSince else { continue }
+            guard now >= since &+ Self.patienceNanoseconds else {
+                arm(since)
+                continue
+            }
+            arm(now)
+            guard let origin = URLOrigin(transfer.request.url), told.insert(origin).inserted else { continue }
+            if transfer.handler.stalled() { waiting[origin] = transfer.request }
+        }
+    }
+
+    /// A request that waits where another one has come to its end; nil if there is none.
+    func waiting(besides request: TransferRequest) -> TransferRequest? {
+        waiting.isEmpty ? nil : URLOrigin(request.url).flatMap { waiting[$0] }
+    }
+
+    /// Idle connections are about to be closed; false if that is under way already.
+    mutating func closes(_ request: TransferRequest) -> Bool {
+        URLOrigin(request.url).map { closing.insert($0).inserted } ?? false
+    }
+
+    /// The transfer that closed one is over.
+    mutating func closed(_ request: TransferRequest) {
+        if let origin = URLOrigin(request.url) { closing.remove(origin) }
+    }
+}
+
+/// The handler of a transfer that only closes an idle connection.
+final class IdleCloser: TransferHandler {
+    func head(_ head: ResponseHead) -> HeadVerdict { .refuse }
+
+    func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict { .stop }
+
+    func finished(_ outcome: TransferOutcome) {}
+}

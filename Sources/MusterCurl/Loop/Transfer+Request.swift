@@ -1,0 +1,66 @@
+import CLibcurl
+
+// The request.
+extension Transfer {
+    /// A connection stands, and the request is about to go out on it (CURLOPT_PREREQFUNCTION): each hop, also on a
+    /// reused connection, whose address may have been opened under other rules.
+    func beforeRequest(to address: String) -> Bool {
+        switch phase {
+        case .ended: return false
+        case .connecting where closesIdle:
+            phase = .ended(.delivered)
+            return false
+        case .connecting, .waiting, .redirecting: break
+        case .body, .closing, .draining:
+            // Servers of files are asked for more once their answer has begun; here libcurl begins anew in HTTP/1.1, since a stream was
+            // reset with HTTP_1_1_REQUIRED, and would append the second body to the first one.
+            guard fileScheme == nil else { break }
+            let detail = TransferError.Detail(
+                code: 0, message: "the stream was reset in the middle: HTTP/1.1 is required")
+            phase = .ended(.failed(.streamReset(detail)))
+            return false
+        }
+        if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
+            phase = .ended(.failed(refusal(of: address)))
+            return false
+        }
+        keepSecretsAtHome()
+        if openedSockets > 0 { hasOpenedConnection = true }
+        // What is opened from here on are the data connections of ftp.
+        refusedAddress = nil
+        openedSockets = 0
+        waitForPeer()
+        return true
+    }
+
+    /// Asked before a socket is opened (CURLOPT_OPENSOCKETFUNCTION), so that not even a SYN reaches a refused address.
+    func mayConnect(to address: String) -> Bool {
+        triedAddress = address
+        if closesIdle { return false }
+        if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
+            refusedAddress = address
+            return false
+        }
+        openedSockets += 1
+        return true
+    }
+
+    func refusal(of address: String) -> TransferError {
+        .refusedAddress(TransferError.Detail(code: 0, message: "the address \(address) is not allowed"))
+    }
+
+    /// Fills libcurl's send buffer (CURLOPT_READFUNCTION).
+    func fillUpload(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        if case .ended = phase { return Int(CURL_READFUNC_ABORT) }
+        if case .waiting = phase { waitForPeer() }
+        switch upload.read(into: buffer) {
+        case .bytes(let count): return count
+        case .end: return 0
+        case .pause: return Int(CURL_READFUNC_PAUSE)
+        case .abort:
+            let detail = TransferError.Detail(code: 0, message: "the request body's source gave up")
+            phase = .ended(.failed(.sendFailed(detail)))
+            return Int(CURL_READFUNC_ABORT)
+        }
+    }
+}
