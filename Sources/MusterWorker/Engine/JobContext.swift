@@ -46,7 +46,7 @@ final class JobContext: Sendable {
         self.logger = logger
         self.tell = tell
         self.stations = Dictionary(stations.map { ($0.name, $0) }) { first, _ in first }
-        checkpointer = Checkpointer(tell: tell)
+        checkpointer = Checkpointer(every: configuration.checkpointInterval, tell: tell)
     }
 
     /// What options may refer to.

@@ -55,15 +55,17 @@ struct WorkerEngine: Sendable {
         )
         var sinks: [SinkStatus] = []
         for station in stations { sinks.append(status(of: station.name, await station.probe())) }
+        var settings = MachineConfiguration(
+            name: configuration.name,
+            version: configuration.version,
+            labels: configuration.labels,
+            sinks: sinks,
+            slots: configuration.slots,
+            bytesPerSecond: configuration.bytesPerSecond
+        )
+        settings.progressDelay = configuration.progressDelay
         let machine = WorkerMachine(
-            MachineConfiguration(
-                name: configuration.name,
-                version: configuration.version,
-                labels: configuration.labels,
-                sinks: sinks,
-                slots: configuration.slots,
-                bytesPerSecond: configuration.bytesPerSecond
-            ),
+            settings,
             seed: UInt64.random(in: .min ... .max)
         )
         await withGracefulShutdownHandler {

@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// Makes running chunks durable every 64 MiB or 2 s, whichever comes first, and reports how far they are (I4, I16).
+/// Makes running chunks durable every 64 MiB or so many seconds, whichever comes first, and reports how far they are (I4, I16).
 final class Checkpointer: Sendable {
     private struct Entry: Sendable {
         let writer: ChunkWriter
@@ -16,15 +16,16 @@ final class Checkpointer: Sendable {
     }
 
     private static let bytesBetween: Int64 = 64 << 20
-    private static let timeBetween: Duration = .seconds(2)
     /// How often the running chunks are looked at.
-    private static let round: Duration = .milliseconds(250)
+    private static let round: Duration = .milliseconds(200)
 
     private let entries = Mutex<[LeaseName: Entry]>([:])
+    private let timeBetween: Duration
     private let tell: @Sendable (LeaseName, JobNews) -> Void
 
     /// A checkpointer that tells of its successes.
-    init(tell: @escaping @Sendable (LeaseName, JobNews) -> Void) {
+    init(every timeBetween: Duration, tell: @escaping @Sendable (LeaseName, JobNews) -> Void) {
+        self.timeBetween = timeBetween
         self.tell = tell
     }
 
@@ -62,7 +63,7 @@ final class Checkpointer: Sendable {
             var due: [(LeaseName, Entry)] = []
             for (name, entry) in entries where !entry.isRunning {
                 let fresh = entry.writer.offset - entry.durable
-                guard fresh > 0, fresh >= Self.bytesBetween || entry.since.duration(to: .now) >= Self.timeBetween else {
+                guard fresh > 0, fresh >= Self.bytesBetween || entry.since.duration(to: .now) >= timeBetween else {
                     continue
                 }
                 entries[name]?.isRunning = true

@@ -37,6 +37,10 @@ public struct WorkerConfiguration: Sendable {
     public var caFile: String?
     /// What options may refer to, secrets as well as certificates and their like, and who may receive it.
     public var secrets: SecretGrants
+    /// How often what has come of a running chunk is made durable, at the least, unless 64 MiB have come before.
+    public var checkpointInterval: Duration = .seconds(2)
+    /// How long the news of it may wait for company, so that many are told at once.
+    public var progressDelay: Duration = .seconds(1)
     /// Asked besides the coordinator's own guard for each numeric address before a request goes out to it, redirects too;
     /// `false` refuses the source (range contract, row 39). `nil` leaves it to the guard. Called on the threads of the loops.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
@@ -64,6 +68,13 @@ public struct WorkerConfiguration: Sendable {
         self.version = version
         self.labels = labels
         self.secrets = secrets
+    }
+
+    /// Has what has come known within a second. It is worth its syncs where the whole installation may be killed at any time,
+    /// since nothing else survives that.
+    public mutating func checkpointEverySecond() {
+        checkpointInterval = .milliseconds(500)
+        progressDelay = .milliseconds(200)
     }
 }
 
