@@ -60,6 +60,12 @@ struct GetCommand: MusterSubcommand {
     )
     var slots: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "What happens when the disk is full: fail, or wait for room and go on. (default: fail)", valueName: "rule")
+    )
+    var onFull: String?
+
     @OptionGroup var sources: SourceArguments
     @OptionGroup var policy: PolicyArguments
     @OptionGroup var tuning: CoordinatorOptions
@@ -72,6 +78,7 @@ struct GetCommand: MusterSubcommand {
     var given: [SettingName: [String]] {
         Given.values([
             .directory: directory, .manifest: manifest, .digest: digest, .workers: workers, .slots: slots,
+            .onFull: onFull,
         ]).merging(sources.given) { $1 }.merging(policy.given) { $1 }.merging(tuning.given) { $1 }
     }
 
@@ -91,6 +98,7 @@ struct GetCommand: MusterSubcommand {
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
         let count = try settings.number(.workers, in: 1...16) ?? 1
+        let onFull = try settings.choice(.onFull, of: OnFull.self) ?? .fail
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
         var coordinator = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
         let token = RandomToken.make()
@@ -108,6 +116,7 @@ struct GetCommand: MusterSubcommand {
         )
         // What a manifest names is not what this person has named.
         if let fetch = transfers.fetch { configured.secrets = fetch.grants }
+        configured.checkpointEverySecond()
         let worker = configured
         if settings.text(.maxConnectionsPerOrigin) == nil {
             // One person asks, with one worker: as many connections as that one has slots are what was asked for.
@@ -128,6 +137,7 @@ struct GetCommand: MusterSubcommand {
             survey: survey,
             transfers: transfers,
             directory: directory,
+            onFull: onFull,
             context: context,
             result: result,
             logger: logger
@@ -139,7 +149,10 @@ struct GetCommand: MusterSubcommand {
                     stateDirectory: state,
                     environment: settings.environment,
                     stopLimit: .seconds(3),
+                    keepsLogSmall: true,
+                    onFull: onFull,
                     database: database,
+                    remark: { context.console.remark(TextWidth.escaped($0)) },
                     logger: logger
                 ),
                 CoordinatorService(configuration: coordinator, database: database, port: port, logger: logger),
