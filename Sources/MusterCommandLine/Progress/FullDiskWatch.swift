@@ -33,7 +33,7 @@ struct FullDiskWatch {
             guard let sinks = try? await client.workers().items.flatMap(\.sinks).filter({ $0.name == defaultSinkName }),
                 let document = try? await client.group(group)
             else { continue }
-            let isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull }
+            let isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull } || Self.lacksRoom(document)
             let hasCome = document.bytes.done > done
             done = document.bytes.done
             guard isFull, !document.state.isTerminal else {
@@ -55,6 +55,16 @@ struct FullDiskWatch {
             isTold = true
         }
     }
+
+    /// Whether no task is left but such as were refused for lack of room.
+    static func lacksRoom(_ group: GroupDocument) -> Bool {
+        let unfinished = group.tasks.queued + group.tasks.active + group.tasks.finalizing
+        let refused = (group.trouble ?? []).filter { noRoom.contains($0.kind.rawValue) }.reduce(0) { $0 + $1.tasks }
+        return unfinished > 0 && refused == unfinished
+    }
+
+    /// The kinds of failures that room would heal.
+    private static let noRoom: Set<String> = ["storageFull", "noSpace"]
 
     /// What to do about it.
     static let help = "make room and run the same command again; with --on-full wait it waits for room and goes on"

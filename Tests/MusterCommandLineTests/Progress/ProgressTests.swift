@@ -190,4 +190,15 @@ struct ProgressTests {
         #expect(text(done: 0, total: 0, unknown: 1, free: 0) == "/srv is full: 0 B are free")
         #expect(text(done: 0, total: 0, unknown: 1, free: nil) == "/srv is full")
     }
+
+    @Test func aGroupLacksRoomWhenNothingElseIsLeftOfIt() {
+        var group = Samples.group(total: 3, succeeded: 1)
+        #expect(!FullDiskWatch.lacksRoom(group))
+        group.trouble = [.init(kind: .storageFull, tasks: 1)]
+        #expect(!FullDiskWatch.lacksRoom(group))
+        group.trouble = [.init(kind: .storageFull, tasks: 2)]
+        #expect(FullDiskWatch.lacksRoom(group))
+        group.trouble = [.init(kind: .network, tasks: 2)]
+        #expect(!FullDiskWatch.lacksRoom(group))
+    }
 }
