@@ -11,7 +11,7 @@ import Glibc
 /// Where the files of a cluster are.
 ///
 /// `root` belongs to the user of the process and holds `data`, `log` and `run`, which belong to the server's account,
-/// and besides them only the lock files and the log of the start.
+/// and besides them only the lock files, the log of the start, and room that is kept for the server.
 struct ClusterLocation: Sendable, Hashable {
     /// The directory of everything: `<state>/pg`, or a directory elsewhere that `pointer` names.
     let root: FilePath
@@ -24,6 +24,10 @@ struct ClusterLocation: Sendable, Hashable {
     var logDirectory: FilePath { root.appending("log") }
     /// What the server prints before its log collector runs, and whatever the supervisor prints; one start's worth.
     var startLog: FilePath { root.appending("start.log") }
+    /// Room that is kept for the server.
+    var reserve: FilePath { root.appending("reserve") }
+    /// Where a data directory goes that is none: no server could ever start in it.
+    var unusableData: FilePath { root.appending("data.unusable") }
     /// Locked by the process that uses the cluster, for as long as it does.
     var ownerLock: FilePath { root.appending("owner.lock") }
     /// Locked by the supervisor of the server, for as long as it lives.

@@ -34,7 +34,7 @@ struct ClusterTemplate: Sendable {
         else { return false }
         do {
             try await copy(path, into: cluster)
-            if try isWhole(cluster) { return true }
+            if try PrivateFiles.isCluster(cluster) { return true }
         } catch EmbeddedPostgresError.toolFailed {
             // The template is useless, for whatever reason; the next lines make room for a cluster without it.
         }
@@ -43,11 +43,6 @@ struct ClusterTemplate: Sendable {
         _ = try PrivateFiles.makeDirectory(cluster, permissions: 0o700)
         if account.needsSwitch { try PrivateFiles.give(cluster, to: account) }
         return false
-    }
-
-    /// Whether the files are there by which the server itself tells a data directory.
-    private func isWhole(_ cluster: FilePath) throws -> Bool {
-        try ["PG_VERSION", "global/pg_control"].allSatisfy { try PrivateFiles.status(cluster.appending($0)) != nil }
     }
 
     /// Keeps a copy of a cluster that was never started.

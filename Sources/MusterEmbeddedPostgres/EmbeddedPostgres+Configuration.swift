@@ -21,6 +21,8 @@ extension EmbeddedPostgres {
         public var startLimit: Duration = .seconds(120)
         /// The longest that a fast shutdown may take; after that the server is stopped without its final checkpoint.
         public var stopLimit: Duration = .seconds(30)
+        /// How much room is kept for the server on its disk, in MiB, for when everything else is used up; 0 keeps none.
+        public var reserveMiB = 0
         /// Below which directory the data of a state directory goes that the server's account cannot reach.
         public var fallbackDirectory: FilePath = "/var/lib/muster"
         /// Further settings of PostgreSQL by name, which win over those of this type.
@@ -83,6 +85,11 @@ extension EmbeddedPostgres {
             values.merge(settings) { _, given in given }
             return ["-D", dataDirectory.string]
                 + values.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
+        }
+
+        /// The room that is kept in a place.
+        func reserve(_ location: ClusterLocation) -> SpaceReserve {
+            SpaceReserve(path: location.reserve, size: Int64(reserveMiB) << 20)
         }
     }
 }

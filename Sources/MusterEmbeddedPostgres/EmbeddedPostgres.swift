@@ -28,6 +28,14 @@ public actor EmbeddedPostgres {
         case immediate
     }
 
+    /// How much room there is on the disk of the server.
+    public struct Space: Sendable, Hashable {
+        /// Bytes that anybody may take.
+        public let freeBytes: Int64
+        /// Bytes that are kept for the server.
+        public let keptBytes: Int64
+    }
+
     private enum State {
         /// No server. `start()` leads to `starting`.
         case stopped
@@ -127,6 +135,7 @@ public actor EmbeddedPostgres {
             server.supervisor.hangUp()
             await server.supervisor.waitUntilEnded()
             server.location.removeSocketDirectory(server.endpoint.socketDirectory)
+            configuration.reserve(server.location).release()
             server.ownerLock.unlock()
             state = .stopped
             logger.info(
@@ -147,6 +156,15 @@ public actor EmbeddedPostgres {
         case .stopped, .starting:
             return
         }
+    }
+
+    /// Looks after the room that is kept for the server: to be called a few times a second. `nil` without a server, or when
+    /// none is kept.
+    ///
+    /// - Throws: ``EmbeddedPostgresError``.
+    public func tendReserve() throws -> Space? {
+        guard configuration.reserveMiB > 0, case .running(let server) = state else { return nil }
+        return try configuration.reserve(server.location).tend()
     }
 
     /// The process id of the server (its postmaster) while it runs.

@@ -37,6 +37,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case predecessorRunning(limit: Duration, log: String)
     /// A program could not be started at all.
     case launchFailed(program: String, reason: String)
+    /// The disk has no room for the server: `neededBytes` are needed at least, and `freeBytes` are free.
+    case diskFull(directory: FilePath, neededBytes: Int64, freeBytes: Int64)
     /// A file operation failed.
     case fileOperation(String, path: FilePath, errno: Errno)
 }
@@ -88,8 +90,16 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             "the server of an earlier process was still stopping after \(limit). The end of its log:\n\(log)"
         case .launchFailed(let program, let reason):
             "\(program) could not be started: \(reason)"
+        case .diskFull(let directory, let needed, let free):
+            """
+            the disk is full: the private database in \(directory) needs \(Self.mebibytes(needed)), and \
+            \(free >> 20) MiB are free; \(Self.mebibytes(needed - free)) are missing
+            """
         case .fileOperation(let operation, let path, let errno):
             "\(operation) \(path): \(errno)"
         }
     }
+
+    /// Rounded up, so that nothing that is missing is called 0.
+    private static func mebibytes(_ bytes: Int64) -> String { "\((bytes + (1 << 20) - 1) >> 20) MiB" }
 }

@@ -66,6 +66,9 @@ struct Launch: Sendable {
     ) async throws -> RunningServer {
         let deadline = ContinuousClock.now + configuration.startLimit
         let supervision = try await superviseNext(location, deadline: deadline)
+        try setAsideUnusableData(location)
+        let reserve = configuration.reserve(location)
+        try reserve.begin(isNew: try PrivateFiles.status(location.dataDirectory) == nil)
         let (binaries, isNew) = try await cluster(at: location, account: account)
         try prepareLogDirectory(location, account: account)
         let predecessor = isNew ? nil : try await predecessor(location, binaries: binaries, deadline: deadline)
@@ -118,6 +121,19 @@ struct Launch: Sendable {
         ).map { ClusterTemplate(directory: $0, binaries: binaries, account: account) }
         try await ClusterCreation(location: location, binaries: binaries, account: account, template: template).run()
         return (binaries, true)
+    }
+
+    /// Moves a data directory out of the way that lacks one of the two files by which a server tells one, as a disk that ran
+    /// full or a damaged file system may leave it. It is kept, one at a time, for somebody who wants to know.
+    private func setAsideUnusableData(_ location: ClusterLocation) throws {
+        let data = location.dataDirectory
+        guard try PrivateFiles.status(data) != nil, try !PrivateFiles.isCluster(data) else { return }
+        logger.warning(
+            "postgres.cluster.unusable",
+            metadata: ["postgres.data": "\(data)", "postgres.aside": "\(location.unusableData)"]
+        )
+        try PrivateFiles.removeTree(location.unusableData)
+        try PrivateFiles.rename(data, to: location.unusableData)
     }
 
     private func prepareLogDirectory(_ location: ClusterLocation, account: ServerAccount) throws {

@@ -30,6 +30,13 @@ enum PrivateFiles {
         return status.type == .regular && status.permissions.rawValue & 0o111 != 0
     }
 
+    /// Whether the files are in a directory, with something in them, by which a server tells its data directory.
+    static func isCluster(_ directory: FilePath) throws -> Bool {
+        try ["PG_VERSION", "global/pg_control"].allSatisfy {
+            try status(directory.appending($0)).map { $0.size > 0 } ?? false
+        }
+    }
+
     /// Makes one directory, and says whether it is new.
     static func makeDirectory(_ path: FilePath, permissions: mode_t) throws -> Bool {
         guard mkdir(path.string, permissions) != 0 else {

@@ -9,7 +9,9 @@ struct EventsCommand: MusterSubcommand {
         abstract: "Prints the durable log of what happened.",
         usage: "muster events [--after <n>] [--group <group>] [--follow]",
         discussion: """
-            Positions are contiguous: whoever asks for what comes --after the last position they have seen misses nothing.
+            Each event has a position: 1, 2, 3 and so on, without gaps. To continue later, give the last position that you \
+            have seen to --after: the next event is the one behind it, and none is missing. Without --follow the command \
+            prints what there is and ends.
 
             Examples:
               muster events --group nightly
@@ -19,14 +21,14 @@ struct EventsCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "Begin after this position. (default: with the oldest that is kept)", valueName: "n")
+            "Begin with the event behind this position. (default: with the oldest event that is kept)", valueName: "n")
     )
     var after: String?
 
     @Option(help: ArgumentHelp("Only events of this group.", valueName: "group"))
     var group: String?
 
-    @Flag(help: "Go on with what happens from now on. (MUSTER_FOLLOW)")
+    @Flag(help: "Do not end: print new events as they happen. (MUSTER_FOLLOW)")
     var follow = false
 
     @OptionGroup var client: ClientOptions

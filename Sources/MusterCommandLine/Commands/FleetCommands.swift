@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import MusterAPI
 import MusterCore
 
@@ -31,12 +32,15 @@ struct WorkersCommand: MusterSubcommand {
         } else if workers.isEmpty {
             try context.console.line("there are no workers")
         } else {
-            try context.console.table(Self.table(workers))
+            let now = Timestamp(microseconds: Int64(Date.now.timeIntervalSince1970 * 1_000_000))
+            try context.console.table(Self.table(workers, now: now))
         }
     }
 
     /// The table of workers.
-    static func table(_ workers: [WorkerDocument]) -> Table {
+    ///
+    /// - Parameter now: by this machine's clock, which may differ a little from the database's.
+    static func table(_ workers: [WorkerDocument], now: Timestamp) -> Table {
         var table = Table([
             .text("WORKER"), .text("STATE"), .number("LEASES"), .number("SPEED"), .number("AT MOST", isOptional: true),
             .number("TO COME", isOptional: true), .number("ETA", isOptional: true), .text("SINKS"), .text("VERSION"),
@@ -49,10 +53,15 @@ struct WorkersCommand: MusterSubcommand {
                 ProgressSnapshot.rate(worker.bytesPerSecond),
                 worker.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(worker.bytes),
                 ProgressSnapshot.time(worker.etaSeconds), sinks.joined(separator: ", "), worker.version,
-                worker.lastSeenAt.description,
+                ago(worker.lastSeenAt, now: now),
             ])
         }
         return table
+    }
+
+    /// `12s ago`.
+    private static func ago(_ moment: Timestamp, now: Timestamp) -> String {
+        DurationNotation.format(.microseconds(max(0, now.microseconds - moment.microseconds))) + " ago"
     }
 }
 
@@ -84,11 +93,17 @@ struct DrainCommand: MusterSubcommand {
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(worker, what: "worker")
-        try await context.withClient { try await $0.drain(worker: worker) }
+        let wasDraining = try await context.withClient { client in
+            let sessions = try await Page.all { try await client.workers(after: $0, limit: Limits.pageSize) }
+            try await client.drain(worker: worker)
+            let states = sessions.filter { $0.name == worker }.map(\.state)
+            return !states.isEmpty && states.allSatisfy { $0 == "draining" }
+        }
         if context.console.json {
             try context.console.document(Document(worker: worker))
         } else {
-            try context.console.line("\(worker) is draining")
+            try context.console.line(
+                wasDraining ? "nothing to drain: \(worker) is draining already" : "\(worker) is draining")
         }
     }
 }

@@ -60,6 +60,12 @@ struct GetCommand: MusterSubcommand {
     )
     var slots: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "What happens when the disk is full: fail, or wait for room and go on. (default: fail)", valueName: "rule")
+    )
+    var onFull: String?
+
     @OptionGroup var sources: SourceArguments
     @OptionGroup var policy: PolicyArguments
     @OptionGroup var tuning: CoordinatorOptions
@@ -72,6 +78,7 @@ struct GetCommand: MusterSubcommand {
     var given: [SettingName: [String]] {
         Given.values([
             .directory: directory, .manifest: manifest, .digest: digest, .workers: workers, .slots: slots,
+            .onFull: onFull,
         ]).merging(sources.given) { $1 }.merging(policy.given) { $1 }.merging(tuning.given) { $1 }
     }
 
@@ -91,6 +98,7 @@ struct GetCommand: MusterSubcommand {
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
         let count = try settings.number(.workers, in: 1...16) ?? 1
+        let onFull = try settings.choice(.onFull, of: OnFull.self) ?? .fail
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
         var coordinator = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
         let token = RandomToken.make()
@@ -107,7 +115,7 @@ struct GetCommand: MusterSubcommand {
             sinks: [SinkArgument(name: defaultSinkName, directory: directory)]
         )
         // A command is stopped sooner than a fleet: what has come within a second is kept.
-        configured.progressInterval = .milliseconds(750)
+        configured.progressInterval = WorkerConfiguration.shortProgressInterval
         // What a manifest names is not what this person has named.
         if let fetch = transfers.fetch { configured.secrets = fetch.grants }
         let worker = configured
@@ -130,6 +138,7 @@ struct GetCommand: MusterSubcommand {
             survey: survey,
             transfers: transfers,
             directory: directory,
+            onFull: onFull,
             context: context,
             result: result,
             logger: logger
@@ -141,7 +150,10 @@ struct GetCommand: MusterSubcommand {
                     stateDirectory: state,
                     environment: settings.environment,
                     stopLimit: .seconds(3),
+                    keepsLogSmall: true,
+                    onFull: onFull,
                     database: database,
+                    remark: { context.console.remark(TextWidth.escaped($0)) },
                     logger: logger
                 ),
                 CoordinatorService(configuration: coordinator, database: database, port: port, logger: logger),

@@ -81,6 +81,8 @@ struct GetSession {
     let transfers: TransferSettings
     /// Where the files go.
     let directory: FilePath
+    /// What happens when the disk is full.
+    let onFull: OnFull
     /// What the command works with.
     let context: CommandContext
 
@@ -218,10 +220,34 @@ struct GetSession {
 
     /// Waits for a group; returns it with how many of its failures were named.
     private func wait(_ name: String, isNew: Bool) async throws -> (GroupDocument, Int64) {
-        let watcher = context.watcher(client, group: name)
+        var watcher = context.watcher(client, group: name)
+        // The coordinator is in this process, which also says what keeps it from answering.
+        watcher.patience = nil
         let start = isNew ? 0 : try await watcher.lastPosition()
-        let end = try await watcher.untilTerminal(news: .all(after: start))
+        let end = try await untilFull(name) { [watcher] in
+            try await watcher.untilTerminal(news: .all(after: start))
+        }
         return (end.group, end.namedFailures)
+    }
+
+    /// Waits for something that a full disk may keep from coming.
+    private func untilFull<Value: Sendable>(
+        _ name: String, _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let watch = FullDiskWatch(
+            client: client, group: name, directory: directory, onFull: onFull, console: context.console)
+        return try await withThrowingTaskGroup(of: Value?.self) { tasks in
+            tasks.addTask { try await body() }
+            tasks.addTask {
+                try await watch.run()
+                return nil
+            }
+            defer { tasks.cancelAll() }
+            while let value = try await tasks.next() {
+                if let value { return value }
+            }
+            throw CancellationError()
+        }
     }
 
     private func result(

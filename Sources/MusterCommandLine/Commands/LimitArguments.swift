@@ -37,7 +37,7 @@ struct LimitArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The part of the day in which the group may run at all, such as 22:00-06:00.",
+            "The hours in which the group may run, such as 22:00-06:00; it waits outside of them.",
             valueName: "window"
         )
     )
@@ -55,8 +55,8 @@ struct LimitArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            The rate in a part of the day, such as 08:00-18:00=2MiB/s; may be repeated: the first that fits holds, --rate at \
-            all other times.
+            The rate at certain hours, such as 08:00-18:00=2MiB/s. May be repeated: the first window that contains the \
+            present time counts, and --rate applies outside of all windows.
             """,
             valueName: "window=rate"
         )
@@ -83,8 +83,8 @@ struct LimitArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            A group that this one waits for, until it has succeeded, or finished in whatever way; may be repeated. \
-            (default: succeeded)
+            A group that this one waits for: until it has succeeded, or, with :finished, until it has ended in any way. May \
+            be repeated. (default: succeeded)
             """,
             valueName: "group[:succeeded|finished]"
         )

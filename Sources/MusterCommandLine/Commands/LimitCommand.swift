@@ -9,10 +9,11 @@ struct LimitCommand: MusterSubcommand {
         abstract: "Changes what a group may use and when: its priority, caps, hours, deadline, and what it waits for.",
         usage: "muster limit <group> [--priority <n>] [--weight <n>] [--max-connections <n>] [--rate <rate>] ...",
         discussion: """
-            It holds at once, for what is running too; connections beyond a lower cap end with their chunks. What is not named \
-            stays as it is; the value none takes a cap, the hours, the deadline or what the group waits for away. \
-            --rate-between and --after replace all there were. Without --tz, parts of the day are in the time zone that the \
-            group has already.
+            The change applies at once, also to transfers that are running. When the cap on connections is lowered, those \
+            that are too many end after the chunk they are fetching. Options that are not given change nothing. The value \
+            "none" removes a setting: --rate none, --max-connections none, --between none, --deadline none, --after none. \
+            --rate-between and --after replace the whole list that the group had. Without --tz, times of day keep the time \
+            zone that the group already has.
 
             Examples:
               muster limit nightly --rate 10MiB/s --max-connections 8
@@ -44,16 +45,18 @@ struct LimitCommand: MusterSubcommand {
         }
         // Nobody is to be moved to another zone by naming other hours.
         let needsZone = settings.text(.timeZone) == nil && patch.limits.hasHours
-        let document = try await context.withClient { client in
-            guard needsZone, let zone = try await client.group(group).limits.standingZone else {
-                return try await client.change(group: group, patch)
-            }
-            return try await client.change(group: group, try settings.groupPatch(standingZone: zone))
+        let (before, document) = try await context.withClient { client in
+            let before = try await client.group(group)
+            let zone = needsZone ? before.limits.standingZone : nil
+            let wish = try zone.map { zone throws(CommandFailure) in try settings.groupPatch(standingZone: zone) }
+            return (before, try await client.change(group: group, wish ?? patch))
         }
         if context.console.json {
             try context.console.document(document)
         } else {
-            try context.console.line("changed \(document.name)")
+            let isChanged = FactLines.lines(GroupFacts.limits(before)) != FactLines.lines(GroupFacts.limits(document))
+            try context.console.line(
+                isChanged ? "changed \(document.name)" : "nothing to change: \(document.name) has these limits already")
             for line in FactLines.lines(GroupFacts.limits(document)) { try context.console.line(line) }
             for line in FactLines.lines(document.notes.map { ("note", $0) }) { try context.console.line(line) }
         }

@@ -9,17 +9,25 @@ import MusterCore
 struct OnCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "on",
-        abstract: "Runs a command once per event of some groups, with the event on its standard input.",
+        abstract: "Runs a command for each event of some groups, with the event on its standard input.",
         usage: "muster on <group-pattern> [--types <type,...>] [--consumer <name>] -- <command> ...",
         discussion: """
-            In a pattern * stands for any characters and ? for one. Events are dealt with one at a time and in order, each at least \
-            once: it is done when the command exits 0; otherwise the command is run again after 1s, 2s, 4s, up to 1m. The command \
-            finds MUSTER_EVENT_TYPE, MUSTER_EVENT_ID, which is the same whenever an event comes again, and MUSTER_GROUP in its \
-            environment.
+            In the pattern, * stands for any number of characters and ? for one character.
 
-            The place in the log is kept by the coordinator under the consumer's name; whoever is new begins with the oldest \
-            event that is kept. Of several with one name one works, and the others wait for its end. SIGTERM or Ctrl-C lets a running command finish, for at most 10 seconds; \
-            when this process is killed, the command is killed with it.
+            The command runs once per event, one event at a time, in the order of the log. The event is one line of JSON on its \
+            standard input. In its environment, MUSTER_EVENT_TYPE and MUSTER_GROUP say what happened to which group, and \
+            MUSTER_EVENT_ID identifies the event.
+
+            Exit code 0 means that the event is done. After any other exit code the command runs again for the same event, after \
+            1s, 2s, 4s and so on up to 1m; later events wait. An event can come twice, for example after a crash; \
+            MUSTER_EVENT_ID is the same both times.
+
+            The coordinator remembers under --consumer which event was done last, so that a restart continues there. A new \
+            consumer begins with the oldest event that is kept. If several processes use one name, one of them works and the \
+            others take over when it ends.
+
+            Ctrl-C or SIGTERM lets a running command finish, for at most 10 seconds. If this process is killed, the command is \
+            killed with it.
 
             Examples:
               muster on 'nightly-*' --types group.succeeded -- ./start-the-next-step
@@ -40,8 +48,8 @@ struct OnCommand: MusterSubcommand {
     @Option(
         help: ArgumentHelp(
             """
-            The name under which the place in the log is kept. (default: "on-" and the pattern, with a number \
-            that stands for what names can't hold)
+            The name under which the coordinator remembers what is done. (default: made from the pattern and the types, \
+            such as on-nightly)
             """,
             valueName: "name"
         )

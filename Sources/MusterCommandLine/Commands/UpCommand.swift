@@ -120,7 +120,10 @@ struct UpCommand: MusterSubcommand {
                     stateDirectory: FilePath(data),
                     environment: settings.environment,
                     stopLimit: Self.stopLimit,
+                    keepsLogSmall: false,
+                    onFull: .wait,
                     database: database,
+                    remark: { context.console.remark(TextWidth.escaped($0)) },
                     logger: logger
                 ),
                 CoordinatorService(configuration: configuration, database: database, port: port, logger: logger),

@@ -112,11 +112,14 @@ struct SealCommand: MusterSubcommand {
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")
-        let document = try await context.withClient { try await $0.apply(.seal, to: group) }
+        let (before, document) = try await context.withClient { client in
+            (try await client.group(group), try await client.apply(.seal, to: group))
+        }
         if context.console.json {
             try context.console.document(document)
         } else {
-            try context.console.line("sealed \(document.name)")
+            try context.console.line(
+                before.sealed ? "nothing to seal: \(document.name) is sealed already" : "sealed \(document.name)")
             try context.console.line(PlainProgress.line(ProgressSnapshot(group: document)))
         }
     }

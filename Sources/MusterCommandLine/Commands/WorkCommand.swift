@@ -97,6 +97,9 @@ struct WorkCommand: MusterSubcommand {
             sinks: sinks
         )
         configuration.secrets = try settings.secretGrants(base: context.workingDirectory)
+        // It belongs to an `up`, which may be killed with all of its workers.
+        let endsWithParent = try settings.flag(.exitWithParent)
+        if endsWithParent { configuration.progressInterval = WorkerConfiguration.shortProgressInterval }
         let worker: Worker
         do {
             worker = try Worker(configuration: configuration, logger: logger)
@@ -104,7 +107,7 @@ struct WorkCommand: MusterSubcommand {
             throw CommandFailure.usage("\(error)")
         }
         var services: [any Service] = [worker]
-        if try settings.flag(.exitWithParent) { services.append(ParentWatch()) }
+        if endsWithParent { services.append(ParentWatch()) }
         _ = try await SignalledRun(services: services, grace: .seconds(10), logger: logger).run()
     }
 

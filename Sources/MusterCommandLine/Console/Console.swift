@@ -43,9 +43,9 @@ final class Console: Sendable {
         Terminal.isTerminal(output) ? Terminal.size(of: output).columns : nil
     }
 
-    /// A line for people. Control characters must have been escaped.
+    /// A line for people, broken between words where a terminal is too narrow for it. Control characters must have been escaped.
     func line(_ text: String) throws {
-        try write(text + "\n", to: output)
+        try write(fitted(text, to: output), to: output)
     }
 
     /// A value as one line of JSON: a document, or an item of NDJSON.
@@ -55,7 +55,15 @@ final class Console: Sendable {
 
     /// A remark that is not the result. A standard error that nobody reads is no reason to stop.
     func remark(_ text: String) {
-        try? write(text + "\n", to: errorOutput)
+        try? write(fitted(text, to: errorOutput), to: errorOutput)
+    }
+
+    /// The text with its line ends: a terminal would break lines inside words.
+    private func fitted(_ text: String, to descriptor: FileDescriptor) -> String {
+        guard Terminal.isTerminal(descriptor) else { return text + "\n" }
+        let width = Terminal.size(of: descriptor).columns
+        return text.split(separator: "\n", omittingEmptySubsequences: false)
+            .flatMap { TextWidth.wrapped(String($0), to: width, hanging: 2) }.joined(separator: "\n") + "\n"
     }
 
     /// Says why a command ended without success. A problem document goes to standard output with `--json`.

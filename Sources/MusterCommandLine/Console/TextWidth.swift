@@ -38,17 +38,28 @@ enum TextWidth {
         return kept.trimmingEnd(" ,;:") + "…"
     }
 
-    /// The text in lines of at most `width` columns, broken between words; a word that is longer has a line of its own.
-    static func wrapped(_ text: String, to width: Int) -> [String] {
+    /// The text in lines of at most `width` columns, broken between words; a word that is longer is not broken.
+    ///
+    /// - Parameter hanging: how much further in than the first line the others begin.
+    static func wrapped(_ text: String, to width: Int, hanging: Int = 0) -> [String] {
+        let margin = String(repeating: " ", count: text.prefix { $0 == " " }.count + hanging)
         var lines: [String] = []
-        for word in text.split(separator: " ") {
-            if let last = lines.last, columns(last) + 1 + columns(String(word)) <= width {
-                lines[lines.count - 1] = last + " " + word
-            } else {
-                lines.append(String(word))
-            }
+        var rest = text
+        while columns(rest) > width {
+            let start = prefix(rest, width)
+            let indentation = rest.prefix { $0 == " " }.count
+            // The last blank that may end the line: the one behind what fits, or one in it, but none of the margin.
+            let fits = Array(rest.prefix(start.count + 1))
+            let end =
+                fits.indices.last { $0 > indentation && fits[$0] == " " }
+                ?? Array(rest).indices.first { $0 > indentation && Array(rest)[$0] == " " }
+            guard let end else { break }
+            lines.append(String(rest.prefix(end)).trimmingEnd(" "))
+            let following = rest.dropFirst(end).drop { $0 == " " }
+            guard !following.isEmpty else { return lines }
+            rest = margin + following
         }
-        return lines
+        return lines + [rest]
     }
 
     /// The text with blanks up to `width` columns.

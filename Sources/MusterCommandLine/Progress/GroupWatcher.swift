@@ -43,6 +43,8 @@ struct GroupWatcher {
     let console: Console
     /// The environment, for the terminal's abilities.
     let environment: [String: String]
+    /// How long a coordinator may be away that has answered; for ever when absent.
+    var patience: Duration? = Patience.usual
 
     /// How often a group is looked at that somebody watches in a terminal: its bytes grow without any event.
     private static let livePeriod: Duration = .milliseconds(500)
@@ -63,7 +65,7 @@ struct GroupWatcher {
         let start = display.printsFailures ? news.start : nil
         var teller = NewsTeller(tellsFinishedFiles: display.printsFinishedFiles, news)
         var pace = Self.pace.first
-        let patience = Patience(console: console)
+        let patience = Patience(console: console, limit: self.patience)
         var last: Look?
         do {
             // The log's end is known before the first look: what happens after that look rings.
@@ -111,7 +113,7 @@ struct GroupWatcher {
 
     /// The position behind the last event there is.
     func lastPosition() async throws -> Int64 {
-        try await LogListener(client, group: group, patience: Patience(console: console)).position
+        try await LogListener(client, group: group, patience: Patience(console: console, limit: patience)).position
     }
 
     /// How long nobody rings until the group is looked at all the same.

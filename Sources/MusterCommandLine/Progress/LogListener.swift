@@ -1,11 +1,11 @@
 import MusterAPI
 import MusterCore
 
-/// Waits for something to happen by the long poll of the log: whoever waits for a group is told of its end at once, and asks for
-/// nothing meanwhile.
+/// Waits for something to happen by the long poll of the log: a command that waits for a group is told of its end at once, and
+/// asks for nothing meanwhile.
 ///
-/// What is read of the log serves as a bell. Whoever hears it looks at the group itself; whoever hears nothing for a while looks
-/// too, so that nothing depends on the bell alone.
+/// What is read of the log serves as a bell. The command looks at the group itself when it rings, and also when it has been silent for a
+/// while, so that nothing depends on the bell alone.
 struct LogListener {
     private let client: MusterClient
     private let group: String?

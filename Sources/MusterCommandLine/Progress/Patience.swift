@@ -6,6 +6,9 @@ import Synchronization
 final class Patience: Sendable {
     private static let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
 
+    /// How long a coordinator may be away, where nothing else is said.
+    static let usual: Duration = .seconds(120)
+
     private let console: Console
     private let limit: Duration?
     private let hasAnswered = Mutex(false)
@@ -13,7 +16,7 @@ final class Patience: Sendable {
     /// Patience that begins with the first answer: somebody who was never there is reported at once.
     ///
     /// - Parameter limit: how long a coordinator may be away; for ever when absent.
-    init(console: Console, limit: Duration? = .seconds(120)) {
+    init(console: Console, limit: Duration? = usual) {
         self.console = console
         self.limit = limit
     }

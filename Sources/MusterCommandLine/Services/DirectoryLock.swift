@@ -65,6 +65,14 @@ enum Directories {
         }
     }
 
+    /// The bytes that this user may still write in the file system of a directory; `nil` when that can't be told.
+    static func freeBytes(below path: FilePath) -> Int64? {
+        var space = statvfs()
+        guard statvfs(path.string, &space) == 0 else { return nil }
+        let (bytes, overflow) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
+        return overflow ? nil : Int64(exactly: bytes)
+    }
+
     /// The size of a regular file; `nil` when there is none.
     static func size(ofFile path: FilePath) throws -> Int64? {
         var status = stat()

@@ -5,8 +5,8 @@ import ServiceLifecycle
 /// A named consumer that runs a command for each event: one at a time, in the order of the log, at least once. Of several processes with
 /// one name one works, and the others wait for its end.
 ///
-/// An event is acknowledged when its command has succeeded, and not before: whoever goes on after this process was killed begins
-/// with the event that it was at.
+/// An event is acknowledged when its command has succeeded, and not before: after this process was killed, the one that goes on
+/// begins with the event that was being handled.
 struct EventRunner: Service {
     /// The coordinator.
     let client: MusterClient

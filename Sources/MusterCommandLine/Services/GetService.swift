@@ -17,6 +17,8 @@ struct GetService: Service {
     let transfers: TransferSettings
     /// Where the files go.
     let directory: String
+    /// What happens when the disk is full.
+    let onFull: OnFull
     /// What the command works with.
     let context: CommandContext
     /// Told how it ended.
@@ -41,6 +43,7 @@ struct GetService: Service {
                         survey: survey,
                         transfers: transfers,
                         directory: FilePath(directory),
+                        onFull: onFull,
                         context: context
                     ).run()
                 }

@@ -7,39 +7,66 @@ import SystemPackage
 
 /// The private PostgreSQL of `get` and `up`: starts it, brings its schema up to date, restarts it if it dies, and shuts it
 /// down last.
+///
+/// It keeps room for the server on its disk, since the files that are fetched may fill that. When there is no room for the
+/// server all the same, it ends with what is missing, or waits, as it is told.
 struct PostgresService: Service {
     /// How often in a row it is restarted before that is given up.
     private static let restarts = 5
     private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(10))
     /// How long it may have run for its death to count as the first one in a row.
     private static let stable: Duration = .seconds(60)
+    /// How often the room on its disk is looked at.
+    private static let reservePeriod: Duration = .milliseconds(250)
+    /// How large its log may grow where it shares the disk with what is fetched. The room that is kept has to do for what is added
+    /// to it once the disk is full, and a checkpoint comes at about half of this.
+    private static let smallLog = ["min_wal_size": "32MB", "max_wal_size": "128MB"]
+    /// How often a disk that is full is looked at.
+    private static let fullPeriod: Duration = .seconds(1)
 
     private let postgres: EmbeddedPostgres
     private let database: Eventual<String>
+    private let onFull: OnFull
+    private let remark: @Sendable (String) -> Void
     private let logger: Logger
 
     /// A server in a state directory.
     ///
     /// - Parameters:
     ///   - stopLimit: how long a shutdown may take until the server is stopped without its final checkpoint.
+    ///   - keepsLogSmall: whether its log may not take more of the disk than it must.
+    ///   - onFull: what happens when the disk has no room for it.
     ///   - database: told the connection string once the schema is up to date.
+    ///   - remark: told what a person should know.
     init(
         stateDirectory: FilePath,
         environment: [String: String],
         stopLimit: Duration,
+        keepsLogSmall: Bool,
+        onFull: OnFull,
         database: Eventual<String>,
+        remark: @escaping @Sendable (String) -> Void,
         logger: Logger
     ) {
-        var configuration = EmbeddedPostgres.Configuration()
-        configuration.stopLimit = stopLimit
         postgres = EmbeddedPostgres(
             stateDirectory: stateDirectory,
             environment: environment,
-            configuration: configuration,
+            configuration: Self.configuration(stopLimit: stopLimit, keepsLogSmall: keepsLogSmall),
             logger: logger
         )
         self.database = database
+        self.onFull = onFull
+        self.remark = remark
         self.logger = logger
+    }
+
+    /// How such a server is tuned.
+    private static func configuration(stopLimit: Duration, keepsLogSmall: Bool) -> EmbeddedPostgres.Configuration {
+        var configuration = EmbeddedPostgres.Configuration()
+        configuration.stopLimit = stopLimit
+        configuration.reserveMiB = 64
+        if keepsLogSmall { configuration.settings = smallLog }
+        return configuration
     }
 
     /// Runs the server until shutdown.
@@ -49,7 +76,7 @@ struct PostgresService: Service {
         do {
             var failures = 0
             while true {
-                let endpoint = try await cancelWhenGracefulShutdown { try await postgres.start() }
+                let endpoint = try await cancelWhenGracefulShutdown { try await startWithRoom() }
                 let started = ContinuousClock.now
                 if database.current == nil {
                     _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
@@ -70,9 +97,30 @@ struct PostgresService: Service {
         }
     }
 
+    /// Starts the server, once its disk has room for it.
+    private func startWithRoom() async throws -> EmbeddedPostgres.Endpoint {
+        var isTold = false
+        while true {
+            do {
+                let endpoint = try await postgres.start()
+                if isTold { remark("there is room again; going on") }
+                return endpoint
+            } catch let error as EmbeddedPostgresError {
+                guard case .diskFull = error else { throw error }
+                switch onFull {
+                case .fail: throw CommandFailure.other("\(error)\n  make room and run the same command again")
+                case .wait:
+                    if !isTold { remark("\(error); waiting for room") }
+                    isTold = true
+                    try await Task.sleep(for: Self.fullPeriod)
+                }
+            }
+        }
+    }
+
     /// Waits for the end of the server; false when that was the shutdown of this service.
     private func endsByItself() async -> Bool {
-        await withTaskGroup(of: Bool.self) { tasks in
+        await withTaskGroup(of: Bool?.self) { tasks in
             tasks.addTask {
                 await postgres.waitUntilExit()
                 return true
@@ -81,11 +129,36 @@ struct PostgresService: Service {
                 try? await gracefulShutdown()
                 return false
             }
-            let isByItself = await tasks.next() ?? false
+            tasks.addTask {
+                await tendReserve()
+                return nil
+            }
+            var isByItself = false
+            for await ended in tasks {
+                guard let ended else { continue }
+                isByItself = ended
+                break
+            }
             // Stopping the server is also what ends the wait for it.
             if !isByItself { await postgres.stop() }
             tasks.cancelAll()
             return isByItself
+        }
+    }
+
+    /// Looks after the room that is kept for the server, until it is cancelled.
+    private func tendReserve() async {
+        var isLow = false
+        while (try? await Task.sleep(for: Self.reservePeriod)) != nil {
+            do {
+                guard let space = try await postgres.tendReserve() else { continue }
+                let wasLow = isLow
+                isLow = space.keptBytes == 0
+                guard isLow, !wasLow else { continue }
+                logger.warning("postgres.reserve.used", metadata: ["freeBytes": "\(space.freeBytes)"])
+            } catch {
+                logger.debug("postgres.reserve.failed", metadata: ["error": "\(error)"])
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case digest
     /// The number of workers of `get` and `up`.
     case workers
+    /// What `get` does when the disk is full.
+    case onFull = "on-full"
     /// The directory of `up`.
     case data
     /// Where a coordinator listens.
@@ -170,7 +172,8 @@ enum SettingName: String, CaseIterable, Sendable {
 
     /// Those that choose or change a thing: which one, its place, what it may use, what becomes of it.
     private static let withoutVariable: Set<SettingName> = [
-        .manifest, .digest, .group, .groups, .types, .state, .subscription, .consumer, .after, .priority, .weight,
+        .manifest, .digest, .onFull, .group, .groups, .types, .state, .subscription, .consumer, .after, .priority,
+        .weight,
         .rate,
         .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files, .pauseUntil,
         .secretFile, .locationTrusted, .acceptUnframed,

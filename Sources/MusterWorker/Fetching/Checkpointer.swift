@@ -17,7 +17,7 @@ final class Checkpointer: Sendable {
 
     private static let bytesBetween: Int64 = 64 << 20
     /// How often the running chunks are looked at.
-    private static let round: Duration = .milliseconds(250)
+    private static let round: Duration = .milliseconds(200)
 
     private let entries = Mutex<[LeaseName: Entry]>([:])
     private let timeBetween: Duration

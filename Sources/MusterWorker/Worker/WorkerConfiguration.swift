@@ -31,6 +31,8 @@ public struct WorkerConfiguration: Sendable {
     public var bytesPerSecond: Int64?
     /// After how long bytes that have come are durable and reported, but for the time that this takes: a worker that is killed loses no more.
     public var progressInterval: Duration = .seconds(3)
+    /// The same where the whole installation may be killed at any time, since nothing else survives that.
+    public static let shortProgressInterval: Duration = .milliseconds(750)
     /// The version of the program, told to coordinators and, in the User-Agent, to origins.
     public var version: String
     /// Labels of the operator's choosing.

@@ -57,20 +57,22 @@ struct ListingTests {
                 bytesPerSecond: 36_805_017, startedAt: Samples.moment, lastSeenAt: Samples.moment, labels: [:],
                 bytesPerSecondLimit: limit, bytes: bytes, etaSeconds: eta)
         }
-        let table = WorkersCommand.table([
-            worker("a", "ready", limit: 41_943_040), worker("b", "draining", limit: nil),
-        ])
+        let table = WorkersCommand.table(
+            [
+                worker("a", "ready", limit: 41_943_040), worker("b", "draining", limit: nil),
+            ], now: Timestamp(microseconds: Samples.moment.microseconds + 12_300_000))
         #expect(
             table.lines() == [
                 "WORKER  STATE     LEASES       SPEED     AT MOST  SINKS                           VERSION  LAST SEEN",
-                "a       ready       3/16  35.0 MiB/s  40.0 MiB/s  default, archive (storageFull)  1.0      2026-03-01T12:00:00.000Z",
-                "b       draining    3/16  35.0 MiB/s           -  default, archive (storageFull)  1.0      2026-03-01T12:00:00.000Z",
+                "a       ready       3/16  35.0 MiB/s  40.0 MiB/s  default, archive (storageFull)  1.0      12s ago",
+                "b       draining    3/16  35.0 MiB/s           -  default, archive (storageFull)  1.0      12s ago",
             ])
-        let moving = WorkersCommand.table([
-            worker(
-                "a", "ready", limit: nil, bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0), eta: 80),
-            worker("b", "ready", limit: nil, bytes: .init(done: 1 << 20, total: 0, unknownLeases: 3)),
-        ])
+        let moving = WorkersCommand.table(
+            [
+                worker(
+                    "a", "ready", limit: nil, bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0), eta: 80),
+                worker("b", "ready", limit: nil, bytes: .init(done: 1 << 20, total: 0, unknownLeases: 3)),
+            ], now: Samples.moment)
         #expect(
             moving.lines().map { $0.prefix(51) } == [
                 "WORKER  STATE  LEASES       SPEED   TO COME     ETA",

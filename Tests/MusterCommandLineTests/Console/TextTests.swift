@@ -39,6 +39,16 @@ struct TextTests {
         #expect(table.lines(width: 10).allSatisfy { TextWidth.columns($0) <= 10 })
     }
 
+    @Test func aLongLineIsBrokenBetweenWordsAndGoesOnFurtherIn() {
+        #expect(TextWidth.wrapped("one two three", to: 7, hanging: 2) == ["one two", "  three"])
+        #expect(TextWidth.wrapped("  one two three", to: 8, hanging: 2) == ["  one", "    two", "    three"])
+        #expect(TextWidth.wrapped("tasks:      12 in all", to: 15) == ["tasks:      12", "in all"])
+        #expect(TextWidth.wrapped("a https://example.org/a b", to: 10) == ["a", "https://example.org/a", "b"])
+        #expect(TextWidth.wrapped("short", to: 10) == ["short"])
+        #expect(TextWidth.wrapped("https://example.org/a", to: 10) == ["https://example.org/a"])
+        #expect(TextWidth.wrapped("", to: 10) == [""])
+    }
+
     @Test func aRegionIsRedrawnInPlace() {
         var region = LiveRegion()
         let size = Terminal.Size(columns: 20, rows: 10)

@@ -1,0 +1,86 @@
+import MusterAPI
+import MusterCore
+import SystemPackage
+
+/// Notices that the disk below a group's files is full, so that the group can't go on.
+struct FullDiskWatch {
+    /// The coordinator.
+    let client: MusterClient
+    /// The group's name.
+    let group: String
+    /// Where the files go.
+    let directory: FilePath
+    /// What happens then.
+    let onFull: OnFull
+    /// Where it is said.
+    let console: Console
+
+    /// How often the workers are looked at.
+    private static let period: Duration = .seconds(1)
+    /// After how many looks at a full disk without any progress it is taken for full: what still runs may end first.
+    private static let looks = 2
+
+    /// Watches until it is cancelled.
+    ///
+    /// - Throws: `CommandFailure` when the disk is full and that is to be the end; `CancellationError`.
+    func run() async throws {
+        var looks = 0
+        var isTold = false
+        var done: Int64 = -1
+        while true {
+            try await Task.sleep(for: Self.period)
+            // A coordinator that does not answer is for those to report who wait for the group.
+            guard let sinks = try? await client.workers().items.flatMap(\.sinks).filter({ $0.name == defaultSinkName }),
+                let document = try? await client.group(group)
+            else { continue }
+            let isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull } || Self.lacksRoom(document)
+            let hasCome = document.bytes.done > done
+            done = document.bytes.done
+            guard isFull, !document.state.isTerminal else {
+                // A parked sink is tried now and then; only bytes show that there is room indeed.
+                if isTold, hasCome {
+                    console.remark("there is room again; going on")
+                    isTold = false
+                }
+                looks = 0
+                continue
+            }
+            looks = hasCome ? 1 : looks + 1
+            guard looks >= Self.looks, !isTold else { continue }
+            let text = Self.text(document, free: Directories.freeBytes(below: directory), directory: directory.string)
+            switch onFull {
+            case .fail: throw CommandFailure.other("\(text)\n  \(Self.help)")
+            case .wait: console.remark(TextWidth.escaped("\(text); waiting for room"))
+            }
+            isTold = true
+        }
+    }
+
+    /// Whether no task is left but such as were refused for lack of room.
+    static func lacksRoom(_ group: GroupDocument) -> Bool {
+        let unfinished = group.tasks.queued + group.tasks.active + group.tasks.finalizing
+        let refused = (group.trouble ?? []).filter { noRoom.contains($0.kind.rawValue) }.reduce(0) { $0 + $1.tasks }
+        return unfinished > 0 && refused == unfinished
+    }
+
+    /// The kinds of failures that room would heal.
+    private static let noRoom: Set<String> = ["storageFull", "noSpace"]
+
+    /// What to do about it.
+    static let help = "make room and run the same command again; with --on-full wait it waits for room and goes on"
+
+    /// `/srv is full: 60.0 MiB are still to come, 32.0 MiB are free; 28.0 MiB are missing`.
+    static func text(_ group: GroupDocument, free: Int64?, directory: String) -> String {
+        let left = group.bytes.total - group.bytes.done
+        var parts: [String] = []
+        if left > 0 {
+            let atLeast = group.bytes.unknownTasks > 0 ? "at least " : ""
+            parts.append("\(atLeast)\(ByteCount(bytes: left)) are still to come")
+        }
+        if let free { parts.append("\(ByteCount(bytes: free)) are free") }
+        var text = "\(directory) is full" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
+        // Parts that were given their whole room beforehand hold some of what is to come.
+        if let free, left > free { text += "; up to \(ByteCount(bytes: left - free)) are missing" }
+        return text
+    }
+}

@@ -1,0 +1,106 @@
+import SystemPackage
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Room on the disk that is kept for the server: a file of blocks that are allocated and hold nothing.
+///
+/// Files that are fetched next to a cluster may fill its disk to the last byte. A server that can't extend its log stops
+/// at once, and can't start again before there is room. So the room is taken first, and given to the server when the rest
+/// of the disk is used up. It is not a promise: another process may take what was given back before the server does.
+struct SpaceReserve: Sendable {
+    /// The file.
+    let path: FilePath
+    /// How large it is when there is room for it.
+    let size: Int64
+
+    /// What the files of a new cluster take: 46 MiB in PostgreSQL 15, of which 16 MiB are the first segment of its log.
+    static let clusterBytes: Int64 = 48 << 20
+    /// What a server must find to be started: two segments of its log.
+    static let leastBytes: Int64 = 32 << 20
+    /// With less than a segment of its log, the server is in danger.
+    static let dangerBytes: Int64 = 16 << 20
+
+    /// Takes what may be taken before a start.
+    ///
+    /// - Throws: ``EmbeddedPostgresError/diskFull(directory:neededBytes:freeBytes:)`` when there is not even room for the
+    ///   server; then nothing is kept.
+    func begin(isNew: Bool) throws {
+        guard size > 0 else { return }
+        let needed = Self.leastBytes + (isNew ? Self.clusterBytes : 0)
+        let free = try freeBytes()
+        let available = free + (try keptBytes())
+        guard available >= needed else {
+            release()
+            throw EmbeddedPostgresError.diskFull(
+                directory: path.removingLastComponent(), neededBytes: needed, freeBytes: available)
+        }
+        let target = min(size, available - needed)
+        if try keptBytes() > target { release() }
+        if target > 0 { keep(target) }
+    }
+
+    /// Gives the room to the server when the disk is all but full, and takes it again when there is enough of it.
+    func tend() throws -> EmbeddedPostgres.Space {
+        let free = try freeBytes()
+        let kept = try keptBytes()
+        if kept > 0, free < Self.dangerBytes {
+            release()
+        } else if kept < size, free - (size - kept) >= Self.leastBytes + Self.dangerBytes {
+            keep(size)
+        }
+        return EmbeddedPostgres.Space(freeBytes: try freeBytes(), keptBytes: try keptBytes())
+    }
+
+    /// Gives the room back.
+    func release() {
+        // One that can't be deleted is found again by the next start.
+        _ = unlink(path.string)
+    }
+
+    /// Bytes that this process may still write in the file system.
+    private func freeBytes() throws -> Int64 {
+        var space = statvfs()
+        let directory = path.removingLastComponent()
+        while statvfs(directory.string, &space) != 0 {
+            guard errno == EINTR else {
+                throw EmbeddedPostgresError.fileOperation("statvfs", path: directory, errno: Errno(rawValue: errno))
+            }
+        }
+        let (bytes, overflow) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
+        return overflow ? .max / 4 : Int64(clamping: min(bytes, UInt64(Int64.max / 4)))
+    }
+
+    /// What the file takes.
+    private func keptBytes() throws -> Int64 {
+        try PrivateFiles.status(path)?.sizeAllocated ?? 0
+    }
+
+    /// Allocates `bytes`. Where the file system can't, or somebody was faster, there is less room or none: the server
+    /// works without.
+    private func keep(_ bytes: Int64) {
+        do {
+            let descriptor = try FileDescriptor.open(
+                path, .readWrite, options: [.create, .noFollow, .closeOnExec], permissions: .ownerReadWrite)
+            try descriptor.closeAfter {
+                #if canImport(Darwin)
+                var store = fstore_t()
+                store.fst_flags = UInt32(F_ALLOCATEALL)
+                store.fst_posmode = Int32(F_PEOFPOSMODE)
+                store.fst_length = off_t(bytes)
+                guard fcntl(descriptor.rawValue, F_PREALLOCATE, &store) == 0 else { throw Errno(rawValue: errno) }
+                #else
+                let code = posix_fallocate(descriptor.rawValue, 0, off_t(bytes))
+                guard code == 0 else { throw Errno(rawValue: code) }
+                #endif
+            }
+        } catch {
+            release()
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import MusterEmbeddedPostgres
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A disk that runs full under a server.
+@Suite("Room for the server", .enabled(if: TemporaryMount.isPermitted))
+struct SpaceReserveTests {
+    private func server(_ disk: TemporaryMount) throws -> EmbeddedPostgres {
+        try PrivateServer().server(in: disk.path.appending("state")) { $0.reserveMiB = 64 }
+    }
+
+    private func exists(_ disk: TemporaryMount, _ name: String) -> Bool {
+        access(disk.path.appending("state/pg").appending(name).string, F_OK) == 0
+    }
+
+    @Test func aDiskWithoutRoomForTheServerIsRefusedWithWhatIsMissing() async throws {
+        let disk = try TemporaryMount(mebibytes: 60)
+        let server = try server(disk)
+        await #expect {
+            _ = try await server.start()
+        } throws: { error in
+            guard case .diskFull(_, let needed, let free)? = error as? EmbeddedPostgresError else { return false }
+            return needed == 80 << 20 && free <= 60 << 20 && "\(error)".contains("21 MiB are missing")
+        }
+        #expect(!exists(disk, "data") && !exists(disk, "reserve"))
+    }
+
+    @Test func theRoomIsTakenAtTheStartGivenToTheServerWhenTheRestIsUsedUpAndTakenAgain() async throws {
+        let disk = try TemporaryMount(mebibytes: 240)
+        let server = try server(disk)
+        let endpoint = try await server.start()
+        #expect(try await server.tendReserve()?.keptBytes == 64 << 20)
+        try disk.fill(leaving: 1)
+        #expect(try await server.tendReserve()?.keptBytes == 0)
+        // More than a segment of the log.
+        let sql = "CREATE TABLE kept AS SELECT n, repeat('x', 1000) AS text FROM generate_series(1, 20000) n"
+        _ = try await query(sql, endpoint)
+        #expect(try await query("SELECT count(*) FROM kept", endpoint) == "20000")
+        try disk.empty()
+        #expect(try await server.tendReserve()?.keptBytes == 64 << 20)
+        await server.stop()
+        #expect(!exists(disk, "reserve"))
+    }
+
+    @Test func aServerThatFoundNoRoomStartsAgainInTheRoomThatWasKept() async throws {
+        let disk = try TemporaryMount(mebibytes: 240)
+        let server = try server(disk)
+        let endpoint = try await server.start()
+        _ = try await query("CREATE TABLE kept (n int, text text); INSERT INTO kept VALUES (7)", endpoint)
+        try disk.fill(leaving: 0)
+        let sql = "INSERT INTO kept SELECT n, repeat('x', 1000) FROM generate_series(1, 50000) n"
+        await #expect(throws: QueryFailed.self) { _ = try await query(sql, endpoint) }
+        await server.stop(.immediate)
+        let again = try await server.start()
+        #expect(try await query("SELECT count(*) FROM kept", again) == "1")
+        await server.stop()
+    }
+
+    @Test func aDataDirectoryInWhichNoServerCouldStartIsSetAside() async throws {
+        let place = try PrivateServer()
+        let server = place.server()
+        _ = try await server.start()
+        await server.stop()
+        let data = place.root.appending("data")
+        try #require(unlink(data.appending("global/pg_control").string) == 0)
+        let endpoint = try await server.start()
+        #expect(endpoint.provenance == .created)
+        #expect(try await query("SELECT 1", endpoint) == "1")
+        #expect(try place.root.appending("data.unusable/PG_VERSION").stat().type == .regular)
+        await server.stop()
+    }
+}

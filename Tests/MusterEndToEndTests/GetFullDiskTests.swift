@@ -1,0 +1,74 @@
+import FoundationEssentials
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+extension EndToEnd {
+    /// `muster get` on a disk that is full: 240 MiB, of which its database and the room for that take 104.
+    @Suite(.enabled(if: TemporaryMount.isPermitted))
+    struct GetFullDisk {
+        /// A file of 40 MiB, a disk with less room than that, and the command that wants both together.
+        private struct Scene {
+            let origin: ScriptedOrigin
+            let file: WantedFile
+            let disk: TemporaryMount
+
+            init() async throws {
+                origin = try await ScriptedOrigin.start()
+                file = origin.serveFile("large.bin", size: .mebibytes(40), seed: 1)
+                disk = try TemporaryMount(mebibytes: 240)
+            }
+
+            func get(_ options: [String] = []) async throws -> TestProcess {
+                try await TestProcess.muster(["get", "-d", disk.path.string] + options + [file.url])
+            }
+
+            func check() throws {
+                #expect(try FileDigest.sha256(disk.path.appending(file.path)) == file.sha256)
+                #expect(Fleet.parts(below: disk.path).isEmpty)
+            }
+        }
+
+        @Test func aFileThatDoesNotFitEndsTheCommandWhichGoesOnOnceThereIsRoom() async throws {
+            let scene = try await Scene()
+            try scene.disk.fill(leaving: 130)
+            let first = try await scene.get()
+            #expect(try await first.waitForExit(limit: .seconds(120)) == .exited(1))
+            let error = first.standardError
+            #expect(error.contains("\(scene.disk.path) is full: 40.0 MiB are still to come"), "\(error)")
+            #expect(error.contains("are missing") && error.contains("--on-full wait"), "\(error)")
+
+            try scene.disk.empty()
+            let second = try await scene.get()
+            #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")
+            try scene.check()
+        }
+
+        @Test func aCommandThatWaitsGoesOnByItselfOnceThereIsRoom() async throws {
+            let scene = try await Scene()
+            try scene.disk.fill(leaving: 130)
+            let get = try await scene.get(["--on-full", "wait"])
+            try await get.waitForLine(containing: "waiting for room", in: .standardError)
+            try scene.disk.empty()
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+            try scene.check()
+        }
+
+        @Test func aDiskWithoutRoomForTheDatabaseIsSaidToBeFullAndNothingIsLeftThatHindersTheNextStart() async throws {
+            let scene = try await Scene()
+            try scene.disk.fill(leaving: 20)
+            let first = try await scene.get()
+            #expect(try await first.waitForExit(limit: .seconds(60)) == .exited(1))
+            let error = first.standardError
+            #expect(error.contains("the disk is full: the private database"), "\(error)")
+            #expect(error.contains("are missing"), "\(error)")
+
+            let second = try await scene.get(["--on-full", "wait"])
+            try await second.waitForLine(containing: "waiting for room", in: .standardError)
+            try scene.disk.empty()
+            #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")
+            #expect(second.standardError.contains("there is room again"))
+            try scene.check()
+        }
+    }
+}
