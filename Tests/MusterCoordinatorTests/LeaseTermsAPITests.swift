@@ -121,7 +121,7 @@ struct LeaseTermsAPITests {
                 after: [Report(lease: question.name, kind: .resolved, resolved: answer)])
             #expect(next.kind == .fetch && next.resume == DurablePrefix(offset: 4, crc: 9))
             #expect(next.source?.url == "https://cdn.example/f?fresh-key")
-            #expect(next.source?.headers == ["X-Own": "1", "X-Fresh": "1"], "Authorization does not cross origins")
+            #expect(next.source?.headers == ["X-Fresh": "1"], "nothing that the caller gave crosses origins")
             #expect(next.representation.isDateStrong == true)
             #expect(next.representation.digests == ["md5": String(repeating: "a", count: 32)])
             #expect(next.path == "f", "a suggested name that leaves the directory is none")

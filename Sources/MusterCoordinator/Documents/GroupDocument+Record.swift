@@ -123,8 +123,11 @@ extension GroupLimits {
         self.init(
             maxConnections: record.maxConnections, bytesPerSecond: record.bytesPerSecondLimit,
             between: record.window.map { TimeWindow(from: $0.from, to: $0.to, timeZone: $0.timeZone) },
-            timetable: try? StoredJSON.document(
-                [TimetableEntry].self, ifAny: record.timetable, column: "groups.timetable", of: "group \(record.name)"))
+            timetable: record.hasFlawedHours
+                ? nil
+                : try? StoredJSON.document(
+                    [TimetableEntry].self, ifAny: record.timetable, column: "groups.timetable",
+                    of: "group \(record.name)"))
     }
 }
 

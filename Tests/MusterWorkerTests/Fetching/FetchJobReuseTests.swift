@@ -56,11 +56,14 @@ import Testing
             #expect(origin.requests.map(\.status) == [304])
             #expect(origin.requests.first?.header("If-None-Match") == ScriptedOrigin.File(content).etag)
             try #expect(bench.file("b") == content.allBytes && parts(bench) == [])
-            // The connection serves the next one.
-            var next = lease(origin, path: "c")
-            next.task = TaskID(3)
-            #expect(await bench.run(next).finished?.reusedFrom == "a")
-            #expect(origin.connectionCount == 1)
+            // The connection serves the next ones. One that idles is closed while a transfer waits for more than a second (row 22b), which a
+            // busy machine can bring about now and then.
+            for number in 3...7 {
+                var next = lease(origin, path: "c\(number)")
+                next.task = TaskID(Int64(number))
+                #expect(await bench.run(next).finished?.reusedFrom == "a")
+            }
+            #expect(origin.connectionCount < 4)
         }
     }
 
