@@ -118,11 +118,10 @@ struct FetchJob: Sendable {
     ) async -> Step {
         let question = plan.question(from: writer.offset)
         let origin = origin
-        let fellBack = context.protocols.fellBack(origin)
         var request = plan.request(
             question,
             settings,
-            fellBack: fellBack,
+            fellBack: context.protocols.fellBack(origin),
             isPaced: budgets.contains { $0.bytesPerSecond != nil }
         )
         request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
@@ -148,13 +147,6 @@ struct FetchJob: Sendable {
         plan.answer = OriginAnswer(ending.head, ending.outcome)
         if let event = ProtocolHistory.Event(ending.head, ending.outcome) {
             context.protocols.note(event, of: origin)
-        }
-        if fellBack, ending.head == nil, case .failed(let error, _) = ending.outcome, error.maySayHTTP2Only,
-            control.wish == .work
-        {
-            // It may speak HTTP/2 alone.
-            context.protocols.note(.unanswered, of: origin)
-            return .again
         }
         if writer.hasDeferred, await context.gate.opened(unless: { control.wish != .work }) {
             // A piece that came when the trust had ended was the last one.

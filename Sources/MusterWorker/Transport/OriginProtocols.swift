@@ -4,7 +4,7 @@ import Synchronization
 
 /// Which origins keep resetting HTTP/2 streams, and are asked in HTTP/1.1 for it (range contract, row 23); without I/O.
 struct ProtocolHistory: Sendable {
-    /// What a transfer told.
+    /// What a transfer over HTTP/2 told.
     enum Event: Sendable, Hashable {
         /// It came to its end.
         case served
@@ -12,15 +12,11 @@ struct ProtocolHistory: Sendable {
         case reset
         /// It ended without anything that proves its end; in HTTP/1.1 chunks prove it (row 14).
         case endless
-        /// Nothing was answered in HTTP/1.1, after the origin fell back to it.
-        case unanswered
     }
 
     private struct Entry {
         var resetsInARow: Int
         var fellBack: Bool
-        /// Whether it may speak HTTP/2 alone. Then its bodies without a length are read twice in HTTP/2.
-        var isHTTP2Only = false
     }
 
     /// After so many resets in a row an origin is asked in HTTP/1.1.
@@ -38,28 +34,22 @@ struct ProtocolHistory: Sendable {
     /// Whether an origin is asked in HTTP/1.1 from now on.
     func fellBack(_ origin: String) -> Bool { entries[origin]?.fellBack == true }
 
-    /// Takes in what a transfer told.
+    /// Takes in what a transfer over HTTP/2 told.
     mutating func note(_ event: Event, of origin: String) {
         switch event {
         case .served:
             // One that fell back has answered over a stream that began before: that changes nothing any more.
             guard let entry = entries[origin], !entry.fellBack else { return }
-            if entry.isHTTP2Only { entries[origin]?.resetsInARow = 0 } else { forget(origin) }
+            forget(origin)
         case .reset: fail(origin, times: 1)
-        case .endless:
-            if entries[origin]?.isHTTP2Only != true { fail(origin, times: Self.resetsBeforeFallback) }
-        case .unanswered:
-            guard fellBack(origin) else { return }
-            entries[origin] = Entry(resetsInARow: 0, fellBack: false, isHTTP2Only: true)
+        case .endless: fail(origin, times: Self.resetsBeforeFallback)
         }
     }
 
     private mutating func fail(_ origin: String, times: Int) {
-        if entries[origin] == nil {
-            makeRoom()
-            order.append(origin)
-        }
+        if entries[origin] == nil { makeRoom() }
         var entry = entries[origin] ?? Entry(resetsInARow: 0, fellBack: false)
+        if entry.resetsInARow == 0 { order.append(origin) }
         entry.resetsInARow += times
         entry.fellBack = entry.resetsInARow >= Self.resetsBeforeFallback
         entries[origin] = entry
@@ -87,18 +77,8 @@ final class OriginProtocols: Sendable {
     /// Whether an origin is asked in HTTP/1.1 from now on.
     func fellBack(_ origin: String) -> Bool { history.withLock { $0.fellBack(origin) } }
 
-    /// Takes in what a transfer told.
+    /// Takes in what a transfer over HTTP/2 told.
     func note(_ event: ProtocolHistory.Event, of origin: String) {
         history.withLock { $0.note(event, of: origin) }
-    }
-}
-
-extension TransferError {
-    /// Whether a server that speaks HTTP/2 alone may have met HTTP/1.1 with this: none of its handshakes or answers fit.
-    var maySayHTTP2Only: Bool {
-        switch self {
-        case .tls, .reset, .truncated, .protocolViolation: true
-        default: false
-        }
     }
 }

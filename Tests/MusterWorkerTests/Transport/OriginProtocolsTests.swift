@@ -23,23 +23,6 @@ import Testing
         #expect(history.count == 0)
     }
 
-    @Test func anOriginThatDoesNotAnswerInHTTP1IsAskedInHTTP2Again() {
-        var history = ProtocolHistory()
-        for event in [ProtocolHistory.Event.endless, .unanswered] { history.note(event, of: "a") }
-        #expect(!history.fellBack("a"))
-        // Its bodies without a length don't send it back there, and its resets do.
-        for event in [ProtocolHistory.Event.endless, .served, .endless] { history.note(event, of: "a") }
-        #expect(!history.fellBack("a"))
-        for event in [ProtocolHistory.Event.reset, .reset] { history.note(event, of: "a") }
-        #expect(history.fellBack("a"))
-    }
-
-    @Test func anOriginThatDidNotFallBackIsNotTakenForOneOfHTTP2Alone() {
-        var history = ProtocolHistory()
-        for event in [ProtocolHistory.Event.unanswered, .endless] { history.note(event, of: "a") }
-        #expect(history.fellBack("a"))
-    }
-
     @Test func fallbackLastsWhateverIsServedLater() {
         var history = ProtocolHistory()
         for event in [ProtocolHistory.Event.reset, .reset, .served, .served] { history.note(event, of: "a") }
