@@ -1,4 +1,5 @@
 import FoundationEssentials
+import MusterCore
 import MusterTestSupport
 import SystemPackage
 import Testing
@@ -35,8 +36,10 @@ extension EndToEnd {
             let first = try await scene.get()
             #expect(try await first.waitForExit(limit: .seconds(120)) == .exited(1))
             let error = first.standardError
-            #expect(error.contains("\(scene.disk.path) is full: 40.0 MiB are still to come"), "\(error)")
-            #expect(error.contains("are missing") && error.contains("--on-full wait"), "\(error)")
+            #expect(error.contains("\(scene.disk.path) is full"), "\(error)")
+            #expect(error.contains("large.bin: the sink has no room"), "\(error)")
+            #expect(error.contains("\(ByteCount.mebibytes(40).bytes) bytes more"), "\(error)")
+            #expect(error.contains("--on-full wait"), "\(error)")
 
             try scene.disk.empty()
             let second = try await scene.get()

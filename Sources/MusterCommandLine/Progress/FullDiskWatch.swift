@@ -47,7 +47,13 @@ struct FullDiskWatch {
             }
             looks = hasCome ? 1 : looks + 1
             guard looks >= Self.looks, !isTold else { continue }
-            let text = Self.text(document, free: Directories.freeBytes(below: directory), directory: directory.string)
+            var text = Self.text(document, free: Directories.freeBytes(below: directory), directory: directory.string)
+            // A file that has no room is refused before its size counts for the group.
+            if let task = try? await client.tasksInTrouble(of: group, limit: 1).first, let failure = task.failure,
+                Self.noRoom.contains(failure.kind.rawValue)
+            {
+                text += "\n  \(task.path): \(failure.detail)"
+            }
             switch onFull {
             case .fail: throw CommandFailure.other("\(text)\n  \(Self.help)")
             case .wait: console.remark(TextWidth.escaped("\(text); waiting for room"))

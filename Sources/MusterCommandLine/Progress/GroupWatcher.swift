@@ -78,7 +78,8 @@ struct GroupWatcher {
                 if let end, let generation, document.generation > generation { document.state = end }
                 generation = document.generation
                 if document.state.isTerminal {
-                    if start != nil { try await tellLastNews(&listener, &teller, &display) }
+                    // Nothing comes behind the group's own end, if that has been told.
+                    if start != nil, end == nil { try await tellLastNews(&listener, &teller, &display) }
                     try display.finish()
                     return End(group: document, namedFailures: teller.failures)
                 }

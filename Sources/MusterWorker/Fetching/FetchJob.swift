@@ -265,7 +265,11 @@ struct FetchJob: Sendable {
         case .completed where plan.end == offset, .failed where plan.end == offset: return .complete
         // Nothing but the end of the connection, or of an HTTP/2 stream, marked the end of the body.
         case .completed where plan.end == nil && ending.head?.isEndUncertain == true && !plan.believesAnyEnd:
-            return .readAgain
+            // A stream that is cut looks like one that ends, and may be cut at the same byte again. HTTP/1.1 was asked for, in vain.
+            let isStream = ending.head?.version == .http2 || ending.head?.version == .http3
+            return isStream && plan.isProvingEnd
+                ? .failed(.badRange, "HTTP/2 does not tell the end of a body from a cut", retryAfter: nil)
+                : .readAgain
         case .completed(_, .framed) where plan.end == nil:
             plan.ended(at: offset)
             return .complete

@@ -39,6 +39,15 @@ struct GroupWatcherTests {
             log.requests.contains { $0.contains("after=7") && $0.contains("group=nightly") && $0.contains("wait=") })
     }
 
+    @Test func anEndThatTheLogHasToldIsNotWaitedForOnceMore() async throws {
+        let log = ScriptedLog(
+            .init(
+                events: [ended(.failed, position: 8)], end: 8,
+                looks: [Samples.group(), Samples.group(state: .failed)]))
+        #expect(try await watch(log, news: .failures(after: 7)).state == .failed)
+        #expect(log.requests.count { $0.contains("wait=") } == 1)
+    }
+
     @Test func anEndThatWasReopenedAtOnceIsNotMissed() async throws {
         let log = ScriptedLog(
             .init(

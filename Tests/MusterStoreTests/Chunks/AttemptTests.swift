@@ -39,9 +39,9 @@ import Testing
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try #require(try await worker.claim().first), 500)
-            try await fixture.run("SELECT fail_task(id, 'deadline', 'too late')::text FROM tasks")
+            try await fixture.run("SELECT fail_task(id, 'poison', 'too many died')::text FROM tasks")
             let failure = try #require(try await fixture.store.task("t", of: "g").failure)
-            #expect(failure.kind == .deadline && failure.status == nil && failure.source == nil)
+            #expect(failure.kind == .poison && failure.status == nil && failure.source == nil)
             try await fixture.check()
         }
     }

@@ -27,8 +27,9 @@ BEGIN
     IF v_known IS NOT NULL THEN
         PERFORM setval(format('%I.%I', q.schemaname, q.sequencename)::regclass, coalesce(q.last_value, 0) + (1::bigint << 30))
         FROM pg_sequences q JOIN pg_class t ON t.oid = 'installation'::regclass AND q.schemaname = t.relnamespace::regnamespace::text;
-        -- Their leases are taken back by the sweep.
+        -- Their leases are taken back by the sweep. Until then they have numbers that nobody has heard of.
         PERFORM end_sessions(ARRAY (SELECT id FROM sessions ORDER BY id));
+        UPDATE leases SET epoch = nextval('lease_epochs');
     END IF;
     UPDATE installation SET incarnation = v_now;
 END
