@@ -14,7 +14,7 @@ final class BareConnection: Sendable {
     private let descriptor: FileDescriptor
 
     /// Connects to a port of this machine. Reads end after `limit` seconds at the most.
-    init(url: String, limitSeconds: Int = 20) throws {
+    init(url: String, limitSeconds: Int = 120) throws {
         guard let port = url.split(separator: ":").last.flatMap({ UInt16($0) }) else { throw Errno.invalidArgument }
         let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard number >= 0 else { throw Errno(rawValue: errno) }
@@ -50,7 +50,7 @@ final class BareConnection: Sendable {
     /// Sends a text and reads what comes until the other side closes the connection or is silent for too long. Runs apart from the
     /// threads that tasks share, which it would block.
     func exchange(_ text: String = "") async -> (text: String, isClosed: Bool) {
-        await apart { [self] in
+        await Self.apart { [self] in
             if !text.isEmpty { send(text) }
             return read { _ in false }
         }
@@ -58,13 +58,25 @@ final class BareConnection: Sendable {
 
     /// Sends a text and reads until the head of an answer and a body that ends the way `isWhole` says.
     func answer(to text: String) async -> (text: String, isClosed: Bool) {
-        await apart { [self] in
+        await Self.apart { [self] in
             send(text)
             return read { $0.contains("\r\n\r\n") }
         }
     }
 
-    private func apart<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    /// Connects, sends a text, and reads the answer, on one thread: a busy machine puts no pause between connecting and sending, for which a
+    /// coordinator would hang up.
+    static func answer(to text: String, at url: String) async throws -> (text: String, isClosed: Bool) {
+        try await apart {
+            Result {
+                let connection = try BareConnection(url: url)
+                connection.send(text)
+                return connection.read { $0.contains("\r\n\r\n") }
+            }
+        }.get()
+    }
+
+    private static func apart<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             DetachedThread.run { continuation.resume(returning: body()) }
         }

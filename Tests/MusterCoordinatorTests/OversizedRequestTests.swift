@@ -10,10 +10,10 @@ struct OversizedRequestTests {
     @Test func aBodyThatIsTooLargeIs413() async throws {
         try await RunningCoordinator.with { coordinator in
             let length = 60 << 20
-            let connection = try BareConnection(url: coordinator.url)
             let head =
                 "POST /v1/groups HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: \(length)\r\n\r\n"
-            let answer = await connection.answer(to: head + String(repeating: " ", count: length))
+            let text = head + String(repeating: " ", count: length)
+            let answer = try await BareConnection.answer(to: text, at: coordinator.url)
             #expect(answer.text.hasPrefix("HTTP/1.1 413"))
             #expect(answer.text.contains("tooLarge"))
         }
@@ -22,12 +22,11 @@ struct OversizedRequestTests {
     @Test func aStreamThatIsTooLargeIs413() async throws {
         try await RunningCoordinator.with { coordinator in
             let body = String(repeating: " ", count: 9 << 20)
-            let connection = try BareConnection(url: coordinator.url)
-            let answer = await connection.answer(
+            let answer = try await BareConnection.answer(
                 to: """
                     POST /v1/groups HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                     Transfer-Encoding: chunked\r\n\r\n\(String(body.utf8.count, radix: 16))\r\n\(body)\r\n0\r\n\r\n
-                    """)
+                    """, at: coordinator.url)
             #expect(answer.text.hasPrefix("HTTP/1.1 413"))
         }
     }
@@ -37,12 +36,12 @@ struct OversizedRequestTests {
         try await RunningCoordinator.with { coordinator in
             for path in ["/v1/groups", "/v1/groups/g/tasks"] {
                 _ = try? await coordinator.client.createGroup(GroupRequest(name: "g"))
-                let connection = try BareConnection(url: coordinator.url)
-                let answer = await connection.answer(
+                let answer = try await BareConnection.answer(
                     to: """
                         POST \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n\
                         Transfer-Encoding: chunked\r\n\r\n\(size)\r\n{}\r\n0\r\n\r\n
-                        """.replacing("x-ndjson", with: path.hasSuffix("tasks") ? "x-ndjson" : "json"))
+                        """.replacing("x-ndjson", with: path.hasSuffix("tasks") ? "x-ndjson" : "json"),
+                    at: coordinator.url)
                 #expect(answer.text.hasPrefix("HTTP/1.1 400"), "\(path): \(answer.text.prefix(80))")
             }
         }
