@@ -35,7 +35,8 @@ import Testing
 
     private func checkEnd(_ server: RealServer) async throws {
         let processes = server.processIDs
-        #expect(processes.allSatisfy { ProcessTree.isAlive($0) })
+        // Those of connections that are over may end by themselves.
+        #expect(processes.contains { ProcessTree.isAlive($0) })
         try await server.stop()
         for process in processes { try await ProcessTree.waitForEnd(of: process) }
     }

@@ -74,8 +74,8 @@ struct OriginStream: ResponseWriter {
     }
 
     func endBody(_ plan: ResponsePlan) async throws {
-        if plan.surplus > 0 {
-            try await sendBody([UInt8](repeating: UInt8(ascii: "!"), count: plan.surplus), plan)
+        if plan.sentSurplus > 0 {
+            try await sendBody([UInt8](repeating: UInt8(ascii: "!"), count: plan.sentSurplus), plan)
         }
         // Chunks without an end are a stream without one.
         if case .chunked(_, false) = plan.framing { try await end(.reset) }
