@@ -28,7 +28,7 @@ public struct Store: Sendable {
         public var verbSlice: Int32 = 2_000
         /// Failures without progress after which a task fails (I12).
         public var attempts: Int32 = Limits.attempts
-        /// The same where nobody was reached at all: whoever waits for one file learns of a wrong name sooner.
+        /// The same where nobody was reached at all: a person who waits for one file learns of a wrong name sooner.
         public var unreachedAttempts: Int32 = Limits.attempts
         /// Content versions after which a task fails.
         public var contentVersions: Int32 = Limits.contentVersions

@@ -51,7 +51,7 @@ LANGUAGE sql STABLE AS $$
     )
 $$;
 
--- Locks the paths of tasks that have ended, with all others of their sinks, for whoever has files of theirs deleted. What a claim leases is seen
+-- Locks the paths of tasks that have ended, with all others of their sinks, for a caller that has their files deleted. What a claim leases is seen
 -- from here on, and a claim that comes later sees what is to be deleted. A live task keeps others from its path as it is.
 CREATE FUNCTION lock_paths_of(p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$

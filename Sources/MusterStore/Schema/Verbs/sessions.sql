@@ -83,7 +83,7 @@ BEGIN
         SELECT s.id FROM sessions s WHERE s.expires_at < statement_timestamp()
         ORDER BY s.id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ) AS dead;
-    -- Their processes may go on later than anybody waits for: whoever is leased something from now on revokes them first (adr/0017).
+    -- Their processes may go on later than anybody waits for: a worker that is leased something from now on revokes them first (adr/0017).
     WITH gone AS (
         DELETE FROM sessions s WHERE s.id = ANY (v_sessions) RETURNING s.id, s.sinks
     )
