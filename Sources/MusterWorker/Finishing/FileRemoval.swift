@@ -73,7 +73,7 @@ struct FileRemoval {
 
     /// Deletes the file at a name if it is the wanted one. Returns whether there was any.
     private mutating func visit(_ place: SinkPlace, _ wanted: Wanted) throws(SystemError) -> Bool {
-        // Whoever tried it before us may have died in the middle. Its session was revoked since, which moved the file to the parts.
+        // A purge before this one may have died in the middle. Its session was revoked since, which moved the file to the parts.
         if !wanted.isNumbered {
             if try parts.status(of: wanted.aside) != nil {
                 try parts.move(wanted.aside, to: wanted.aside, in: own, .replacing)

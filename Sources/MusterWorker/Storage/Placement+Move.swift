@@ -171,7 +171,7 @@ extension Placement {
     mutating func unstage() {
         guard let name = staged else { return }
         staged = nil
-        // Where this fails, the next try reclaims it, or whoever revokes the session.
+        // Where this fails, the next try reclaims it, or the worker that revokes the session.
         try? own.handBack(name.string, to: parts)
     }
 
@@ -180,7 +180,7 @@ extension Placement {
         do throws(SystemError) {
             guard name == staged else { return try parts.status(of: name.string) }
             guard let status = try own.status(of: name.string) else {
-                // Taken away by whoever has revoked the session: that says nothing about the task.
+                // The worker that revoked the session has taken it away: that says nothing about the task.
                 try own.refuseIfRemoved()
                 return nil
             }

@@ -67,7 +67,7 @@ struct Placement {
     /// Carries out one order.
     mutating func carryOut(_ order: FinalizeOrder) throws(StorageError) -> FinalizeOutcome {
         touched = []
-        // What was not put in place is for whoever tries next.
+        // What was not put in place is left for the next try.
         defer { unstage() }
         guard let check = ContentCheck(order, helpers: helpers, watch: watch) else {
             try discard(order, identity: nil)
