@@ -82,6 +82,11 @@ static inline CURLcode muster_curl_message_result(const CURLMsg *message) {
     return message->data.result;
 }
 
+// CURLAUTH_… are macros with casts, which Swift does not import. libcurl shows credentials unasked if it may choose only one.
+static inline long muster_curl_auth_on_challenge(void) {
+    return (long)(CURLAUTH_BASIC | CURLAUTH_DIGEST);
+}
+
 // CURL_SOCKET_BAD is a macro with a cast, which Swift does not import.
 static inline curl_socket_t muster_curl_socket_bad(void) {
     return CURL_SOCKET_BAD;

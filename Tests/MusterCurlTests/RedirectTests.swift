@@ -143,7 +143,7 @@ struct RedirectTests {
 
             seen.withLock { $0 = [] }
             request.headers = []
-            request.basicCredentials = "user:s3cret"
+            request.credentials = "user:s3cret"
             let secondEnd = try await bodyEnd(loop, request)
             #expect(secondEnd == .framed)
             #expect(seen.withLock { $0.map { $0.contains("Authorization: Basic ") } } == [true, true, false])

@@ -9,8 +9,14 @@ extension EndToEnd {
     /// The same hostile origins for Muster and for other programs: made by hand, when `MUSTER_COMPARISON=FILE` says where the
     /// table shall go.
     @Suite struct Comparison {
-        /// What a program ended with, by exhibit.
-        private typealias Outcomes = [String: HostileGallery.Outcome]
+        /// What a program ended with.
+        private struct Result {
+            let outcome: HostileGallery.Outcome
+            let seconds: Double
+        }
+
+        /// The same by exhibit.
+        private typealias Results = [String: Result]
 
         /// Where the table goes.
         private static var tableFile: String? { ProcessInfo.processInfo.environment["MUSTER_COMPARISON"] }
@@ -34,35 +40,39 @@ extension EndToEnd {
         ]
 
         @Test(.enabled(if: tableFile != nil)) func musterNeverEndsWithWrongBytes() async throws {
-            var table: [(name: String, outcomes: Outcomes)] = []
-            let exhibits = try await HostileGallery.start().exhibits
-            table.append(("muster", try await musterOutcomes(withDigest: false)))
-            table.append(("muster, told the digest", try await musterOutcomes(withDigest: true)))
+            let real = try await RealGallery.start()
+            var table: [(name: String, results: Results)] = []
+            let exhibits = try await HostileGallery.start().exhibits + real.exhibits
+            table.append(("muster", try await musterResults(real, withDigest: false)))
+            table.append(("muster, told the digest", try await musterResults(real, withDigest: true)))
             for exhibit in exhibits {
-                let plain = table[0].outcomes[exhibit.name]
+                let plain = table[0].results[exhibit.name]?.outcome
                 #expect(plain != .wrong || exhibit.needsDigest, "\(exhibit.name): wrong bytes")
                 #expect(plain != .refused || exhibit.right != .bytes || exhibit.isSlow, "\(exhibit.name): gave up")
                 #expect(
-                    table[1].outcomes[exhibit.name] != .wrong, "\(exhibit.name): wrong bytes in spite of the digest")
+                    table[1].results[exhibit.name]?.outcome != .wrong,
+                    "\(exhibit.name): wrong bytes in spite of the digest")
             }
             guard let file = Self.tableFile else { return }
             for (name, arguments) in Self.peers where InstalledProgram.find(name) != nil {
-                table.append((name, try await outcomes(of: name, arguments)))
+                table.append((name, try await results(of: name, real, arguments)))
             }
-            try Data(Self.render(exhibits, table).utf8).write(to: URL(filePath: file))
+            try await real.stop()
+            try Data(Self.render(exhibits.sorted { ($0.row, $0.name) < ($1.row, $1.name) }, table).utf8)
+                .write(to: URL(filePath: file))
         }
 
-        /// One group per exhibit, all at once.
-        private func musterOutcomes(withDigest: Bool) async throws -> Outcomes {
+        /// One group for each exhibit, one after the other.
+        private func musterResults(_ real: RealGallery, withDigest: Bool) async throws -> Results {
             let gallery = try await HostileGallery.start()
-            var outcomes: Outcomes = [:]
+            var results: Results = [:]
             try await Fleet.run(options: ["--retry-base", "20ms", "--retry-maximum", "200ms"]) { fleet in
                 var fetch = FetchOptions()
                 fetch.connectTimeoutSeconds = 2
                 fetch.firstByteTimeoutSeconds = 2
                 fetch.lowSpeedSeconds = 2
                 for name in ["a", "b"] { try await fleet.startWorker(name, slots: 64) }
-                for exhibit in gallery.exhibits {
+                for exhibit in gallery.exhibits + real.exhibits {
                     let digests = withDigest ? exhibit.sha256.first.map { ["sha256": $0] } : nil
                     var fetch = fetch
                     let (url, credentials) = Self.split(exhibit.url)
@@ -71,18 +81,19 @@ extension EndToEnd {
                     var task = TaskRequest(urls: urls, key: "file", path: exhibit.name, digests: digests)
                     // The others have a limit of their own.
                     task.deadline = "30s"
+                    let begin = ContinuousClock.now
                     _ = try await fleet.client().createGroup(
                         GroupRequest(name: exhibit.name, sealed: true, tasks: [task], fetch: fetch))
-                }
-                for exhibit in gallery.exhibits {
                     let group = try await fleet.waitForEnd(of: exhibit.name, limit: .seconds(60))
+                    let time = ContinuousClock.now - begin
                     let file = fleet.sink.appending(exhibit.name)
                     let digest = group.state == .succeeded ? try FileDigest.sha256(file) : nil
-                    outcomes[exhibit.name] = exhibit.outcome(digest: digest)
+                    results[exhibit.name] = Result(
+                        outcome: exhibit.outcome(digest: digest), seconds: time / .seconds(1))
                 }
             }
             await gallery.stop()
-            return outcomes
+            return results
         }
 
         /// A URL and the credentials in it, which Muster wants to be given apart, since URLs are shown.
@@ -94,27 +105,29 @@ extension EndToEnd {
             return (String(url[..<scheme.upperBound]) + String(rest), .init(user: parts[0], password: Secret(parts[1])))
         }
 
-        private func outcomes(
-            of name: String, _ arguments: @Sendable (String, String) -> [String]
-        ) async throws -> Outcomes {
+        private func results(
+            of name: String, _ real: RealGallery, _ arguments: @Sendable (String, String) -> [String]
+        ) async throws -> Results {
             guard let program = InstalledProgram.find(name) else { return [:] }
             let gallery = try await HostileGallery.start()
-            var outcomes: Outcomes = [:]
-            for exhibit in gallery.exhibits {
+            var results: Results = [:]
+            for exhibit in gallery.exhibits + real.exhibits {
                 let place = try TemporaryDirectory()
                 let file = place.path.appending("file")
+                let begin = ContinuousClock.now
                 let process = try await TestProcess.start(
                     "/usr/bin/timeout", arguments: ["30", program.string] + arguments(exhibit.url, file.string))
                 let exit = try await process.waitForExit(limit: .seconds(60))
+                let time = ContinuousClock.now - begin
                 let digest = exit == .exited(0) ? try? FileDigest.sha256(file) : nil
-                outcomes[exhibit.name] = exhibit.outcome(digest: digest)
+                results[exhibit.name] = Result(outcome: exhibit.outcome(digest: digest), seconds: time / .seconds(1))
             }
             await gallery.stop()
-            return outcomes
+            return results
         }
 
         private static func render(
-            _ exhibits: [HostileGallery.Exhibit], _ table: [(name: String, outcomes: Outcomes)]
+            _ exhibits: [HostileGallery.Exhibit], _ table: [(name: String, results: Results)]
         ) -> String {
             var lines = [
                 "| row | the origin… | \(table.map(\.name).joined(separator: " | ")) |",
@@ -122,18 +135,35 @@ extension EndToEnd {
             ]
             for exhibit in exhibits {
                 let cells = table.map { column in
-                    switch column.outcomes[exhibit.name] {
-                    case .right?: "right"
-                    case .refused?: "refused"
-                    case .wrong?: "**wrong bytes**"
-                    case nil: "–"
-                    }
+                    guard let result = column.results[exhibit.name] else { return "–" }
+                    let word =
+                        switch result.outcome {
+                        case .right: "right"
+                        case .refused: "refused"
+                        case .wrong: "**wrong bytes**"
+                        }
+                    return "\(word) \(seconds(result.seconds))"
                 }
                 lines.append("| \(exhibit.row) | \(exhibit.title) | \(cells.joined(separator: " | ")) |")
             }
-            let wrong = table.map { "\($0.outcomes.values.count { $0 == .wrong })" }
+            let wrong = table.map { "\($0.results.values.count { $0.outcome == .wrong })" }
             lines.append("| | files with wrong bytes | \(wrong.joined(separator: " | ")) |")
+            let refused = table.map { "\($0.results.values.count { $0.outcome == .refused })" }
+            lines.append("| | files refused | \(refused.joined(separator: " | ")) |")
+            for (name, outcome) in [("right", HostileGallery.Outcome.right), ("refused", .refused)] {
+                let medians = table.map { column in
+                    let times = column.results.values.filter { $0.outcome == outcome }.map(\.seconds).sorted()
+                    return times.isEmpty ? "–" : seconds(times[times.count / 2])
+                }
+                lines.append("| | median of what was \(name) | \(medians.joined(separator: " | ")) |")
+            }
             return lines.joined(separator: "\n") + "\n"
+        }
+
+        private static func seconds(_ seconds: Double) -> String {
+            let hundredths = Int((seconds * 100).rounded())
+            let fraction = String(hundredths % 100)
+            return "\(hundredths / 100).\(fraction.count < 2 ? "0" : "")\(fraction) s"
         }
     }
 }

@@ -83,6 +83,52 @@ extension EndToEnd {
             }
         }
 
+        /// What an origin keeps compressed, as stores of objects do, is stored as it is, or decompressed (row 13).
+        @Test(.enabled(if: NginxServer.isInstalled)) func compressedObjects() async throws {
+            let shelf = try Shelf()
+            for file in shelf.files {
+                let gzip = try await TestProcess.start(
+                    "/usr/bin/gzip", arguments: ["-k", shelf.directory.path.appending(file.name).string])
+                #expect(try await gzip.waitForExit(limit: .seconds(60)) == .exited(0))
+            }
+            let server = try await NginxServer.start(
+                documentRoot: shelf.directory.path, serverDirectives: "add_header Content-Encoding gzip;")
+            var coded: [WantedFile] = []
+            var decoded: [WantedFile] = []
+            for file in shelf.files {
+                let digest = try FileDigest.sha256(shelf.directory.path.appending(file.name + ".gz"))
+                coded.append(WantedFile(path: file.name, url: "\(server.url)/\(file.name).gz", sha256: digest))
+                decoded.append(WantedFile(path: file.name, url: "\(server.url)/\(file.name).gz", sha256: file.sha256))
+            }
+            try await fetch(coded)
+            var options = FetchOptions()
+            options.decode = true
+            try await fetch(decoded, options)
+            try await server.stop()
+        }
+
+        /// Credentials by Digest, which costs no attempt (RFC 7616; row 38).
+        @Test(.enabled(if: ApacheServer.isInstalled)) func digestAuthentication() async throws {
+            let shelf = try Shelf()
+            let users = shelf.directory.path.appending(".users")
+            // MD5 of "me:shelf:secret word".
+            try Data("me:shelf:53df91e9773760a920320d33fedc9a52\n".utf8).write(to: URL(filePath: users.string))
+            let server = try await ApacheServer.start(
+                root: shelf.directory.path,
+                directives: """
+                    <Location "/">
+                        AuthType Digest
+                        AuthName "shelf"
+                        AuthUserFile "\(users)"
+                        Require valid-user
+                    </Location>
+                    """)
+            var options = FetchOptions()
+            options.credentials = .init(user: "me", password: Secret("value:secret word"))
+            try await fetch(shelf.wanted(server.url), options)
+            try await server.stop()
+        }
+
         private func check(_ start: (FilePath) async throws -> RealServer) async throws {
             let shelf = try Shelf()
             let server = try await start(shelf.directory.path)

@@ -82,6 +82,9 @@ public struct FetchOptions: Hashable, Sendable, Codable {
     public var privateKey: String?
     /// Whether headers, cookies and password go to the other origins too that redirects and resolvers lead to; not when absent.
     public var locationTrusted: Bool?
+    /// Whether a coding that an origin applied to the content (Content-Encoding) is taken off before it is stored; not when absent (range
+    /// contract, row 13). Sizes and digests that are expected are those of the decoded content.
+    public var decode: Bool?
     /// Which HTTP version is offered.
     public var httpVersion: HTTPVersion?
     /// How long connecting may take, in whole seconds; 15 when absent.
@@ -95,7 +98,8 @@ public struct FetchOptions: Hashable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case headers, proxy, cookies, cookieFile, credentials, netrc, clientCertificate, caFile, knownHosts, privateKey,
-            locationTrusted, httpVersion, connectTimeoutSeconds, firstByteTimeoutSeconds, lowSpeedBytesPerSecond,
+            locationTrusted, decode, httpVersion, connectTimeoutSeconds, firstByteTimeoutSeconds,
+            lowSpeedBytesPerSecond,
             lowSpeedSeconds
     }
 
@@ -116,6 +120,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
         knownHosts = try container.decodeIfPresent(String.self, forKey: .knownHosts)
         privateKey = try container.decodeIfPresent(String.self, forKey: .privateKey)
         locationTrusted = try container.decodeIfPresent(Bool.self, forKey: .locationTrusted)
+        decode = try container.decodeIfPresent(Bool.self, forKey: .decode)
         httpVersion = try container.decodeIfPresent(HTTPVersion.self, forKey: .httpVersion)
         connectTimeoutSeconds = try container.integerIfPresent(Int64.self, forKey: .connectTimeoutSeconds)
         firstByteTimeoutSeconds = try container.integerIfPresent(Int64.self, forKey: .firstByteTimeoutSeconds)
@@ -142,6 +147,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
         merged.knownHosts = knownHosts ?? defaults.knownHosts
         merged.privateKey = privateKey ?? defaults.privateKey
         merged.locationTrusted = locationTrusted ?? defaults.locationTrusted
+        merged.decode = decode ?? defaults.decode
         merged.httpVersion = httpVersion ?? defaults.httpVersion
         merged.connectTimeoutSeconds = connectTimeoutSeconds ?? defaults.connectTimeoutSeconds
         merged.firstByteTimeoutSeconds = firstByteTimeoutSeconds ?? defaults.firstByteTimeoutSeconds

@@ -65,6 +65,9 @@ struct SourceArguments: ParsableArguments {
     @Flag(help: "Send headers, cookies and password to the other origins too that redirects and resolvers lead to.")
     var locationTrusted = false
 
+    @Flag(help: "Store what an origin keeps compressed (Content-Encoding) decompressed. (MUSTER_DECODE)")
+    var decode = false
+
     @Option(
         help: ArgumentHelp(
             "What is offered: \(FetchOptions.HTTPVersion.allCases.map(\.rawValue).joined(separator: ", ")). (MUSTER_HTTP_VERSION)",
@@ -80,7 +83,7 @@ struct SourceArguments: ParsableArguments {
             .certificate: certificate, .key: key, .knownHosts: knownHosts, .privateKey: privateKey,
             .httpVersion: httpVersion,
         ]).merging(Given.lists([.header: header, .cookie: cookie])) { $1 }
-            .merging(Given.flags([.locationTrusted: locationTrusted])) { $1 }
+            .merging(Given.flags([.locationTrusted: locationTrusted, .decode: decode])) { $1 }
     }
 }
 

@@ -131,6 +131,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case privateKey = "private-key"
     /// Whether header fields, cookies and the password follow redirects to other origins.
     case locationTrusted = "location-trusted"
+    /// Whether what is compressed is decompressed.
+    case decode
     /// Which HTTP version is offered.
     case httpVersion = "http-version"
     /// What becomes of a task whose file is there already.

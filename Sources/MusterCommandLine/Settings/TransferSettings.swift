@@ -76,6 +76,7 @@ extension Settings {
             throw .usage("\(SettingName.certificate.option) and \(SettingName.key.option) are given together")
         }
         if try flag(.locationTrusted) { options.locationTrusted = true }
+        if try flag(.decode) { options.decode = true }
         options.httpVersion = try choice(.httpVersion, of: FetchOptions.HTTPVersion.self)
         do {
             try options.check()

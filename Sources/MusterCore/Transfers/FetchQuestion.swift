@@ -21,6 +21,8 @@ public struct FetchQuestion: Hashable, Sendable {
     public var isOtherMirror: Bool
     /// The size that an answer stated which was not believed for another reason: less than that is not believed either (row 5).
     public var claimedSize: Int64?
+    /// Whether a coding of the content is taken off a whole body before it is stored (row 13).
+    public var decodes: Bool
     /// The media type that the caller expects, in lower case and without parameters (row 27).
     public var expectedContentType: String?
     /// The file that is there already and may be the content: what was asked for is only wanted if it is another one, by
@@ -31,7 +33,8 @@ public struct FetchQuestion: Hashable, Sendable {
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
-        isOtherMirror: Bool = false, claimedSize: Int64? = nil, expectedContentType: String? = nil,
+        isOtherMirror: Bool = false, claimedSize: Int64? = nil, decodes: Bool = false,
+        expectedContentType: String? = nil,
         held: Representation? = nil
     ) {
         self.range = range
@@ -44,6 +47,7 @@ public struct FetchQuestion: Hashable, Sendable {
         self.mayChunkUnvalidated = mayChunkUnvalidated
         self.isOtherMirror = isOtherMirror
         self.claimedSize = claimedSize
+        self.decodes = decodes
         self.expectedContentType = expectedContentType
         self.held = held
     }

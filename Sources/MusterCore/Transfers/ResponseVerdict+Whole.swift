@@ -2,7 +2,12 @@ extension ResponseVerdict {
     /// Rows 1, 10, 13, 14 and 17: a 200 (RFC 9110 §15.3.1). A server may ignore Range (§14.2).
     static func judgeWhole(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict {
         if let refusal = wrongType(facts, question) { return refusal }
-        let found = facts.representation(size: length)
+        // Length and digests are those of the coded content (RFC 9110 §8.6, RFC 9530 §3), which is not what is stored.
+        let isDecoded = question.decodes && facts.contentCoding != nil
+        if isDecoded, question.range != nil { return .descend("the content is coded", to: .whole) }
+        let length = isDecoded ? nil : length
+        var found = facts.representation(size: length)
+        if isDecoded { found.digests = nil }
         if let refusal = foreignPage(found, question) { return refusal }
         if let refusal = otherContent(found, statedSize: length, facts, question) { return refusal }
         if let claimed = question.claimedSize, let length, length < claimed, facts.contentCoding == nil {

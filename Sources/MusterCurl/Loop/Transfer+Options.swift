@@ -53,9 +53,10 @@ extension Transfer {
         // An origin of HTTP must not lead to a server of files: other rules hold there.
         let schemes = request.allowedSchemes.filter { ["http", "https"].contains($0) }
         if !schemes.isEmpty { easy.set(CURLOPT_REDIR_PROTOCOLS_STR, schemes.joined(separator: ",")) }
-        // A coding of the content is stored as it was sent: libcurl decodes one only if it has asked for it itself. A coding of the transfer
-        // is no part of the content, and libcurl decodes that, or fails, as long as this is on (RFC 9112 §7).
+        // libcurl takes off a coding of the content only if it has sent an Accept-Encoding of its own. A coding of the transfer is no part of
+        // the content, and libcurl takes that off, or fails, as long as this is on (RFC 9112 §7).
         easy.set(CURLOPT_HTTP_CONTENT_DECODING, true)
+        if request.decodesContent { easy.set(CURLOPT_ACCEPT_ENCODING, "identity") }
         switch request.httpVersion {
         case .http1: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2OverTLS: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
@@ -81,8 +82,9 @@ extension Transfer {
             easy.set(CURLOPT_SSLCERT, certificate.certificatePath)
             easy.set(CURLOPT_SSLKEY, certificate.keyPath)
         }
-        // libcurl's default for credentials is Basic, and only for the first origin.
-        if let credentials = request.basicCredentials { easy.set(CURLOPT_USERPWD, credentials) }
+        // Whatever they are shown by: libcurl does so at the first origin alone.
+        if request.authentication == .onChallenge { easy.set(CURLOPT_HTTPAUTH, muster_curl_auth_on_challenge()) }
+        if let credentials = request.credentials { easy.set(CURLOPT_USERPWD, credentials) }
         if let netrc = request.netrcFile {
             easy.set(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
             easy.set(CURLOPT_NETRC_FILE, netrc)
@@ -158,7 +160,7 @@ extension Transfer {
         if let fileScheme, request.allowedSchemes.contains(fileScheme.rawValue), let complaint = complaint(fileScheme) {
             return invalid(complaint)
         }
-        let texts = [request.userAgent, request.basicCredentials, request.caFile, request.cookies].compactMap { $0 }
+        let texts = [request.userAgent, request.credentials, request.caFile, request.cookies].compactMap { $0 }
         guard !texts.contains(where: { $0.utf8.contains(where: Self.isLineBreak) }) else {
             return invalid("a line break or NUL in a setting")
         }

@@ -3,6 +3,8 @@ import CLibcurl
 extension Transfer {
     /// Works out the outcome and lets nothing more reach the handler. Called once, before the handle is removed.
     func close(_ end: TransferEnd) -> TransferOutcome {
+        // libcurl had no answer to the challenge, and nothing came after its head.
+        if isChallenged, case .curl(CURLE_OK) = end { _ = receiveFinalHead() }
         let statistics = statistics()
         let outcome = outcome(of: end, statistics)
         phase = .ended(.cancelled)
@@ -73,7 +75,7 @@ extension Transfer {
 
     /// A message of libcurl without anything secret of the request: it quotes a proxy's URL, for example.
     private func redacted(_ message: String) -> String {
-        let credentials = [request.basicCredentials, URLCredentials.text(of: request.url), proxyCredentials]
+        let credentials = [request.credentials, URLCredentials.text(of: request.url), proxyCredentials]
         let passwords = credentials.map { $0?.split(separator: ":", maxSplits: 1).dropFirst().first.map(String.init) }
         var message = message
         for secret in credentials + passwords + [request.cookies] {

@@ -40,6 +40,25 @@ extension Transfer {
         if !leadsToTLS { easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue)) }
     }
 
+    /// Whether libcurl may answer a head with the credentials that it has shown to nobody so far, or with those of a nonce that was stale
+    /// (RFC 7616 §3.3). The head is kept until that is known.
+    func isAnswerable(_ head: HeadCollector) -> Bool {
+        guard request.authentication == .onChallenge, head.status == 401, challenges < Self.mostChallenges else {
+            return false
+        }
+        let fields = head.headers.all("WWW-Authenticate").map { $0.lowercased() }
+        return challenges == 0
+            ? !fields.isEmpty : fields.contains { $0.contains("stale=true") || $0.contains("stale=\"true\"") }
+    }
+
+    /// Whether a challenge is waiting for libcurl's answer.
+    var isChallenged: Bool {
+        guard case .redirecting = phase else { return false }
+        return challenges > 0 && collector.status == 401
+    }
+
+    private static let mostChallenges = 2
+
     /// Where the head's redirect may lead, whichever Location libcurl takes; nil for one that can't be read.
     var redirectTargets: [String?] {
         let base = easy.string(CURLINFO_EFFECTIVE_URL)

@@ -11,6 +11,10 @@ extension Transfer {
             phase = .ended(.delivered)
             return false
         case .connecting, .waiting, .redirecting: break
+        case .draining where challenges > 0:
+            // libcurl would answer challenges for ever.
+            phase = .ended(.refused)
+            return false
         case .body, .closing, .draining:
             // Servers of files are asked for more once their answer has begun; here libcurl begins anew in HTTP/1.1, since a stream was
             // reset with HTTP_1_1_REQUIRED, and would append the second body to the first one.

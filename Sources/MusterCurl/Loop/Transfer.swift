@@ -30,7 +30,8 @@ final class Transfer {
         /// The request is going out or is sent; the head is not complete. The time is when the peer's turn began, or
         /// when an upload last made progress. Exits: `waiting` (1xx), `redirecting`, `body`, `draining`, `ended`.
         case waiting(since: UInt64)
-        /// A redirect's head is complete; libcurl skips its body and connects anew. Exits: `waiting`, `ended`.
+        /// The head of a redirect, or of a challenge, is complete; libcurl skips its body and asks anew. A challenge that it can't answer
+        /// turns out to be the final response. Exits: `waiting`, `body`, `draining`, `ended`.
         case redirecting(since: UInt64)
         /// The final head was accepted. So many more bytes may be delivered. Exits: `closing`, `ended`.
         case body(remaining: Int64)
@@ -89,6 +90,8 @@ final class Transfer {
     var ftpReplies = FTPReplies()
     /// How many bytes the head of a file announced.
     var announcedBytes: Int64?
+    /// How many challenges libcurl was left to answer.
+    var challenges = 0
     /// Whether the last hop was over TLS; nil before the first redirect.
     var lastHopWasTLS: Bool?
     var speedWindow = (start: UInt64(0), bytes: Int64(0))
@@ -159,6 +162,10 @@ extension Transfer {
             return follow() ? line.count : Int(CURL_WRITEFUNC_ERROR)
         case .violation(let message):
             return abort(violation(message))
+        case .final where isAnswerable(collector):
+            challenges += 1
+            phase = .redirecting(since: monotonicNanoseconds())
+            return line.count
         case .final:
             return receiveFinalHead() ? line.count : Int(CURL_WRITEFUNC_ERROR)
         }
@@ -178,7 +185,7 @@ extension Transfer {
     }
 
     /// Shows the head to the handler; false if the transfer is to end.
-    private func receiveFinalHead() -> Bool {
+    func receiveFinalHead() -> Bool {
         framing = collector.framing(isHead: request.method == "HEAD")
         let head = ResponseHead(
             status: collector.status,
@@ -247,6 +254,8 @@ extension Transfer {
         case .draining:
             bytesReceived += Int64(bytes.count)
             return bytesReceived <= Self.maxDrainedBytes ? bytes.count : abort(.refused)
+        case .redirecting where isChallenged:
+            return receiveFinalHead() ? receiveBody(bytes) : Int(CURL_WRITEFUNC_ERROR)
         case .connecting, .waiting, .redirecting:
             guard let fileScheme else { return abort(violation("body bytes came before a final response head")) }
             return receiveFileHead(fileScheme) ? receiveBody(bytes) : Int(CURL_WRITEFUNC_ERROR)

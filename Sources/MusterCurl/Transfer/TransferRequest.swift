@@ -63,7 +63,7 @@ public struct TransferRequest: Sendable {
     /// them is sent, unless ``trustsRedirects`` is set.
     public var originHeaders: HeaderList
     /// Whether the origins that redirects lead to are sent what is given for the URL's own one: ``originHeaders``,
-    /// ``basicCredentials`` and ``cookies``.
+    /// ``credentials`` and ``cookies``.
     public var trustsRedirects: Bool
     /// The byte positions to ask for (RFC 9110 §14.2), nil for the whole; nothing about an HTTP answer is checked.
     public var range: RangeSpec?
@@ -104,14 +104,21 @@ public struct TransferRequest: Sendable {
     public var caFile: String?
     /// A client certificate to offer.
     public var clientCertificate: ClientCertificate?
-    /// Credentials `user:password` for the URL's origin only: Basic for HTTP, the login for ftp, ftps and sftp.
-    public var basicCredentials: String?
+    /// Credentials `user:password` for the URL's origin only: as ``authentication`` says for HTTP, the login for ftp, ftps and sftp.
+    public var credentials: String?
+    /// Whether there are credentials for an origin of HTTP, or may be.
+    public var hasCredentials: Bool { credentials != nil || netrcFile != nil }
+    /// How ``credentials``, and what a netrc file has, are shown to an origin of HTTP.
+    public var authentication: Authentication
+    /// Whether a coding of the content (Content-Encoding) is taken off, so that the body is the content as it was before it was coded. A
+    /// coding that libcurl doesn't know, or that is broken, fails the transfer as `protocolViolation`.
+    public var decodesContent: Bool
     /// The value of a Cookie field for the URL's origin only. Cookies that responses set on the way are kept for the
     /// redirects of this one transfer (RFC 6265), whether or not there is a value here.
     public var cookies: String?
     /// A file of cookies, in Netscape's form or as Set-Cookie lines; each goes where its own domain, path and `secure` say.
     public var cookieFile: String?
-    /// A netrc file; each host of the transfer gets what the file has for it, unless ``basicCredentials`` are given.
+    /// A netrc file; each host of the transfer gets what the file has for it, unless ``credentials`` are given.
     public var netrcFile: String?
     /// OpenSSH's known hosts, which a server of sftp must be among; nil for the user's own `~/.ssh/known_hosts`. A host that
     /// is not in it, or has another key, and a file that cannot be read fail the transfer as `tls`.
@@ -152,7 +159,9 @@ public struct TransferRequest: Sendable {
         self.maxHeadBytes = 256 * 1024
         self.caFile = nil
         self.clientCertificate = nil
-        self.basicCredentials = nil
+        self.credentials = nil
+        self.authentication = .preemptive
+        self.decodesContent = false
         self.cookies = nil
         self.cookieFile = nil
         self.netrcFile = nil
@@ -160,6 +169,14 @@ public struct TransferRequest: Sendable {
         self.privateKeyFile = nil
         self.proxy = .direct
     }
+}
+
+/// How credentials are shown to an origin of HTTP (RFC 9110 §11).
+public enum Authentication: Sendable, Hashable {
+    /// By Basic (RFC 7617), with the first request.
+    case preemptive
+    /// By Digest (RFC 7616), or else by Basic, once the origin asks for it: one request more.
+    case onChallenge
 }
 
 /// Byte positions of a Range request, `first-last`, both included, as RFC 9110 §14.1.2 counts them.

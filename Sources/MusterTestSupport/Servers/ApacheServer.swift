@@ -38,7 +38,10 @@ public enum ApacheServer {
         certificates: TestCertificates,
         directives: String
     ) -> String {
-        let names = ["mpm_event", "authz_core", "headers", "http2", "socache_shmcb", "ssl"]
+        let names = [
+            "mpm_event", "auth_digest", "authn_core", "authn_file", "authz_core", "authz_user", "headers", "http2",
+            "socache_shmcb", "ssl",
+        ]
         let loaded = names.map { "LoadModule \($0)_module \(modules)/mod_\($0).so" }.joined(separator: "\n")
         let user = RealServer.user("www-data")
         let identity = RealServer.isRoot ? "User \(user)\nGroup #\(RealServer.group(of: user))" : ""

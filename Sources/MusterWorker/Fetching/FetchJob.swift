@@ -127,6 +127,7 @@ struct FetchJob: Sendable {
         request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
         if settings.isProxied { request.redirectAllowed = { redirects.allows($0) } }
         request.budgets = budgets
+        request.authentication = context.conduct.authentication(at: origin)
         let transfer = FetchTransfer(
             question,
             plan: plan,
@@ -164,6 +165,10 @@ struct FetchJob: Sendable {
             // Nobody has looked where that is: once somebody has, the source is asked again.
             let reason = await refusal(byProxyOf: url)
             return reason.map { .failed(.refusedAddress, $0, retryAfter: nil) } ?? .again
+        }
+        if request.authentication == .preemptive, request.hasCredentials, ending.wantsDigest(of: origin) {
+            context.conduct.challenged(by: origin)
+            return .again
         }
         if let contradiction = Ladder.Contradiction(ending), control.wish == .work, writer.failure == nil {
             return step(after: contradiction, to: question, isShared: isShared, ending, &plan)

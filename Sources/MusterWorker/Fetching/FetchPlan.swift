@@ -95,6 +95,7 @@ struct FetchPlan: Sendable {
             mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
+            decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation
         )
@@ -139,6 +140,7 @@ struct FetchPlan: Sendable {
             request.range = RangeSpec(first: range.start, last: ladder.rung == .stream ? nil : range.end - 1)
         }
         guard settings.isHTTP else { return request }
+        request.decodesContent = question.decodes && question.range == nil
         request.headers.append("Accept-Encoding", "identity")
         // After a change or a wrong digest, caches on the way are no longer believed (row 29).
         if lease.version > 1 { request.headers.append("Cache-Control", "no-cache") }

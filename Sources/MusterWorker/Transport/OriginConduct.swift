@@ -1,13 +1,18 @@
 import MusterCore
+import MusterCurl
 import Synchronization
 
-/// What all jobs of a worker know of the origins together, for as long as it runs: how many bodies come from there, and which rungs of the
-/// ladder they have contradicted.
+/// What all jobs of a worker know of the origins together, for as long as it runs: how many bodies come from there, which rungs of the
+/// ladder they have contradicted, and who wants credentials by Digest.
 final class OriginConduct: Sendable {
     private struct State {
         var running: [String: Int] = [:]
         var rungs = OriginRungs()
+        var challenging: Set<String> = []
     }
+
+    /// How many origins are known to want Digest; a forgotten one asks for it again.
+    private static let challengingLimit = 1_024
 
     private let state = Mutex(State())
     private let now: @Sendable () -> Int64
@@ -33,6 +38,19 @@ final class OriginConduct: Sendable {
     /// Whether the origin is serving anybody. One that is may refuse for that; one that refuses everybody has another reason (row 24).
     func isBusy(_ origin: String) -> Bool {
         state.withLock { $0.running[origin] != nil }
+    }
+
+    /// The origin refused credentials that were sent unasked, and wants them by Digest (RFC 7616).
+    func challenged(by origin: String) {
+        state.withLock { state in
+            if state.challenging.count >= Self.challengingLimit { state.challenging = [] }
+            state.challenging.insert(origin)
+        }
+    }
+
+    /// How credentials are shown to the origin.
+    func authentication(at origin: String) -> Authentication {
+        state.withLock { $0.challenging.contains(origin) } ? .onChallenge : .preemptive
     }
 
     /// A path has contradicted a rung.

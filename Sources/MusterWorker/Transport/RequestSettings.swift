@@ -53,7 +53,7 @@ struct RequestSettings: Sendable {
         }
         request.proxy = try Self.proxy(options.proxy, secrets)
         if let credentials = options.credentials {
-            request.basicCredentials = "\(credentials.user):\(try secrets.text(of: credentials.password))"
+            request.credentials = "\(credentials.user):\(try secrets.text(of: credentials.password))"
         }
         request.netrcFile = try Self.file(options.netrc, secrets)
         if let certificate = options.clientCertificate {
@@ -119,7 +119,7 @@ struct RequestSettings: Sendable {
     private static func confidences(of request: TransferRequest) -> [String] {
         var texts = request.originHeaders.fields.map(\.value)
         texts += (request.cookies ?? "").split(separator: "; ").map { String($0.drop { $0 != "=" }.dropFirst()) }
-        texts += (request.basicCredentials ?? "").split(separator: ":", maxSplits: 1).dropFirst().map { String($0) }
+        texts += (request.credentials ?? "").split(separator: ":", maxSplits: 1).dropFirst().map { String($0) }
         if case .url(let url) = request.proxy, let end = url.lastIndex(of: "@") {
             let userInfo = url[..<end].split(separator: "/").last ?? ""
             texts += [String(userInfo)] + userInfo.split(separator: ":", maxSplits: 1).dropFirst().map { String($0) }

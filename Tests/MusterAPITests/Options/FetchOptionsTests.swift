@@ -7,7 +7,7 @@ private let everything = #"""
     {"headers":{"Authorization":"Bearer hunter2","X-A":"env:TOKEN"},"proxy":"http://u:hunter2@proxy:3128",
     "cookies":{"session":"hunter2"},"cookieFile":"/c","credentials":{"user":"me","password":"hunter2"},"netrc":"/n",
     "clientCertificate":{"certificate":"/cert","key":"/key"},"caFile":"/ca","knownHosts":"/kh","privateKey":"/pk",
-    "locationTrusted":true,
+    "locationTrusted":true,"decode":true,
     "httpVersion":"2","connectTimeoutSeconds":1,"firstByteTimeoutSeconds":2,"lowSpeedBytesPerSecond":3,"lowSpeedSeconds":4}
     """#
 
@@ -30,7 +30,7 @@ struct FetchOptionsTests {
         #expect(options.headers?["X-A"]?.form == .environment("TOKEN"))
         #expect(options.clientCertificate == .init(certificate: "/cert", key: "/key"))
         #expect(options.credentials == .init(user: "me", password: Secret("hunter2")))
-        #expect(options.httpVersion == .http2 && options.locationTrusted == true)
+        #expect(options.httpVersion == .http2 && options.locationTrusted == true && options.decode == true)
         #expect(try document(FetchOptions.self, jsonText(options)) == options)
         #expect(try document(FetchOptions.self, "{}") == FetchOptions())
         #expect(try jsonText(FetchOptions()) == "{}")
@@ -154,7 +154,7 @@ struct FetchOptionsMergeTests {
             {"headers":{"authorization":"own","X-B":"b"},"proxy":"direct","cookies":{"session":"own","lang":"de"},
             "cookieFile":"/c2","credentials":{"user":"you","password":"p"},"netrc":"/n2",
             "clientCertificate":{"certificate":"/cert2","key":"/key2"},
-            "caFile":"/ca2","knownHosts":"/kh2","privateKey":"/pk2","locationTrusted":false,"httpVersion":"1.1","connectTimeoutSeconds":11,
+            "caFile":"/ca2","knownHosts":"/kh2","privateKey":"/pk2","locationTrusted":false,"decode":false,"httpVersion":"1.1","connectTimeoutSeconds":11,
             "firstByteTimeoutSeconds":12,"lowSpeedBytesPerSecond":13,"lowSpeedSeconds":14}
             """#
         )

@@ -38,7 +38,8 @@ struct TransferSettingsTests {
             .header: ["Authorization: env:TOKEN", "X-Key:file:keys/one"], .proxy: ["file:/p"], .cookie: ["a=b=c"],
             .cookieFile: ["jar"], .user: ["me:env:PASSWORD"], .netrc: ["/n"], .caFile: ["ca.pem"],
             .certificate: ["c.pem"], .key: ["/k.pem"], .knownHosts: ["hosts"], .privateKey: ["id"],
-            .httpVersion: ["1.1"], .locationTrusted: ["true"], .ifExists: ["rename"], .keepTime: ["true"],
+            .httpVersion: ["1.1"], .locationTrusted: ["true"], .decode: ["true"], .ifExists: ["rename"],
+            .keepTime: ["true"],
             .suggestedNames: ["true"],
             .reuse: ["off"], .acceptUnframed: ["true"],
             .validators: ["sizeAndDigest"], .resolver: ["https://r.example/fresh?key=k"],
@@ -50,7 +51,7 @@ struct TransferSettingsTests {
         #expect(fetch.credentials == .init(user: "me", password: Secret("env:PASSWORD")))
         #expect(fetch.clientCertificate == .init(certificate: "/base/c.pem", key: "/k.pem"))
         #expect(fetch.knownHosts == "/base/hosts" && fetch.privateKey == "/base/id" && fetch.httpVersion == .http1)
-        #expect(fetch.locationTrusted == true)
+        #expect(fetch.locationTrusted == true && fetch.decode == true)
         #expect(settings.policy?.ifExists == .rename && settings.policy?.validators == .sizeAndDigest)
         #expect(settings.policy?.keepModificationTime == true && settings.policy?.names == .suggested)
         #expect(settings.policy?.reuse == false && settings.policy?.acceptUnframed == true)

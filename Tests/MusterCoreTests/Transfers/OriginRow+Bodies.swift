@@ -79,6 +79,22 @@ extension OriginRow {
             .accept(offset: 0, count: 400, splittable: false)
         ),
         OriginRow(
+            13,
+            "codes a 200 that is to be decoded, whose length and digests are those of the coded content",
+            200,
+            ["Content-Length: 400", "Content-Encoding: gzip", tag],
+            to: .decoded,
+            .accept(offset: 0, count: nil, splittable: false)
+        ),
+        OriginRow(
+            13,
+            "codes a 200 to a range request that is to be decoded",
+            200,
+            ["Content-Length: 400", "Content-Encoding: gzip", tag],
+            to: .decodedRange,
+            .descend(.whole)
+        ),
+        OriginRow(
             14,
             "sends no length",
             200,

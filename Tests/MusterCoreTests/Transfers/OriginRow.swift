@@ -82,6 +82,11 @@ extension FetchQuestion {
     )
     /// A plain GET of everything.
     static let stream = FetchQuestion(range: nil, planned: false, known: Representation())
+    /// The same of a task whose content is decoded.
+    static let decoded = FetchQuestion(range: nil, planned: false, known: Representation(), decodes: true)
+    /// The first request of such a task.
+    static let decodedRange = FetchQuestion(
+        range: ByteRange(first: 100), planned: false, known: Representation(), decodes: true)
     /// The first request where the caller said how large the file is.
     static let sized = FetchQuestion(
         range: ByteRange(first: 100),

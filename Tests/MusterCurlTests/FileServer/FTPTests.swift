@@ -111,11 +111,11 @@ struct FTPTests {
         try await withFTPServer { loop, server in
             try server.write(patternBytes(10), to: "file")
             var request = server.request("/file")
-            request.basicCredentials = "ftp:wrong"
+            request.credentials = "ftp:wrong"
             let (outcome, record) = try await fetch(loop, request)
             #expect(outcome.end == .framed, "\(outcome)")
             #expect(record.head?.status == 401)
-            request.basicCredentials = nil
+            request.credentials = nil
             request.url = request.url.replacing("ftp://", with: "ftp://someone:s3cret@")
             let second = try await fetch(loop, request)
             #expect(second.record.head?.status == 401, "\(second.outcome)")

@@ -95,7 +95,7 @@ struct SFTPTests {
             #expect(byKey.outcome.end == .framed, "\(byKey.outcome)")
             #expect(byKey.record.head?.status == 401)
             request.privateKeyFile = nil
-            request.basicCredentials = "root:wrong"
+            request.credentials = "root:wrong"
             let byPassword = try await fetch(loop, request)
             #expect(byPassword.record.head?.status == 401)
         }
@@ -109,7 +109,7 @@ struct SFTPTests {
             try server.write(patternBytes(1000), to: "file")
             var request = server.request("file")
             request.privateKeyFile = nil
-            request.basicCredentials = "root:\(SSHServer.password)"
+            request.credentials = "root:\(SSHServer.password)"
             let (outcome, record) = try await fetch(loop, request)
             #expect(outcome.end == .framed, "\(outcome)")
             #expect(record.head?.status == 200)

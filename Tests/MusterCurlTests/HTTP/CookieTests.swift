@@ -106,11 +106,11 @@ struct CookieTests {
             #expect(known == .framed)
             #expect(heads().map { $0.contains("Authorization: Basic bWU6cGFzcw==\r\n") } == [true, true])
             // What the caller gives outright goes before.
-            request.basicCredentials = "you:pass"
+            request.credentials = "you:pass"
             let given = try await bodyEnd(loop, request)
             #expect(given == .framed)
             #expect(heads().map { $0.contains("Authorization: Basic eW91OnBhc3M=\r\n") } == [true, true])
-            request.basicCredentials = nil
+            request.credentials = nil
             request.url = "http://localhost:\(server.port)/1"
             let unknown = try await bodyEnd(loop, request)
             #expect(unknown == .framed)
@@ -146,7 +146,7 @@ struct CookieTests {
             request.caFile = nginx.certificate
             var variants = [request, request, request, request]
             variants[0].netrcFile = folder.path + "/netrc"
-            variants[1].basicCredentials = "me:s3cret"
+            variants[1].credentials = "me:s3cret"
             variants[2].headers = ["Authorization": "Bearer s3cret", "Cookie": "own=s3cret"]
             variants[3].cookies = "own=s3cret"
             for var variant in variants {

@@ -54,7 +54,7 @@ final class FTPServer: Sendable {
     func request(_ path: String, range: RangeSpec? = nil) -> TransferRequest {
         var request = TransferRequest(url: "\(scheme)://localhost:\(server.port)\(path)", range: range)
         request.allowedSchemes = ["ftp", "ftps", "http"]
-        request.basicCredentials = "ftp:\(Self.password)"
+        request.credentials = "ftp:\(Self.password)"
         request.caFile = scheme == "ftps" ? certificate : nil
         return request
     }

@@ -74,7 +74,7 @@ final class SSHServer: Sendable {
     func request(_ name: String, range: RangeSpec? = nil) -> TransferRequest {
         var request = TransferRequest(url: "sftp://localhost:\(server.port)\(root)/\(name)", range: range)
         request.allowedSchemes = ["sftp"]
-        request.basicCredentials = "root:"
+        request.credentials = "root:"
         request.knownHostsFile = knownHosts
         request.privateKeyFile = key
         return request

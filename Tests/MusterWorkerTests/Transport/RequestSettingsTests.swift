@@ -93,7 +93,7 @@ import Testing
         #expect(request.proxy == .url("http://proxy.example:3128"))
         #expect(request.cookies == "a=1; b=t0p")
         #expect(request.cookieFile == path("jar"))
-        #expect(request.basicCredentials == "me:t0p")
+        #expect(request.credentials == "me:t0p")
         #expect(request.netrcFile == path("netrc"))
         #expect(request.clientCertificate == ClientCertificate(certificatePath: path("cert"), keyPath: path("key")))
         #expect(request.caFile == path("ca"))
@@ -153,7 +153,7 @@ import Testing
         #expect(request.headers.fields.isEmpty && request.originHeaders.fields.isEmpty)
         #expect(request.cookies == nil)
         #expect(request.userAgent == nil)
-        #expect(request.basicCredentials == "me:pw")
+        #expect(request.credentials == "me:pw")
     }
 
     @Test func unknownSchemesAreLeftToTheTransferToRefuse() throws {
