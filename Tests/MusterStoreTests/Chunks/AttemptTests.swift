@@ -87,4 +87,58 @@ import Testing
             #expect(try await fixture.value("SELECT failures FROM sources", as: Int32.self) == 0)
         }
     }
+
+    /// So many times a worker fails a task's lease before the task has failed for good.
+    private func failures(
+        _ fixture: StoreFixture, of key: String, _ worker: inout TestWorker, _ kind: FailureKind,
+        isUnreached: Bool = false
+    ) async throws -> Int {
+        var count = 0
+        while try await fixture.store.task(key, of: "g").state != .failed {
+            let lease = try #require(try await worker.claim().first)
+            try await worker.fail(lease, kind, isUnreached: isUnreached)
+            try await fixture.passBackoffs()
+            count += 1
+        }
+        try await fixture.check()
+        return count
+    }
+
+    private static var patientPolicy: Store.Policy {
+        var policy = StoreFixture.smallPolicy
+        (policy.attempts, policy.unreachedAttempts) = (8, 3)
+        return policy
+    }
+
+    /// Refused connections and unknown names (`product.md`: 3 attempts of `get`).
+    @Test func originThatNobodyReachesIsGivenUpSooner() async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("near"), Wanted("far")])
+            var worker = try await fixture.makeWorker()
+            let keys = try await fixture.values("SELECT key FROM tasks ORDER BY id", as: String.self)
+            #expect(keys == ["near", "far"])
+            _ = try await fixture.store.apply(.pause, to: "g", keys: ["far"])
+            #expect(try await failures(fixture, of: "near", &worker, .network) == 8)
+            _ = try await fixture.store.apply(.resume, to: "g", keys: ["far"])
+            #expect(try await failures(fixture, of: "far", &worker, .network, isUnreached: true) == 3)
+        }
+    }
+
+    /// A 403 is a limit while others are served (row 24), and what the source always says otherwise.
+    @Test func forbiddenSourceIsLeftTheThirdTimeUnlessOthersAreServed() async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("refused")])
+            var worker = try await fixture.makeWorker()
+            let served = try #require(try await worker.claim().first)
+            for _ in 1...4 {
+                let lease = try #require(try await worker.claim().first)
+                try await worker.fail(lease, .httpStatus(403))
+                try await fixture.passBackoffs()
+            }
+            #expect(try await fixture.store.task("refused", of: "g").state == .queued)
+            try await worker.release(served)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: ["served"])
+            #expect(try await failures(fixture, of: "refused", &worker, .httpStatus(403)) == 1)
+        }
+    }
 }

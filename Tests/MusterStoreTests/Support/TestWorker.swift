@@ -89,12 +89,12 @@ struct TestWorker: Sendable {
 
     func fail(
         _ lease: GrantedLease, _ kind: FailureKind, at offset: Int64? = nil, source: Int32? = nil,
-        retryAfter: Int64? = nil, status: Int32? = nil, random: Double = 0.5
+        retryAfter: Int64? = nil, status: Int32? = nil, isUnreached: Bool = false, random: Double = 0.5
     ) async throws {
         try await store.report(
             failed: .init(
                 progress: progressReport(lease, offset ?? lease.start, 7), kind: kind, detail: "because",
-                source: source, retryAfter: retryAfter, status: status), random: random)
+                source: source, retryAfter: retryAfter, status: status, isUnreached: isUnreached), random: random)
     }
 
     func restart(_ lease: GrantedLease) async throws {
