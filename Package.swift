@@ -91,7 +91,8 @@ let package = Package(
                     "Schema/Verbs",
                     [
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "deadlines",
-                        "deliveries", "doubles", "events", "failures", "grants", "incarnation", "mirrors", "origins",
+                        "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "mirrors",
+                        "origins",
                         "paths", "purges", "questions", "reports", "returns", "reuse", "sessions", "shares", "sharing",
                         "slices", "stragglers", "verbs", "windows",
                     ])),

@@ -82,6 +82,10 @@ static inline CURLcode muster_curl_message_result(const CURLMsg *message) {
     return message->data.result;
 }
 
+static inline CURLSHcode muster_curl_share_sessions(CURLSH *share) {
+    return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+}
+
 // CURLAUTH_… are macros with casts, which Swift does not import. libcurl shows credentials unasked if it may choose only one.
 static inline long muster_curl_auth_on_challenge(void) {
     return (long)(CURLAUTH_BASIC | CURLAUTH_DIGEST);

@@ -21,6 +21,27 @@ struct ResponseHeadTests {
         }
     }
 
+    /// libcurl 7.88 writes to memory that it has freed here, if a handle has made a transfer before.
+    @Test func headThatBeginsWithAFoldedLineIsAViolation() async throws {
+        try await withServer { connection, number in
+            _ = connection.readHead()
+            let folded = number.isMultiple(of: 2) ? "" : " folded: a\r\n"
+            let filler = (0..<50).map { "X-\($0): \(String(repeating: "x", count: 100))\r\n" }.joined()
+            connection.send("HTTP/1.1 200 OK\r\n\(folded)Connection: close\r\n\(filler)Content-Length: 2\r\n\r\nok")
+            connection.finish()
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            for number in 0..<20 {
+                let (outcome, _) = try await fetch(loop, TransferRequest(url: server.url()))
+                if number.isMultiple(of: 2) {
+                    #expect(outcome.end == .framed, "\(outcome)")
+                } else {
+                    #expect(outcome.error?.kind == "protocol violation", "\(outcome)")
+                }
+            }
+        }
+    }
+
     @Test func headersKeepTheirOrderAndAreFoundInAnyCase() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()

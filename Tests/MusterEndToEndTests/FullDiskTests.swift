@@ -95,9 +95,15 @@ extension EndToEnd {
         /// A process that may open few files puts them in place in many deep directories all the same.
         @Test func fewDescriptorsAreEnough() async throws {
             let origin = try await ScriptedOrigin.start()
-            let files = (0..<300).map {
-                origin.serveFile("d\($0 % 60)/b/c/d/e/f/g/h/\($0)", size: .kibibytes(10), seed: UInt64($0))
-            }
+            let files =
+                (0..<300).map {
+                    origin.serveFile("d\($0 % 60)/b/c/d/e/f/g/h/\($0)", size: .kibibytes(10), seed: UInt64($0))
+                }
+                + (300..<320).map {
+                    // Deeper than the process may hold directories open.
+                    let way = String(repeating: "a/", count: 300)
+                    return origin.serveFile("d\($0)/\(way)\($0)", size: .kibibytes(10), seed: UInt64($0))
+                }
             try await Fleet.run { fleet in
                 let worker = try await fleet.startWorker(
                     "a", slots: 64, prefix: ["prlimit", "--nofile=256:256"])

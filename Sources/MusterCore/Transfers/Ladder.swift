@@ -84,6 +84,12 @@ public struct Ladder: Hashable, Sendable {
         }
     }
 
+    /// Leaves all rungs but the last one within a lease: an answer may have been a part that was said to be the whole.
+    public mutating func leaveForWhole(_ detail: String) {
+        tried.append("\(rung.request): \(detail)")
+        rung = .whole
+    }
+
     private mutating func descend(to lowest: Rung, _ situation: Situation) -> Bool {
         // A request without Range was the last rung's, whichever it was made on.
         if situation.hasRange, let next = rung.next {
@@ -110,10 +116,20 @@ public struct Ladder: Hashable, Sendable {
 }
 
 extension FailureKind {
+    /// Whether a refusal of this kind may be for If-Range alone (row 22a): one request without it tells.
+    var mayBeForCondition: Bool {
+        switch self {
+        case .httpStatus(let status): status < 500 ? ![408, 425, 429].contains(status) : mayBeForRange
+        case .notFound: true
+        default: mayBeForRange
+        }
+    }
+
     /// Whether a refusal of this kind may be for Range or If-Range alone (row 22a).
     public var mayBeForRange: Bool {
         switch self {
-        case .httpStatus(let status): [400, 403, 405, 412, 500, 501].contains(status)
+        case .httpStatus(let status):
+            [400, 403, 405, 406, 409, 412, 413, 417, 422, 431, 500, 501, 505].contains(status)
         case .network: true
         case .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch, .refusedAddress,
             .authentication,

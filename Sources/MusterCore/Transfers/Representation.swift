@@ -34,9 +34,9 @@ public struct Representation: Hashable, Sendable, Codable {
     /// Whether a response states anything that another one can be compared with.
     public var hasValidator: Bool { etag != nil || lastModified != nil }
 
-    /// Whether what is stated tells one version from the next (row 9): a tag, or a date that was old enough when it was stated. Under
-    /// a younger one the content may have changed within the same second.
-    public var tellsVersions: Bool { etag != nil || lastModified != nil && isDateStrong == true }
+    /// Whether what is stated tells one version from the next by every byte (row 9; RFC 9110 §8.8.1): a strong tag, or a date that was
+    /// old enough when it was stated. Under a younger one, or under a weak tag, the content may have changed all the same.
+    public var tellsVersions: Bool { strongETag != nil || lastModified != nil && isDateStrong == true }
 
     /// Whether the origin stated a digest that tells any other content apart; it is checked at the end as if the caller
     /// had given it (row 35).
@@ -65,9 +65,8 @@ public struct Representation: Hashable, Sendable, Codable {
     /// Compares what both state: sizes, digests, and unless `rule` says that they mean nothing, validators (rows 6 and
     /// 11).
     ///
-    /// A tag that differs in strength only still names the same content of one source. A strong tag that agrees is
-    /// enough (RFC 9110 §8.8.3.2); under a weak one the bytes may differ (§8.8.1), so that the dates have to agree as
-    /// well.
+    /// A tag that differs in strength only still names the same content of one source. Dates have to agree as well: under a weak tag the
+    /// bytes may differ (RFC 9110 §8.8.1), and a strong one that stays while the date changes is not to be trusted.
     public func agreement(with other: Representation, under rule: ValidatorRule = .strict) -> Agreement {
         if let size, let theirs = other.size, size != theirs { return .different("size \(size) became \(theirs)") }
         let digests = digestAgreement(with: other)
@@ -81,7 +80,6 @@ public struct Representation: Hashable, Sendable, Codable {
             guard Self.opaque(etag) == Self.opaque(theirs) else {
                 return .different("ETag \(etag.quoted) became \(theirs.quoted)")
             }
-            if strongETag != nil, other.strongETag != nil { return .same }
             agreement = .same
         }
         if let lastModified, let theirs = other.lastModified {

@@ -46,7 +46,7 @@ public enum ResponseVerdict: Hashable, Sendable {
         case 416: return judgeUnsatisfiable(facts, question)
         case 200..<300: return refuse(.httpStatus(facts.status), "status \(facts.status) carries no file")
         // Row 22a: what is refused may be the condition alone.
-        case let status where question.conditional && FailureKind.status(status).mayBeForRange:
+        case let status where question.conditional && FailureKind.status(status).mayBeForCondition:
             return .askUnconditionally
         default:
             // Rows 20, 21, 24–26; RFC 9110 §15. A redirect that is left at this point led nowhere.

@@ -17,53 +17,39 @@ enum CurlGlobal {
     }()
 }
 
-/// The owner of one `CURL *`. It belongs to one loop thread and is used again for transfer after transfer, since setting
-/// up a handle costs more than resetting one.
+/// The owner of one `CURL *`, for one transfer on one loop thread. Connections and names are the multi handle's, TLS sessions are shared.
+///
+/// No handle is used for a second transfer: libcurl 7.88 remembers the last header line of the transfer before by a pointer that it has
+/// freed, and writes there when the first line of the next head is a folded one.
 final class EasyHandle {
     fileprivate let pointer: UnsafeMutableRawPointer
+    private let sessions: SharedSessions
     /// libcurl keeps only a reference to the header lists, so they live here as long as they are set.
     private var headerLines: UnsafeMutablePointer<curl_slist>?
-    /// The first option that libcurl refused since the last reset.
+    /// The first option that libcurl refused.
     private(set) var firstRefusal: CURLcode = CURLE_OK
-    /// libcurl writes its messages here until the handle is reset.
+    /// libcurl writes its messages here.
     private let messageBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: EasyHandle.messageCapacity)
 
     private static let messageCapacity = Int(CURL_ERROR_SIZE)
-    private static let plainBufferBytes = 16 * 1024
 
     /// Nil if libcurl has no memory.
-    init?() {
+    init?(_ sessions: SharedSessions) {
         guard CurlGlobal.initialized, let pointer = curl_easy_init() else {
             messageBuffer.deallocate()
             return nil
         }
         self.pointer = pointer
+        self.sessions = sessions
         messageBuffer.initialize(repeating: 0, count: Self.messageCapacity)
-        reset()
+        note(muster_curl_set_pointer(pointer, CURLOPT_ERRORBUFFER, messageBuffer))
+        note(muster_curl_set_pointer(pointer, CURLOPT_SHARE, sessions.pointer))
     }
 
     deinit {
         curl_easy_cleanup(pointer)
         curl_slist_free_all(headerLines)
         messageBuffer.deallocate()
-    }
-
-    /// Forgets every option and all cookies; connections, names and TLS sessions are the multi handle's and stay. False if
-    /// the handle is of no more use.
-    ///
-    /// After some failures, a redirect to a forbidden scheme for one, libcurl 7.88 keeps the receive buffer, and from then on
-    /// refuses its size.
-    @discardableResult
-    func reset() -> Bool {
-        // curl_easy_reset keeps cookies; this turns the engine off and frees what it holds.
-        clear(CURLOPT_COOKIEFILE)
-        curl_easy_reset(pointer)
-        curl_slist_free_all(headerLines)
-        headerLines = nil
-        firstRefusal = CURLE_OK
-        messageBuffer[0] = 0
-        note(muster_curl_set_pointer(pointer, CURLOPT_ERRORBUFFER, messageBuffer))
-        return muster_curl_set_long(pointer, CURLOPT_BUFFERSIZE, Self.plainBufferBytes) == CURLE_OK
     }
 
     /// libcurl's sentence about the last failure, or its name for the code.
@@ -154,6 +140,26 @@ extension EasyHandle {
     fileprivate static func userPointer(of pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
         var value: UnsafeMutableRawPointer?
         return muster_curl_get_pointer(pointer, CURLINFO_PRIVATE, &value) == CURLE_OK ? value : nil
+    }
+}
+
+/// The TLS sessions of a loop's transfers, which handles would otherwise keep for themselves: servers of ftps want the session of the control
+/// connection again for data. It belongs to one loop thread, so that no lock is needed.
+final class SharedSessions {
+    fileprivate let pointer: UnsafeMutableRawPointer
+
+    /// Nil if libcurl has no memory.
+    init?() {
+        guard CurlGlobal.initialized, let pointer = curl_share_init() else { return nil }
+        self.pointer = pointer
+        guard muster_curl_share_sessions(pointer) == CURLSHE_OK else {
+            curl_share_cleanup(pointer)
+            return nil
+        }
+    }
+
+    deinit {
+        curl_share_cleanup(pointer)
     }
 }
 

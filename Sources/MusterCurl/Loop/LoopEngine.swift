@@ -17,7 +17,6 @@ final class TimerBoard {
 /// What the loop's thread runs, and what belongs to that thread alone.
 final class LoopEngine {
     /// Idle handles beyond this are freed; a handle takes some kilobytes.
-    private static let maxIdleHandles = 128
     /// Without timers of our own the thread sleeps this long; libcurl shortens it by its own timers, `wake` ends it.
     private static let longestSleepMilliseconds: UInt64 = 60_000
     /// A pass that took longer than this was held up.
@@ -28,7 +27,7 @@ final class LoopEngine {
     private let timers = TimerBoard()
     private let pacing = PacingQueue()
     private var active: [TransferID: Transfer] = [:]
-    private var idleHandles: [EasyHandle] = []
+    private let sessions = SharedSessions()
     private var stalls = StallWatch()
     private var closersStarted: UInt64 = 0
 
@@ -50,7 +49,6 @@ final class LoopEngine {
             multi.poll(milliseconds: sleepMilliseconds())
         }
         for transfer in Array(active.values) { finish(transfer, as: .local(.cancelled)) }
-        idleHandles = []
     }
 
     private func perform() {
@@ -80,7 +78,7 @@ final class LoopEngine {
     private func start(
         _ id: TransferID, _ request: TransferRequest, _ handler: any TransferHandler, closesIdle: Bool = false
     ) {
-        guard let easy = idleHandles.popLast() ?? EasyHandle() else {
+        guard let easy = sessions.flatMap({ EasyHandle($0) }) else {
             let detail = TransferError.Detail(
                 code: Int32(bitPattern: CURLE_OUT_OF_MEMORY.rawValue),
                 message: "no memory for a transfer"
@@ -99,7 +97,6 @@ final class LoopEngine {
             closesIdle: closesIdle
         )
         if let problem = transfer.configure() {
-            recycle(easy)
             handler.finished(.failed(problem, TransferStatistics()))
             return
         }
@@ -154,7 +151,6 @@ final class LoopEngine {
         guard active.removeValue(forKey: transfer.id) != nil else { return }
         let outcome = transfer.close(end)
         multi.remove(transfer.easy)
-        recycle(transfer.easy)
         Unmanaged.passUnretained(transfer).release()
         transfer.handler.finished(outcome)
         if transfer.closesIdle {
@@ -177,10 +173,5 @@ final class LoopEngine {
 
     private func watchStalls() {
         if stalls.isDue { stalls.look(at: active.values) }
-    }
-
-    private func recycle(_ easy: EasyHandle) {
-        guard idleHandles.count < Self.maxIdleHandles, easy.reset() else { return }
-        idleHandles.append(easy)
     }
 }

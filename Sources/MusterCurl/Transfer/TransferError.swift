@@ -71,7 +71,7 @@ public enum TransferError: Error, Sendable, Hashable {
 }
 
 extension TransferError: CustomStringConvertible {
-    /// The kind, the message and the CURLcode.
+    /// The kind and the message.
     public var description: String {
         let kind =
             switch self {
@@ -95,7 +95,7 @@ extension TransferError: CustomStringConvertible {
             case .sendFailed: "send failed"
             case .other: "transfer failed"
             }
-        return detail.message.isEmpty ? "\(kind) (\(detail.code))" : "\(kind): \(detail.message) (\(detail.code))"
+        return detail.message.isEmpty ? kind : "\(kind): \(detail.message)"
     }
 }
 
@@ -117,9 +117,9 @@ extension TransferError {
             case CURLE_OPERATION_TIMEDOUT: .connectTimeout(detail)
             case CURLE_PARTIAL_FILE where message.contains("HTTP/2 stream"): .streamReset(detail)
             case CURLE_PARTIAL_FILE: .truncated(detail)
-            // libcurl reports malformed chunks by these two codes, although the connection is well.
-            case CURLE_BAD_FUNCTION_ARGUMENT where message.contains("chunk"):
-                .protocolViolation(detail)
+            // libcurl reports malformed chunks by these two codes, although the connection is well, and a head that begins with a folded line
+            // by the first one.
+            case CURLE_BAD_FUNCTION_ARGUMENT: .protocolViolation(detail)
             case CURLE_RECV_ERROR where message.contains("chunk") || message.contains("header"):
                 .protocolViolation(detail)
             // What a proxy answers instead of a tunnel has the code of a broken connection.

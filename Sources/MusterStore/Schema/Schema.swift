@@ -43,6 +43,7 @@ enum Schema {
         Script("failures", PackageResources.failures_sql),
         Script("grants", PackageResources.grants_sql),
         Script("incarnation", PackageResources.incarnation_sql),
+        Script("ladder", PackageResources.ladder_sql),
         Script("mirrors", PackageResources.mirrors_sql),
         Script("origins", PackageResources.origins_sql),
         Script("paths", PackageResources.paths_sql),

@@ -78,7 +78,9 @@ struct FetchJob: Sendable {
         for _ in 0..<Self.requestLimit {
             if let end = control.bound.agreedEnd { plan.shorten(to: end) }
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
-            if let end = plan.end, writer.offset >= end, end > lease.start { return await complete(plan, writer) }
+            if let end = plan.end, writer.offset >= end, end > lease.start, !plan.doubtsEnd {
+                return await complete(plan, writer)
+            }
             switch await ask(&plan, settings, writer, budgets, redirects) {
             case .again:
                 // A plain GET begins at the first byte, whatever the one before has brought.
@@ -91,7 +93,9 @@ struct FetchJob: Sendable {
                     return await fail(
                         .badRange, "the body ends with its connection, and is another one each time", nil, plan, writer)
                 }
-            case .complete: return await complete(plan, writer)
+            case .complete:
+                if plan.doubtsEnd { continue }
+                return await complete(plan, writer)
             case .examine(let digests, let lastModified):
                 return await adopt(plan, digests, lastModified: lastModified, writer)
             case .reuse(let held):
@@ -138,6 +142,7 @@ struct FetchJob: Sendable {
             waited: { [loops = context.loops, request] in loops.closeIdle(like: request) }
         )
         let before = writer.offset
+        let isBeyondEnd = plan.doubtsEnd && before == plan.end
         let ending = await context.loops.withLoop { [request, control] loop in
             await transfer.run(request, on: loop, control: control)
         }
@@ -158,6 +163,10 @@ struct FetchJob: Sendable {
             // However the transfer ended that was cut for it, and whatever it was about to say of the rest.
             if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
         }
+        if isBeyondEnd, control.wish == .work {
+            plan.doubtsEnd = false
+            return stepBeyondEnd(ending)
+        }
         if case .failed(.refusedRedirect(let detail), _) = ending.outcome, control.wish == .work {
             guard let url = redirects.next() else {
                 return .failed(.refusedAddress, detail.message, retryAfter: nil)
@@ -171,11 +180,25 @@ struct FetchJob: Sendable {
             return .again
         }
         if let contradiction = Ladder.Contradiction(ending), control.wish == .work, writer.failure == nil {
+            if case .refusal(.network, _, _) = contradiction, question.conditional, ending.head == nil {
+                // Some origins close the connection for an If-Range (row 22a).
+                plan.askUnconditionally()
+                return .again
+            }
             return step(after: contradiction, to: question, isShared: isShared, ending, &plan)
         }
         if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
-        return FetchJob.step(after: ending, from: before, to: writer.offset, expectedSize: lease.expectedSize, &plan)
+        let received = writer.offset - before
+        if plan.mayBePart(ending, of: question, count: received) {
+            plan.askWhole("200 with as many bytes as the part has that was asked for")
+            return .again
+        }
+        let step = FetchJob.step(
+            after: ending, from: before, to: writer.offset, expectedSize: lease.expectedSize, &plan)
+        guard case .again = step, plan.noteAnswer(of: received, to: question) else { return step }
+        let contradiction = Ladder.Contradiction.answer("the origin hands out \(received) bytes at a time", to: .whole)
+        return self.step(after: contradiction, to: question, isShared: isShared, ending, &plan)
     }
 
     /// A body was accepted and its first byte is about to come. Called on the loop's thread.
@@ -270,11 +293,7 @@ struct FetchJob: Sendable {
         case .completed where plan.end == offset, .failed where plan.end == offset: return .complete
         // Nothing but the end of the connection, or of an HTTP/2 stream, marked the end of the body.
         case .completed where plan.end == nil && ending.head?.isEndUncertain == true && !plan.believesAnyEnd:
-            // A stream that is cut looks like one that ends, and may be cut at the same byte again. HTTP/1.1 was asked for, in vain.
-            let isStream = ending.head?.version == .http2 || ending.head?.version == .http3
-            return isStream && plan.isProvingEnd
-                ? .failed(.badRange, "HTTP/2 does not tell the end of a body from a cut", retryAfter: nil)
-                : .readAgain
+            return .readAgain
         case .completed(_, .framed) where plan.end == nil:
             plan.ended(at: offset)
             return .complete
@@ -296,25 +315,6 @@ struct FetchJob: Sendable {
             return .failed(.network, "the body ended after \(offset - before) bytes", retryAfter: nil)
         case .stopped, .cancelled: return .stopped
         case .failed(let error, _): return .failed(error.failureKind, error.description, retryAfter: nil)
-        }
-    }
-}
-
-extension Ladder.Contradiction {
-    /// What about a transfer contradicts the way in which the source was asked; `nil` for all else, good or bad.
-    init?(_ ending: FetchTransfer.Ending) {
-        switch (ending.judgement, ending.outcome) {
-        case (.judged(.descend(let what, let rung)), _): self = .answer(what, to: rung)
-        case (.judged(.refuse(let kind, let detail, let retryAfter)), _):
-            self = .refusal(kind, detail, retryAfter: retryAfter)
-        case (_, .failed(.protocolViolation(let detail), _)):
-            self = .answer(TransferError.protocolViolation(detail).description, to: .stream)
-        // The connection ended before anything was answered. That a stream of HTTP/2 did says more of HTTP/2 (row 23).
-        case (.waiting, .failed(.reset(let detail), _)):
-            self = .refusal(.network, TransferError.reset(detail).description, retryAfter: nil)
-        case (.waiting, .failed(.truncated(let detail), _)):
-            self = .refusal(.network, TransferError.truncated(detail).description, retryAfter: nil)
-        case (.judged, _), (.standing, _), (.waiting, _): return nil
         }
     }
 }

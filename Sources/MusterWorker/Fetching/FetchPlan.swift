@@ -29,6 +29,11 @@ struct FetchPlan: Sendable {
     var claimedSize: Int64?
     /// What a whole read brought whose end nothing proved, and how many such reads there were (row 14).
     private var unproven: (read: DurablePrefix, count: Int)?
+    /// Whether the total that was stated is exactly where the part ends that was asked for: some origins state the part's end (row 2). One
+    /// request beyond it tells.
+    var doubtsEnd = false
+    /// How many answers in a row brought few bytes of what was asked for (row 3).
+    private var smallAnswers = 0
     /// Whether the next request carries no If-Range (row 10).
     private var asksUnconditionally = false
 
@@ -81,7 +86,7 @@ struct FetchPlan: Sendable {
 
     /// What to ask for when everything before `offset` is there.
     func question(from offset: Int64) -> FetchQuestion {
-        let range = range(from: offset)
+        let range = doubtsEnd && offset == end ? ByteRange(start: offset, end: offset + 1) : range(from: offset)
         let resumes = offset > lease.start
         return FetchQuestion(
             range: range,
@@ -226,6 +231,9 @@ struct FetchPlan: Sendable {
             learned = taught
         }
         known = lease.isOtherMirror == true ? known : known.updated(by: body.representation)
+        doubtsEnd =
+            status == 206 && !isSettled && ladder.rung == .chunks && body.representation.size == lease.end
+            && lease.expectedSize == nil && digests.all.isEmpty
         // A body that comes in no range is the whole content, whatever the lease was for.
         let size = known.size ?? lease.expectedSize
         if status == 206 {
@@ -290,6 +298,27 @@ struct FetchPlan: Sendable {
 
     /// After so many whole reads of which no two in a row agree, nobody knows what the file is.
     private static let mostReads = 4
+
+    /// Whether a whole body of no stated length is exactly as long as the part that was asked for: then it may be that part (row 1).
+    func mayBePart(_ ending: FetchTransfer.Ending, of question: FetchQuestion, count: Int64) -> Bool {
+        guard case .completed(_, .framed) = ending.outcome, end == nil, let range = question.range else { return false }
+        return ending.head?.status != 206 && range.count == count
+    }
+
+    /// The source is asked plainly from now on, within this lease.
+    mutating func askWhole(_ reason: String) {
+        ladder.leaveForWhole(reason)
+    }
+
+    /// Counts answers that brought few bytes; returns whether these were too many in a row.
+    mutating func noteAnswer(of count: Int64, to question: FetchQuestion) -> Bool {
+        let isSmall = count < Self.smallAnswer && count < question.range?.count ?? 0
+        smallAnswers = isSmall ? smallAnswers + 1 : 0
+        return smallAnswers >= Self.mostSmallAnswers
+    }
+
+    private static let smallAnswer: Int64 = 64 << 10
+    private static let mostSmallAnswers = 64
 
     /// The end of a stream was its end, or the origin has nothing beyond `offset` (row 16).
     mutating func ended(at offset: Int64) {

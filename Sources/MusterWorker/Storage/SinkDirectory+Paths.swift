@@ -3,7 +3,8 @@ import MusterCore
 
 /// Where a task's file belongs: its directory, held open, and the name in it.
 struct SinkPlace: Sendable {
-    /// The directories from the sink down to the one that the file is in, which is the last.
+    /// The directories down to the one that the file is in, which is the last, from the sink on, or from the first one of which not all that
+    /// is above is durable.
     let chain: [Directory]
     /// The file's name.
     let name: String
@@ -21,6 +22,8 @@ struct SinkWalk {
     private let root: Directory
     /// The way to each directory by the bytes of its path, the directory last.
     private var known: [[UInt8]: [Directory]] = [:]
+    /// Directories whose entries on the way were made durable here, since a path was too deep to hold all of them.
+    private var durable: Set<[UInt8]> = []
 
     /// Whether it holds as many directories as it should: they are descriptors, which others need too.
     var isFull: Bool { known.count >= DescriptorLimit.directories }
@@ -40,12 +43,19 @@ struct SinkWalk {
         guard let name = components.last else { throw .destinationUnusable(.init("an empty path")) }
         var chain = [root]
         var way: [UInt8] = []
+        var ways: [[UInt8]] = [way]
         for component in components.dropLast() {
             way += component.utf8
             way.append(UInt8(ascii: "/"))
+            ways.append(way)
             if let shared = known[way] {
                 chain = shared
             } else if let next = try Self.step(component, from: chain.last ?? root, making: making, path: path) {
+                if chain.count >= DescriptorLimit.directories {
+                    try synchronize(chain, ways: ways.dropLast().suffix(chain.count), path)
+                    chain = []
+                    known = [:]
+                }
                 chain.append(next)
                 known[way] = chain
             } else {
@@ -55,9 +65,24 @@ struct SinkWalk {
         return SinkPlace(chain: chain, name: name, directory: chain.last ?? root)
     }
 
+    /// Makes durable what names there are in directories that are not held any longer.
+    private mutating func synchronize(
+        _ chain: [Directory], ways: ArraySlice<[UInt8]>, _ path: DestinationPath
+    ) throws(StorageError) {
+        for (directory, way) in zip(chain, ways) where !durable.contains(way) {
+            do {
+                try directory.descriptor.synchronize()
+            } catch {
+                throw error.inSink("syncing the directories of \(path)")
+            }
+            durable.insert(way)
+        }
+    }
+
     /// Forgets what was found: a directory turned out to be gone.
     mutating func forget() {
         known = [:]
+        durable = []
     }
 
     /// The components as the system sees them: cut at the byte `/`. Swift's own characters won't do, since a combining

@@ -27,11 +27,20 @@ public enum DescriptorLimit {
     /// How many descriptors there may be.
     static var current: Int { read().map { Int(clamping: $0.rlim_cur) } ?? 1_024 }
 
-    /// How many transfers may run at once: each has a part file, a connection, and maybe one that idles.
-    static func transfers(of limit: Int) -> Int { max(1, (limit - reserved) / 3) }
+    /// How many transfers may run at once: each has a part file, a connection, and maybe one that idles. The process must not run out of
+    /// descriptors: parts of the system's libraries end it then.
+    ///
+    /// - Parameter sinks: how many sinks there are, each with threads of its own that hold directories.
+    static func transfers(of limit: Int, sinks: Int) -> Int {
+        max(1, (limit - reserved - walks * directories(of: limit) * sinks) / 3)
+    }
 
-    /// How many directories one batch of files that are put in place or deleted may hold open.
-    static let directories = max(8, min(256, current / 16))
+    /// How many directories one batch of files that are put in place or deleted may hold open. One more path can double that.
+    static let directories = directories(of: current)
+
+    private static func directories(of limit: Int) -> Int { max(8, min(256, limit / 32)) }
+    /// Twice the threads of a sink that look for paths (`SinkStation`).
+    private static let walks = 12
 
     private static func read() -> rlimit? {
         var limit = rlimit()

@@ -12,7 +12,7 @@ struct ResponseVerdictTests {
         let facts = ResponseFacts(
             status: 206,
             headers: [
-                (name: "Content-Range", value: "bytes 0-99/1000"), (name: "ETag", value: "W/\"v1\""),
+                (name: "Content-Range", value: "bytes 0-99/1000"), (name: "ETag", value: "\"v1\""),
                 (name: "Last-Modified", value: "Sun, 01 Mar 2026 12:00:00 GMT"),
             ]
         )
@@ -22,7 +22,7 @@ struct ResponseVerdictTests {
         }
         #expect(
             body.representation
-                == Representation(size: 1_000, etag: "W/\"v1\"", lastModified: "Sun, 01 Mar 2026 12:00:00 GMT")
+                == Representation(size: 1_000, etag: "\"v1\"", lastModified: "Sun, 01 Mar 2026 12:00:00 GMT")
         )
     }
 

@@ -131,7 +131,8 @@ import Testing
                 try await fixture.chunks() == [0, 100, 200, 300, 400].map { "fetch \($0) 0 ready 0" },
                 "both are asked for again at once, and neither counts")
             #expect(try await fixture.outcomes() == ["retry", "returned"])
-            try await worker.refuse(try #require(try await worker.claim().first), 410)
+            let first = try await worker.claim(5).first { $0.start == 0 }
+            try await worker.refuse(try #require(first), 410)
             try await fixture.check()
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.state == .failed && task.failure?.kind == .notFound && task.attempts == 1)

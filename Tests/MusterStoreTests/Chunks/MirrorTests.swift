@@ -189,4 +189,28 @@ import Testing
             #expect(try await fixture.value("SELECT bytes FROM sources", as: Int64.self) == 0)
         }
     }
+
+    /// A source that was left alone for its other content is the better one when the version's own source breaks off for good.
+    @Test func mirrorWithOtherContentTakesOverFromASourceThatIsLost() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 8
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: 250)
+            try await worker.done(first)
+            var sources: [Int32] = []
+            for _ in 1...8 {
+                guard let lease = try await worker.claim().first else { break }
+                sources.append(lease.source)
+                if lease.version > 1 { break }
+                try await worker.fail(lease, lease.source == 0 ? .network : .changed, random: 0)
+                try await fixture.passBackoffs()
+                try await fixture.check()
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.version == 2 && sources.last == 1, "\(sources)")
+        }
+    }
 }

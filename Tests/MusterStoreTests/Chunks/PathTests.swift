@@ -88,7 +88,7 @@ import Testing
             try await writer.learn(lease, size: 250)
             // The file of one chunk; the other one fails the task.
             let second = try #require(try await other.claim().first)
-            try await other.fail(second, .notFound)
+            try await other.fail(second, .refusedAddress)
             #expect(try await fixture.store.task("t", of: "g").state == .failed)
             try await other.letGo()
             try await fixture.makeGroup("h", [Wanted("t", size: 90, path: "p")])

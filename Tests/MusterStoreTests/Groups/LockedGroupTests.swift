@@ -10,7 +10,7 @@ import Testing
         _ fixture: StoreFixture, _ group: String = "g", _ body: @Sendable () async throws -> Void
     ) async throws {
         try await fixture.pool.withTransaction { connection in
-            _ = try await connection.query("SELECT id FROM groups WHERE name = \(group) FOR NO KEY UPDATE")
+            _ = try await connection.query("SELECT id FROM groups WHERE name = \(group) FOR UPDATE")
             try await body()
         }
     }

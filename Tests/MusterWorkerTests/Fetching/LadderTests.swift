@@ -16,7 +16,7 @@ import Testing
         var testDescription: String { what }
 
         static let all =
-            [400, 403, 405, 412, 500, 501].map {
+            [400, 403, 405, 406, 409, 412, 413, 417, 422, 431, 500, 501, 505].map {
                 Contradiction(what: "\($0)", misbehaviour: .status($0, retryAfter: nil))
             }
             + [

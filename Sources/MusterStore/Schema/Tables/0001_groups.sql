@@ -85,9 +85,10 @@ CREATE TABLE groups (
     CONSTRAINT groups_finish_is_dated CHECK ((state IN ('open', 'sealed')) = (finished_at IS NULL))
 ) WITH (fillfactor = 50);
 
--- What is wished of groups that another transaction has kept locked: the sweep writes it into `desired` when they are free (adr/0015).
+-- What is wished of groups that another transaction has kept locked: the sweep writes it into `desired` when they are free (adr/0015). No
+-- foreign key: its check would wait for that lock.
 CREATE TABLE wishes (
-    group_id  bigint PRIMARY KEY REFERENCES groups ON DELETE CASCADE,   -- the group that was locked
+    group_id  bigint PRIMARY KEY,                            -- the group that was locked
     verb      text NOT NULL,                                 -- what is done to all of the group
     wished_at timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was asked for
     CONSTRAINT wishes_verb_known CHECK (verb IN ('pause', 'resume', 'cancel', 'remove', 'remove_files'))

@@ -123,7 +123,7 @@ CREATE FUNCTION follow_rule(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_counts boolean := heed_limit(l, t, p_kind, p_limit, p_origin_cap);
-    v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, p_kind) THEN 'nextSource' ELSE p_rule END;
+    v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, p_kind, p_detail) THEN 'nextSource' ELSE p_rule END;
     -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost.
     v_before integer := CASE WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
@@ -131,6 +131,12 @@ DECLARE
     v_wait interval;
 BEGIN
     UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id AND v_attempts > v_before;
+    IF wants_lower_rung(l, t, p_source, p_kind, v_rule, v_attempts, p_max_attempts) THEN
+        UPDATE sources SET rung = CASE WHEN t.planned AND t.rung = 'chunks' THEN 'stream' ELSE 'whole' END
+        WHERE task_id = t.id AND ordinal = p_source;
+        PERFORM start_over(t.id, p_first_chunk, p_source, least(v_attempts, greatest(0, p_max_attempts - 3)), l.deaths);
+        RETURN 'startOver';
+    END IF;
     IF v_rule = 'startOver' AND p_kind = 'digestMismatch' THEN
         RETURN fetch_again(l, t, p_source, p_first_chunk, p_kind, p_detail);
     ELSIF v_rule = 'startOver' THEN
@@ -164,7 +170,12 @@ BEGIN
     -- starts over at another, since nothing would tell the bytes of the two apart (I8); but not for ever (I12).
     v_next := next_source(t, l.source,
         t.planned AND NOT t.mixes AND (v_attempts < 3 OR t.restarts + 1 >= p_max_restarts));
-    IF v_next IS NULL OR v_next <> l.source AND t.planned AND NOT t.mixes THEN
+    IF v_next = l.source AND v_attempts >= 3 AND t.restarts + 1 < p_max_restarts THEN
+        -- A source that was left alone, since its content is another one than this version's, may be the better one.
+        SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s
+        WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in = t.version;
+    END IF;
+    IF v_next IS NULL OR v_next <> l.source AND (t.planned AND NOT t.mixes OR differs(t, v_next)) THEN
         UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry';
         PERFORM start_over(t.id, p_first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
         RETURN 'nextSource';
@@ -183,14 +194,6 @@ BEGIN
     WHERE c.task_id = t.id AND c.kind = 'fetch' AND (c.id = l.chunk_id OR t.rung = 'whole') AND s.task_id = t.id AND s.ordinal = v_next;
     RETURN CASE WHEN v_next = l.source THEN 'retry' ELSE 'nextSource' END;
 END
-$$;
-
--- Whether a 403 is what the source will always say: nothing of the task has ever come, nobody else is at work at the origin, and it is the
--- third time. Then it is neither a limit (row 24) nor a URL that has expired (row 21).
-CREATE FUNCTION is_hopeless(l leases, t tasks, p_kind text) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT p_kind = 'httpStatus(403)' AND l.kind = 'fetch' AND NOT t.planned AND l.attempts >= 2
-        AND NOT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.chunk_id <> l.chunk_id)
 $$;
 
 -- The task starts over with the next content version, and an event says why.
@@ -242,45 +245,6 @@ BEGIN
         RETURN 'failed';
     END IF;
     RETURN CASE WHEN v_next = p_source THEN 'startOver' ELSE 'nextSource' END;
-END
-$$;
-
--- A source contradicts the way in which it was asked: the task starts over a rung further down, which is no try. On the last rung it is
--- one. A mirror of the source that taught the version is only left alone for it.
-CREATE FUNCTION report_restart(
-    p_session bigint, p_chunk bigint, p_epoch bigint, p_detail text, p_first_chunk bigint, p_max_attempts integer
-) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-    l leases;
-    t tasks;
-    v_tries integer;
-    v_outcome text;
-BEGIN
-    PERFORM lock_groups_of(ARRAY[p_chunk]);
-    SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
-    IF NOT FOUND THEN RETURN; END IF;
-    UPDATE tasks SET failure_kind = 'badRange', failure_detail = p_detail, failure_at = statement_timestamp(),
-        failure_status = NULL, failure_source = l.source, failure_request = NULL
-    WHERE id = l.task_id RETURNING * INTO t;
-    UPDATE sources SET failures = failures + 1 WHERE task_id = t.id AND ordinal = l.source;
-    IF t.source <> l.source THEN
-        v_outcome := leave_mirror(l, t, l.source, p_first_chunk, 2147483647);
-    END IF;
-    IF v_outcome IS NULL THEN
-        v_tries := (t.rung = 'whole')::integer;
-        UPDATE tasks SET attempts = attempts + v_tries WHERE id = t.id;
-        UPDATE sources SET rung = greatest(rung, CASE t.rung WHEN 'chunks' THEN 'stream' ELSE 'whole' END)
-        WHERE task_id = t.id AND ordinal = l.source;
-        IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
-            PERFORM fail_task(t.id, 'badRange', p_detail);
-            v_outcome := 'failed';
-        ELSE
-            PERFORM start_over(t.id, p_first_chunk, l.source, l.attempts + v_tries, l.deaths);
-            v_outcome := 'startOver';
-        END IF;
-    END IF;
-    PERFORM note_attempt(t.id, p_session, l.source, 'badRange', NULL, p_detail, NULL, NULL, l.durable, v_outcome);
 END
 $$;
 

@@ -190,6 +190,7 @@ BEGIN
         IF v_verb = 'resume' AND NOT v_is_done THEN PERFORM keep_wish(g.id, v_verb); END IF;
         RETURN;
     END IF;
+    DELETE FROM wishes w WHERE NOT EXISTS (SELECT 1 FROM groups o WHERE o.id = w.group_id);
     SELECT * INTO g FROM groups
     WHERE desired <> 'run' AND (state IN ('open', 'sealed') OR desired IN ('remove', 'remove_files'))
         AND (desired <> 'pause' OR queued + active > 0) AND id <> ALL (p_skipped)

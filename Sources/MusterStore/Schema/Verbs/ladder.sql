@@ -1,0 +1,85 @@
+-- What a source will never do, and how it is asked then (range contract, "The ladder").
+
+-- Whether a failure is what the source will always come to, at the third time. A 403 is, if nothing of the task has ever come and nobody
+-- else is at work at the origin: then it is neither a limit (row 24) nor a URL that has expired (row 21). A body that breaks off is, if it
+-- does so at the same byte each time.
+CREATE FUNCTION is_hopeless(l leases, t tasks, p_kind text, p_detail text) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.kind = 'fetch' AND l.attempts >= 2 AND CASE p_kind
+        WHEN 'httpStatus(403)' THEN NOT t.planned
+            AND NOT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.chunk_id <> l.chunk_id)
+        WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND l.durable = l.resume AND (
+            SELECT count(*) FILTER (WHERE a.detail = p_detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
+            FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a)
+        ELSE false
+    END
+$$;
+
+-- Whether a source is known not to have the content of the task's version.
+CREATE FUNCTION differs(t tasks, p_source integer) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT s.differs_in IS NOT DISTINCT FROM t.version FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source
+$$;
+
+-- Whether a source that refuses, or breaks off, is asked more simply from now on: only the last rung of the ladder fails. What has come is
+-- lost by that, so it is done only where nothing but the beginning of the file has ever come from the source, or else before the task
+-- fails. A source that gives no answer at all may be down: it is given a try more.
+CREATE FUNCTION wants_lower_rung(
+    l leases, t tasks, p_source integer, p_kind text, p_rule text, p_attempts integer, p_max_attempts integer
+) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.kind = 'fetch' AND t.rung <> 'whole' AND coalesce(t.source, l.source) = l.source AND l.source = p_source
+        AND (p_kind IN ('network', 'timeout', 'badRange', 'notFound') OR p_kind LIKE 'httpStatus(%')
+        AND p_rule IN ('retry', 'nextSource')
+        AND CASE
+            WHEN NOT t.planned THEN p_attempts >= 3 AND p_attempts < p_max_attempts AND p_kind LIKE 'httpStatus(5%' AND p_rule = 'retry'
+            WHEN EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> p_source) THEN false
+            WHEN (p_rule = 'nextSource' OR p_attempts >= p_max_attempts) AND t.failure_status IS NOT NULL AND p_kind <> 'notFound' THEN true
+            ELSE l.first > 0 AND l.durable = l.first
+                AND (p_rule = 'nextSource' OR p_attempts >= CASE WHEN t.failure_status IS NULL THEN 3 ELSE 2 END)
+                AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = t.id AND d.first > 0)
+                AND NOT EXISTS (SELECT 1 FROM ready_chunks c
+                    WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.first > 0 AND c.resume > c.first)
+                AND NOT EXISTS (SELECT 1 FROM leases h
+                    WHERE h.task_id = t.id AND h.kind = 'fetch' AND h.first > 0 AND h.durable > h.first)
+        END
+$$;
+
+-- A source contradicts the way in which it was asked: the task starts over a rung further down, which is no try. On the last rung it is
+-- one. A mirror of the source that taught the version is only left alone for it.
+CREATE FUNCTION report_restart(
+    p_session bigint, p_chunk bigint, p_epoch bigint, p_detail text, p_first_chunk bigint, p_max_attempts integer
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    l leases;
+    t tasks;
+    v_tries integer;
+    v_outcome text;
+BEGIN
+    PERFORM lock_groups_of(ARRAY[p_chunk]);
+    SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
+    IF NOT FOUND THEN RETURN; END IF;
+    UPDATE tasks SET failure_kind = 'badRange', failure_detail = p_detail, failure_at = statement_timestamp(),
+        failure_status = NULL, failure_source = l.source, failure_request = NULL
+    WHERE id = l.task_id RETURNING * INTO t;
+    UPDATE sources SET failures = failures + 1 WHERE task_id = t.id AND ordinal = l.source;
+    IF t.source <> l.source THEN
+        v_outcome := leave_mirror(l, t, l.source, p_first_chunk, 2147483647);
+    END IF;
+    IF v_outcome IS NULL THEN
+        v_tries := (t.rung = 'whole')::integer;
+        UPDATE tasks SET attempts = attempts + v_tries WHERE id = t.id;
+        UPDATE sources SET rung = greatest(rung, CASE t.rung WHEN 'chunks' THEN 'stream' ELSE 'whole' END)
+        WHERE task_id = t.id AND ordinal = l.source;
+        IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
+            PERFORM fail_task(t.id, 'badRange', p_detail);
+            v_outcome := 'failed';
+        ELSE
+            PERFORM start_over(t.id, p_first_chunk, l.source, l.attempts + v_tries, l.deaths);
+            v_outcome := 'startOver';
+        END IF;
+    END IF;
+    PERFORM note_attempt(t.id, p_session, l.source, 'badRange', NULL, p_detail, NULL, NULL, l.durable, v_outcome);
+END
+$$;

@@ -1,0 +1,33 @@
+import MusterCore
+import MusterCurl
+
+extension FetchJob {
+    /// What follows from the answer to a request for the byte beyond the total that was stated (range contract, row 2). It has to be that
+    /// there is none (RFC 9110 §15.5.17).
+    func stepBeyondEnd(_ ending: FetchTransfer.Ending) -> Step {
+        if ending.head?.status == 416 { return .complete }
+        if case .failed(let error, _) = ending.outcome, ending.head == nil {
+            return .failed(error.failureKind, error.description, retryAfter: nil)
+        }
+        return .restart("the origin may have more than the total that it stated")
+    }
+}
+
+extension Ladder.Contradiction {
+    /// What about a transfer contradicts the way in which the source was asked; `nil` for all else, good or bad.
+    init?(_ ending: FetchTransfer.Ending) {
+        switch (ending.judgement, ending.outcome) {
+        case (.judged(.descend(let what, let rung)), _): self = .answer(what, to: rung)
+        case (.judged(.refuse(let kind, let detail, let retryAfter)), _):
+            self = .refusal(kind, detail, retryAfter: retryAfter)
+        case (_, .failed(.protocolViolation(let detail), _)):
+            self = .answer(TransferError.protocolViolation(detail).description, to: .stream)
+        // The connection ended before anything was answered. That a stream of HTTP/2 did says more of HTTP/2 (row 23).
+        case (.waiting, .failed(.reset(let detail), _)):
+            self = .refusal(.network, TransferError.reset(detail).description, retryAfter: nil)
+        case (.waiting, .failed(.truncated(let detail), _)):
+            self = .refusal(.network, TransferError.truncated(detail).description, retryAfter: nil)
+        case (.judged, _), (.standing, _), (.waiting, _): return nil
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// Answers that may be less than they say (range contract, rows 1 to 3 and 22a).
+@Suite struct DoubtTests {
+    private let file = ScriptedOrigin.File(.seeded(seed: 43, size: 9 * mebibyte))
+
+    @Test func wholeBodyAsLongAsThePartThatWasAskedForIsAskedForPlainly() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .partAsWhole(statesRange: false), when: .ranged)
+            origin.misbehave("/f", .chunked, when: .ranged)
+            let ending = await bench.run(.first(origin.url("/f")))
+            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            guard ending.finished != nil else { return }
+            try #expect(bench.file("out/file.bin") == file.content.allBytes)
+        }
+    }
+
+    @Test func totalThatEndsWithThePartIsDoubted() async throws {
+        let lease = LeaseDocument.first("http://127.0.0.1/")
+        let end = try #require(lease.end)
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .totalSize(end), when: .range(startingAt: 0))
+            let ending = await bench.run(.first(origin.url("/f")))
+            guard case .restart = ending else {
+                Issue.record("\(ending)")
+                return
+            }
+        }
+        // A file that does end there costs one request more, and is not fetched again.
+        let exact = ScriptedOrigin.File(.seeded(seed: 44, size: end))
+        try await withBench { bench, origin in
+            origin.serve("/f", exact)
+            let ending = await bench.run(.first(origin.url("/f")))
+            #expect(ending.finished?.size == end, "\(ending)")
+            #expect(origin.requests.map(\.status) == [206, 416])
+            guard ending.finished != nil else { return }
+            try #expect(bench.file("out/file.bin") == exact.content.allBytes)
+        }
+    }
+
+    @Test func originThatHandsOutFewBytesAtATimeIsAskedOtherwise() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .shortRange(bytes: 1_000))
+            let ending = await bench.run(.first(origin.url("/f")))
+            guard case .restart(let what) = ending else {
+                Issue.record("\(ending)")
+                return
+            }
+            #expect(what.contains("1000 bytes at a time"), "\(what)")
+            #expect(origin.requests.count < 100)
+        }
+    }
+
+    @Test(arguments: [ScriptedOrigin.Misbehaviour.resetBeforeHeaders, .status(404, retryAfter: nil)])
+    func originThatDoesNotAnswerIfRangeIsAskedWithout(misbehaviour: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", misbehaviour, when: .first(1))
+            let known = Representation(size: 9 * mebibyte, etag: file.etag)
+            let ending = await bench.run(.chunk(origin.url("/f"), mebibyte, 2 * mebibyte, of: known))
+            #expect(ending.durable?.offset == 2 * mebibyte, "\(ending)")
+            #expect(origin.requests.last?.header("If-Range") == nil)
+        }
+    }
+}
