@@ -65,6 +65,7 @@ public struct Coordinator: Service {
         policy.backoffBase = configuration.retryBase
         policy.backoffMaximum = configuration.retryMaximum
         policy.unreachedAttempts = configuration.unreachedAttempts
+        policy.waitsForRoom = configuration.waitsForRoom
         let wakeup = Wakeup()
         let store = Store(pool: pool, policy: policy) { wakeup($0) }
         let metrics = CoordinatorMetrics()

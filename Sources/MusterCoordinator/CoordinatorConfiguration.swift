@@ -48,6 +48,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var eventRetention: Duration = .seconds(30 * 86_400)
     /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections.
     public var unreachedAttempts: Int32 = Limits.attempts
+    /// Whether a file for which there is no room is tried again until there is.
+    public var waitsForRoom = false
     /// How many connections there may be, and how long their peers may keep it waiting.
     var connections = ConnectionLimits.ofThisProcess
     /// How events are delivered to subscriptions.

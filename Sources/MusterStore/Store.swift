@@ -30,6 +30,8 @@ public struct Store: Sendable {
         public var attempts: Int32 = Limits.attempts
         /// The same where nobody was reached at all: a person who waits for one file learns of a wrong name sooner.
         public var unreachedAttempts: Int32 = Limits.attempts
+        /// Whether a file for which there is no room is tried again until there is: somebody waits, and is told.
+        public var waitsForRoom = false
         /// Content versions after which a task fails.
         public var contentVersions: Int32 = Limits.contentVersions
         /// Deaths of sessions without progress after which a task counts as poison (I12).
@@ -41,6 +43,14 @@ public struct Store: Sendable {
 
         /// The bounds of `Limits`.
         public init() {}
+
+        /// How long a file that waits for room is left alone at most: room that was made is noticed soon.
+        static let roomBackoff: Duration = .seconds(5)
+
+        /// Failures without progress after which a task fails.
+        func attempts(isUnreached: Bool) -> Int32 {
+            isUnreached ? min(unreachedAttempts, attempts) : attempts
+        }
     }
 
     /// Why a request can't be fulfilled as things stand.

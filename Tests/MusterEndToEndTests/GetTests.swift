@@ -122,7 +122,7 @@ extension EndToEnd {
             origin.misbehave("/bad.bin", .status(503, retryAfter: nil))
             let get = try await TestProcess.muster(["get", "-d", directory.path.string] + files.map(\.url))
             try await get.waitForLine(
-                containing: "retrying: bad.bin: 503 Service Unavailable, try ", in: .standardOutput)
+                containing: "retrying: bad.bin: 503 Service Unavailable, ", in: .standardOutput)
             try get.signal(SIGINT)
             #expect(try await get.waitForExit() == .exited(130), "\(get.standardError)")
             let last = try #require(get.standardOutput.split(separator: "\n").last)

@@ -38,7 +38,8 @@ public final class MusterClient: Sendable {
         do {
             return try JSONDecoder().decode(Answer.self, from: Data(bytes))
         } catch {
-            throw UnexpectedAnswer("\(method) \(path): the answer is not the JSON that was expected: \(error)")
+            let reason = (error as? DecodingError).map { InputRefusal($0).description } ?? "\(error)"
+            throw UnexpectedAnswer("\(method) \(path): the answer is not what was expected: \(reason)")
         }
     }
 

@@ -110,13 +110,13 @@ public struct FailureDocument: Hashable, Sendable, Codable {
 public struct RetryDocument: Hashable, Sendable, Codable {
     /// The number of the next try, or of the one under way, from 1. Progress makes it begin anew.
     public var number: Int32
-    /// After how many tries without progress the task fails.
-    public var limit: Int32
+    /// After how many tries without progress the task fails; absent where that is not known beforehand, or it never does.
+    public var limit: Int32?
     /// In how many seconds it is due; absent when it is under way, or as soon as there is room for it.
     public var inSeconds: Int64?
 
     /// What is tried next.
-    public init(number: Int32, limit: Int32, inSeconds: Int64? = nil) {
+    public init(number: Int32, limit: Int32? = nil, inSeconds: Int64? = nil) {
         self.number = number
         self.limit = limit
         self.inSeconds = inSeconds

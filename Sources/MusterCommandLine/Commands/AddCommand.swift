@@ -19,6 +19,8 @@ struct AddCommand: MusterSubcommand {
             A manifest has a URL per line, or a task as JSON per line:
               https://example.org/a.tar
               {"urls": ["https://example.org/b.tar"], "path": "b/b.tar", "size": 123}
+            The fields of a task are urls, key, path, size, digests, headers, priority, metadata, contentType, deadline and fetch \
+            (docs/configuration.md).
 
             Examples:
               muster add nightly https://example.org/a.tar https://example.org/b.tar
@@ -113,7 +115,10 @@ struct AddCommand: MusterSubcommand {
                 tasks: tasks
             )
             var result = try await submission.submit(survey)
-            if !context.console.json { try context.console.line(Self.summary(result)) }
+            if !context.console.json {
+                let isEmpty = survey.count == 0 && manifest != nil
+                try context.console.line(Self.summary(result) + (isEmpty ? ": the manifest is empty" : ""))
+            }
             if wishes != GroupPatch(), !result.isCreated {
                 context.console.remark(
                     "note: the group was there already; what it may use and waits for stays as it is: muster limit \(group) …"

@@ -30,8 +30,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
     /// - Parameter isWhole: whether these are all of them; otherwise nobody knows yet which columns stay empty.
     static func table(_ deliveries: [DeliveryDocument], isWhole: Bool = true) -> Table {
         var table = Table([
-            .number("ID"), .text("STATE"), .number("TRIES"), .text("SUBSCRIPTION"), .number("EVENT"), .text("TYPE"),
-            .text("SUBJECT"), .text("NEXT TRY", isOptional: isWhole), .text("FAILURE", isOptional: isWhole),
+            .number("ID"), .text("STATE"), .number("TRIES"), .name("SUBSCRIPTION"), .number("EVENT"), .text("TYPE"),
+            .name("SUBJECT"), .text("NEXT TRY", isOptional: isWhole), .sentence("FAILURE", isOptional: isWhole),
         ])
         for item in deliveries {
             table.add([

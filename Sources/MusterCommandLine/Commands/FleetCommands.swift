@@ -42,15 +42,16 @@ struct WorkersCommand: MusterSubcommand {
     /// - Parameter now: by this machine's clock, which may differ a little from the database's.
     static func table(_ workers: [WorkerDocument], now: Timestamp) -> Table {
         var table = Table([
-            .text("WORKER"), .text("STATE"), .number("LEASES"), .number("SPEED"), .number("AT MOST", isOptional: true),
-            .number("TO COME", isOptional: true), .number("ETA", isOptional: true), .text("SINKS"), .text("VERSION"),
+            .name("WORKER"), .text("STATE"), .number("LEASES"), .number("SPEED"), .number("AT MOST", isOptional: true),
+            .number("TO COME", isOptional: true), .number("ETA", isOptional: true), .sentence("SINKS"),
+            .text("VERSION"),
             .text("LAST SEEN"),
         ])
         for worker in workers {
             let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.rawValue))" } ?? "") }
             table.add([
                 worker.name, worker.state, "\(worker.leases)/\(worker.slots)",
-                ProgressSnapshot.rate(worker.bytesPerSecond),
+                worker.leases > 0 ? ProgressSnapshot.rate(worker.bytesPerSecond) : "-",
                 worker.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(worker.bytes),
                 ProgressSnapshot.time(worker.etaSeconds), sinks.joined(separator: ", "), worker.version,
                 ago(worker.lastSeenAt, now: now),

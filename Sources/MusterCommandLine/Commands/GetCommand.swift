@@ -21,6 +21,10 @@ struct GetCommand: MusterSubcommand {
             that are not. Failures are shown as they happen, with the next try. User and password in a URL are sent to its \
             origin and never shown. URLs that end in the same name get numbers: a.bin and "a (2).bin".
 
+            With --json the result is the group's document with more fields: directory, failures, explanations, changed (files that \
+            somebody changed since, which makes the exit code 1), and wasComplete (every file was there already, and nothing was \
+            done).
+
             Examples:
               muster get https://example.org/a.iso
               muster get -d mirror -i urls.txt
@@ -107,6 +111,7 @@ struct GetCommand: MusterSubcommand {
         coordinator.ownsFleet = true
         // Somebody waits: a name that is unknown is not asked for minutes on end.
         coordinator.unreachedAttempts = 3
+        coordinator.waitsForRoom = onFull == .wait
         try Settings.check(coordinator)
         var configured = try settings.worker(
             servers: [],

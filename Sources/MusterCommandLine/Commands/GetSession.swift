@@ -17,8 +17,8 @@ struct GetSession {
         var failures: [TaskDocument]
         /// What was tried for the first of them: there is nobody to ask any more once `get` has ended.
         var explanations: [ExplanationDocument]
-        /// Whether every file was there already.
-        var isVerified: Bool
+        /// Whether every file was there already, so that there was nothing to do.
+        var wasComplete: Bool
         /// Files that were changed by somebody since they were fetched.
         var changed: [String]
         /// Where the files are.
@@ -30,7 +30,7 @@ struct GetSession {
         }
 
         private enum CodingKeys: String, CodingKey {
-            case directory, failures, explanations, verified, changed
+            case directory, failures, explanations, wasComplete, changed
         }
 
         /// The group's document with a few more fields.
@@ -40,14 +40,18 @@ struct GetSession {
             try container.encode(directory, forKey: .directory)
             try container.encode(failures, forKey: .failures)
             try container.encode(explanations, forKey: .explanations)
-            try container.encode(isVerified, forKey: .verified)
+            try container.encode(wasComplete, forKey: .wasComplete)
             try container.encode(changed, forKey: .changed)
         }
 
         /// The lines for people. A failure that had its line while it happened gets no other one.
         var lines: [String] {
-            if isVerified {
-                return ["nothing to do: every file is there already, in \(TextWidth.escaped(directory))"]
+            if wasComplete {
+                return [
+                    group.tasks.total == 0
+                        ? "nothing to do: the manifest is empty"
+                        : "nothing to do: every file is there already, in \(TextWidth.escaped(directory))"
+                ]
             }
             var lines: [String] = []
             if namedFailures < group.tasks.failed {
@@ -61,12 +65,14 @@ struct GetSession {
                     "changed: \($0) is not the file that was fetched; move it away to have it fetched again"
                 )
             }
-            lines.append(PlainProgress.summary(group))
-            let taken = failures.count { FailureText.isTaken($0.failure) }
-            if taken > 0 { lines.append(FailureText.takenHelp) }
-            if status == .failure, changed.isEmpty, taken == 0 || taken < failures.count {
-                lines.append("run the same command again to retry")
+            guard changed.isEmpty else {
+                let kept = group.tasks.succeeded - Int64(changed.count)
+                let what = changed.count == 1 ? "1 file was" : "\(changed.count) files were"
+                lines.append("\(group.name): failed: \(what) changed since" + (kept > 0 ? ", \(kept) as fetched" : ""))
+                return lines
             }
+            lines.append(PlainProgress.summary(group))
+            if status == .failure { lines += FailureAdvice.lines(failures.map(\.failure)) }
             return lines
         }
     }
@@ -130,11 +136,11 @@ struct GetSession {
             return try await result(
                 document,
                 named: named,
-                isVerified: !isFresh && findings.changed.isEmpty,
+                wasComplete: !isFresh && findings.changed.isEmpty,
                 changed: findings.changed
             )
         }
-        return try await result(document, named: named, isVerified: false, changed: [])
+        return try await result(document, named: named, wasComplete: false, changed: [])
     }
 
     /// Waits for the worker of this process to report: until then the group would be said to lack one. If it takes its time,
@@ -251,7 +257,7 @@ struct GetSession {
     }
 
     private func result(
-        _ group: GroupDocument, named: Int64, isVerified: Bool, changed: [String]
+        _ group: GroupDocument, named: Int64, wasComplete: Bool, changed: [String]
     ) async throws -> Result {
         let failures =
             group.tasks.failed == 0
@@ -265,7 +271,7 @@ struct GetSession {
             namedFailures: named,
             failures: failures,
             explanations: explanations,
-            isVerified: isVerified,
+            wasComplete: wasComplete,
             changed: changed,
             directory: directory.string
         )

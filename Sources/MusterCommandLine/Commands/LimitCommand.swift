@@ -55,8 +55,12 @@ struct LimitCommand: MusterSubcommand {
             try context.console.document(document)
         } else {
             let isChanged = FactLines.lines(GroupFacts.limits(before)) != FactLines.lines(GroupFacts.limits(document))
+            let unchanged =
+                document.state.isTerminal
+                ? "has \(document.state == .cancelled ? "been cancelled" : document.state.rawValue)"
+                : "has these limits already"
             try context.console.line(
-                isChanged ? "changed \(document.name)" : "nothing to change: \(document.name) has these limits already")
+                isChanged ? "changed \(document.name)" : "nothing to change: \(document.name) \(unchanged)")
             for line in FactLines.lines(GroupFacts.limits(document)) { try context.console.line(line) }
             for line in FactLines.lines(document.notes.map { ("note", $0) }) { try context.console.line(line) }
         }

@@ -99,6 +99,10 @@ struct CommandContext: Sendable {
             let result = try await body(MusterClient(servers: servers, token: token, send: transport.send))
             await transport.shutdown()
             return result
+        } catch let answer as UnexpectedAnswer {
+            await transport.shutdown()
+            let names = servers.joined(separator: " or ")
+            throw CommandFailure.other("\(names) is no Muster coordinator, or one of another version\n  \(answer)")
         } catch {
             await transport.shutdown()
             throw error

@@ -63,7 +63,7 @@ struct OriginsListCommand: MusterSubcommand {
     /// The table of origins.
     static func table(_ origins: [OriginDocument]) -> Table {
         var table = Table([
-            .text("ORIGIN"), .number("CONNECTIONS"), .number("ALLOWED"), .number("MOST"), .number("SPEED"),
+            .name("ORIGIN"), .number("CONNECTIONS"), .number("ALLOWED"), .number("MOST"), .number("SPEED"),
             .number("AT MOST", isOptional: true), .number("TO COME", isOptional: true),
             .number("ETA", isOptional: true),
             .text("PAUSED UNTIL", isOptional: true), .text("LAST REFUSED", isOptional: true),
@@ -71,7 +71,7 @@ struct OriginsListCommand: MusterSubcommand {
         for origin in origins {
             table.add([
                 origin.key, "\(origin.leases)", "\(origin.allowedConnections)", "\(origin.maxConnections)",
-                ProgressSnapshot.rate(origin.bytesPerSecond),
+                origin.leases > 0 ? ProgressSnapshot.rate(origin.bytesPerSecond) : "-",
                 origin.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(origin.bytes),
                 ProgressSnapshot.time(origin.etaSeconds), origin.pausedUntil?.description ?? "-",
                 origin.limitedAt?.description ?? "-",
@@ -144,12 +144,25 @@ struct OriginsSetCommand: MusterSubcommand {
         guard patch != OriginPatch() else {
             throw CommandFailure.usage("give --max-connections, --rate or --pause-until")
         }
-        let document = try await context.withClient { try await $0.setOrigin(origin, patch) }
+        let (before, document) = try await context.withClient { client in
+            let before = try await Page.all { try await client.origins(after: $0, limit: Limits.pageSize) }
+            return (before, try await client.setOrigin(origin, patch))
+        }
         if context.console.json {
             try context.console.document(document)
         } else {
+            if before.contains(where: { Self.hasSameSettings($0, document) }) {
+                try context.console.line("nothing to change: it is set so already")
+            }
             try context.console.table(OriginsListCommand.table([document]))
         }
+    }
+
+    private static func hasSameSettings(_ one: OriginDocument, _ other: OriginDocument) -> Bool {
+        one.key == other.key && one.maxConnections == other.maxConnections
+            && one.allowedConnections == other.allowedConnections
+            && one.bytesPerSecondLimit == other.bytesPerSecondLimit
+            && one.pausedUntil == other.pausedUntil
     }
 }
 

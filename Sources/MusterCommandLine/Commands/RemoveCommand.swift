@@ -1,6 +1,7 @@
 import ArgumentParser
 import MusterAPI
 import MusterCore
+import Synchronization
 
 /// `muster remove`: forgets a group or some of its tasks.
 struct RemoveCommand: MusterSubcommand {
@@ -55,6 +56,7 @@ struct RemoveCommand: MusterSubcommand {
         try CommandContext.checkName(group, what: "group")
         let files = try context.settings.choice(.files, of: RemovedFiles.self) ?? .keep
         let waits = try context.settings.flag(.wait)
+        let what = keys.isEmpty ? group : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group)"
         let removal = try await context.withClient { client in
             var removal: RemovalDocument
             if keys.isEmpty {
@@ -63,19 +65,42 @@ struct RemoveCommand: MusterSubcommand {
                 _ = try await client.removeTasks(keys, of: group, files: files)
                 removal = try await client.removal(of: group)
             }
-            while waits, removal.note != nil {
-                try await Task.sleep(for: Self.period)
-                removal = try await client.removal(of: group)
-            }
-            return removal
+            return waits ? try await gone(removal, what, files, client, context.console) : removal
         }
         if context.console.json {
             try context.console.document(
                 Document(
                     group: group, keys: keys.isEmpty ? nil : keys, files: files.rawValue, filesLeft: removal.files))
         } else {
-            let what = keys.isEmpty ? group : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group)"
             try context.console.line(Self.line(what, files, removal))
+        }
+    }
+
+    /// Waits until nothing is left to be done. That nobody can do it now is said at once, and what is left when one stops.
+    private func gone(
+        _ removal: RemovalDocument, _ what: String, _ files: RemovedFiles, _ client: MusterClient, _ console: Console
+    ) async throws -> RemovalDocument {
+        let last = Mutex(removal)
+        let group = removal.group
+        do {
+            return try await Interruption.watched {
+                var removal = removal
+                var isTold = false
+                while removal.note != nil {
+                    if !isTold, removal.pending != true, removal.workersReaching == 0 {
+                        console.remark(TextWidth.escaped(Self.line(what, files, removal)))
+                        isTold = true
+                    }
+                    try await Task.sleep(for: Self.period)
+                    removal = try await client.removal(of: group)
+                    let seen = removal
+                    last.withLock { $0 = seen }
+                }
+                return removal
+            }
+        } catch CommandFailure.ended(let status) {
+            console.remark(TextWidth.escaped(Self.line(what, files, last.withLock { $0 })))
+            throw CommandFailure.ended(status)
         }
     }
 

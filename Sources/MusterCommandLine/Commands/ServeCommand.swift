@@ -89,7 +89,9 @@ struct ServeCommand: MusterSubcommand {
                 logger.info("schema.applied", metadata: ["name": "\(name)"])
             }
         }
-        _ = try await SignalledRun(services: [coordinator], grace: .seconds(8), logger: logger).run()
+        try await CommandFailure.listening(at: address) {
+            _ = try await SignalledRun(services: [coordinator], grace: .seconds(8), logger: logger).run()
+        }
     }
 }
 

@@ -133,15 +133,15 @@ struct StatusCommand: MusterSubcommand {
     /// The table of groups, and of those that were removed and have files left.
     static func table(_ groups: [GroupDocument], _ removals: [RemovalDocument] = []) -> Table {
         var table = Table([
-            .text("GROUP"), .text("STATE"), .number("FILES"), .number("FAILED"), .number("BYTES"), .number("SPEED"),
-            .number("ETA"), .text("SINK"), .text("NOTE", isOptional: true),
+            .name("GROUP"), .text("STATE"), .number("FILES"), .number("FAILED"), .number("BYTES"), .number("SPEED"),
+            .number("ETA"), .name("SINK"), .sentence("NOTE", isOptional: true),
         ])
         for group in groups {
             let snapshot = ProgressSnapshot(group: group)
             table.add([
                 group.name, GroupFacts.state(group), "\(group.tasks.succeeded)/\(group.tasks.total)",
                 "\(group.tasks.failed)", snapshot.bytesText,
-                group.state.isTerminal ? "-" : ProgressSnapshot.rate(group.bytesPerSecond),
+                snapshot.speedText ?? "-",
                 ProgressSnapshot.time(group.etaSeconds), group.sink,
                 group.notes.joined(separator: "; "),
             ])

@@ -72,8 +72,8 @@ struct SubscriptionsListCommand: MusterSubcommand {
     /// The table of subscriptions.
     static func table(_ subscriptions: [SubscriptionDocument]) -> Table {
         var table = Table([
-            .text("NAME"), .text("STATE"), .number("PENDING"), .number("DEAD"), .text("GROUPS"), .text("TYPES"),
-            .text("URL"),
+            .name("NAME"), .text("STATE"), .number("PENDING"), .number("DEAD"), .name("GROUPS"), .sentence("TYPES"),
+            .sentence("URL"),
         ])
         for item in subscriptions {
             let state = item.enabled ? "enabled" : "disabled" + (item.disabledReason.map { ": \($0)" } ?? "")

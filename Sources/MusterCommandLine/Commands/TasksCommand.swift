@@ -70,7 +70,7 @@ struct TasksCommand: MusterSubcommand {
         let pace: [Table.Column] = mayMove ? [.number("SPEED"), .number("ETA")] : []
         var table = Table(
             [.text("STATE"), .number("DONE"), .number("SIZE")] + pace
-                + [.number("TRIES"), .text("KEY"), .text("FAILURE")])
+                + [.number("TRIES"), .name("KEY"), .sentence("FAILURE")])
         for task in tasks {
             let total = task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "-"
             let speed = task.state == .active ? task.bytesPerSecond.map(ProgressSnapshot.rate) : nil

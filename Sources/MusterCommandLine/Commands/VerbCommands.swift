@@ -31,13 +31,20 @@ extension VerbCommand {
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(arguments.group, what: "group")
         let keys = arguments.keys
-        let group = try await context.withClient { client in
-            try await client.apply(Self.verb, to: arguments.group, keys: keys.isEmpty ? nil : keys)
+        let (wasCancelled, group) = try await context.withClient { client in
+            let asks = Self.verb == .cancel && keys.isEmpty
+            let before = asks ? try await client.group(arguments.group).state : nil
+            return (
+                before == .cancelled,
+                try await client.apply(Self.verb, to: arguments.group, keys: keys.isEmpty ? nil : keys)
+            )
         }
         if context.console.json {
             try context.console.document(group)
         } else {
-            try context.console.line(Self.sentence(group, keys: keys.count))
+            try context.console.line(
+                wasCancelled
+                    ? "nothing to cancel: \(group.name) is cancelled" : Self.sentence(group, keys: keys.count))
             try context.console.line(PlainProgress.line(ProgressSnapshot(group: group)))
         }
     }
@@ -62,7 +69,10 @@ extension VerbCommand {
             }
         if isLate {
             let end = group.state == .cancelled ? "been cancelled" : group.state.rawValue
-            return "nothing to \(verb.rawValue): \(group.name) has \(end)"
+            return "nothing to \(verb.rawValue): \(group.name) has \(end)\(verb == .retry ? left(group) : "")"
+        }
+        if verb == .retry, let changed = group.changedTasks, changed > 0 {
+            return "retried \(group.name): \(changed) task\(changed == 1 ? " was" : "s were") put back\(left(group))"
         }
         guard group.changedTasks == 0 else { return "\(done) \(group.name)" }
         switch verb {
@@ -72,6 +82,14 @@ extension VerbCommand {
         case .resume: return "\(done) \(group.name): no task of it was paused"
         case .cancel, .seal: return "\(done) \(group.name)"
         }
+    }
+
+    /// What a retry leaves as it is, and how that is had all the same.
+    private static func left(_ group: GroupDocument) -> String {
+        let count = group.tasks.cancelled
+        guard count > 0 else { return "" }
+        return "; \(count == 1 ? "1 is" : "\(count) are") cancelled and \(count == 1 ? "stays" : "stay") so: "
+            + "muster remove \(group.name) KEY …, then muster add \(group.name) --reopen …"
     }
 
     private static func unchanged(_ keys: Int) -> String { keys == 1 ? "the task" : "the tasks" }

@@ -11,7 +11,8 @@ struct WaitCommand: MusterSubcommand {
         discussion: """
             Failures are shown as they happen, with the next try; a wait that is stopped says how far it came.
 
-            Exit codes: 0 every task succeeded; 1 at least one failed; 4 the timeout passed; 5 the group was cancelled.
+            Exit codes: 0 every task succeeded; 1 at least one failed; 4 the timeout passed; 5 the group was cancelled; \
+            130 stopped by Ctrl-C, while the group goes on.
 
             Example:
               muster wait nightly --timeout 2h && start-the-next-step

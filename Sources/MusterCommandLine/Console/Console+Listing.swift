@@ -1,7 +1,7 @@
 import MusterAPI
 
 extension Console {
-    /// Prints a table, cut to the terminal if there is one.
+    /// Prints a table, laid out for the terminal if there is one.
     func table(_ table: Table) throws {
         for line in table.lines(width: tableWidth) { try self.line(line) }
     }

@@ -38,7 +38,7 @@ final class Console: Sendable {
         return Terminal.isTerminal(candidate) ? candidate : nil
     }
 
-    /// The width that tables may take; `nil` when nobody looks and nothing is to be cut.
+    /// The width that tables may take; `nil` when nobody looks.
     var tableWidth: Int? {
         Terminal.isTerminal(output) ? Terminal.size(of: output).columns : nil
     }
@@ -61,14 +61,18 @@ final class Console: Sendable {
     /// The text with its line ends: a terminal would break lines inside words.
     private func fitted(_ text: String, to descriptor: FileDescriptor) -> String {
         guard Terminal.isTerminal(descriptor) else { return text + "\n" }
-        let width = Terminal.size(of: descriptor).columns
-        return text.split(separator: "\n", omittingEmptySubsequences: false)
+        return Self.fitted(text, to: Terminal.size(of: descriptor).columns)
+    }
+
+    /// The text in lines of at most `width` columns, broken between words.
+    static func fitted(_ text: String, to width: Int) -> String {
+        text.split(separator: "\n", omittingEmptySubsequences: false)
             .flatMap { TextWidth.wrapped(String($0), to: width, hanging: 2) }.joined(separator: "\n") + "\n"
     }
 
     /// Says why a command ended without success. A problem document goes to standard output with `--json`.
     func report(_ failure: CommandFailure) {
-        if json, case .refused(let problem) = failure {
+        if json, let problem = failure.problem {
             try? document(problem)
         } else if let message = failure.message {
             remark(TextWidth.escaped(message, keepingLineBreaks: true))

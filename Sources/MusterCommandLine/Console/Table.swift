@@ -1,35 +1,57 @@
 /// A plain table: a line of headings, a line per row, columns as wide as their widest cell.
+///
+/// Where it does not fit its terminal, names are shortened in the middle; if that is not enough, sentences stand in full on lines of
+/// their own below their rows, and then other columns too, the last ones first. Nothing is cut off.
 struct Table {
-    /// How a column is laid out.
-    enum Alignment: Sendable {
-        /// Text.
-        case left
-        /// Numbers.
-        case right
+    /// What stands in a column, and so how it is laid out and what becomes of it where there is little room.
+    enum Content: Sendable {
+        /// A word or a moment.
+        case text
+        /// A number, behind blanks.
+        case number
+        /// A name, which may be shortened in the middle.
+        case name
+        /// A sentence or a URL, which may stand below the row.
+        case sentence
     }
 
     /// The heading and the layout of a column.
     struct Column: Sendable {
         /// What stands on top.
         let heading: String
-        /// Where its cells stand.
-        let alignment: Alignment
+        /// What stands in it.
+        let content: Content
         /// Whether it is left out where all of its cells are `-` or empty: a terminal is narrow.
         let isOptional: Bool
 
-        /// A column of text.
+        /// A column of words or moments.
         static func text(_ heading: String, isOptional: Bool = false) -> Column {
-            Column(heading: heading, alignment: .left, isOptional: isOptional)
+            Column(heading: heading, content: .text, isOptional: isOptional)
         }
 
         /// A column of numbers.
         static func number(_ heading: String, isOptional: Bool = false) -> Column {
-            Column(heading: heading, alignment: .right, isOptional: isOptional)
+            Column(heading: heading, content: .number, isOptional: isOptional)
+        }
+
+        /// A column of names.
+        static func name(_ heading: String) -> Column {
+            Column(heading: heading, content: .name, isOptional: false)
+        }
+
+        /// A column of sentences.
+        static func sentence(_ heading: String, isOptional: Bool = false) -> Column {
+            Column(heading: heading, content: .sentence, isOptional: isOptional)
         }
     }
 
     private let columns: [Column]
     private var rows: [[String]] = []
+
+    /// The fewest columns that a name is shortened to.
+    private static let leastName = 16
+    /// What stands between two columns.
+    private static let gap = "  "
 
     /// A table without rows.
     init(_ columns: [Column]) {
@@ -44,26 +66,58 @@ struct Table {
         rows.append(cells.map { TextWidth.escaped($0) })
     }
 
-    /// The lines. With a `width` they are cut to it; otherwise nothing is.
+    /// The lines, the headings first. With a `width` they fit it; otherwise they are as long as they are.
     func lines(width: Int? = nil) -> [String] {
-        let shown = columns.indices.filter { index in
-            !columns[index].isOptional || rows.contains { $0[index] != "-" && !$0[index].isEmpty }
+        var shown = columns.indices.filter { index in
+            !columns[index].isOptional || rows.contains { Self.says($0[index]) }
         }
-        let all = [columns.map(\.heading)] + rows
-        let widths = columns.indices.map { index in all.map { TextWidth.columns($0[index]) }.max() ?? 0 }
-        return all.map { row in
-            var line = ""
-            for index in shown {
-                let cell =
-                    switch columns[index].alignment {
-                    case .left: TextWidth.padded(row[index], to: widths[index])
-                    case .right: TextWidth.aligned(row[index], to: widths[index])
-                    }
-                line += (index == shown.first ? "" : "  ") + cell
+        var below: [Int] = []
+        if let width, Self.width(of: widths(shown, in: width)) > width {
+            below = shown.filter { columns[$0].content == .sentence && $0 != shown.first }
+            shown.removeAll { below.contains($0) }
+            while Self.width(of: widths(shown, in: width)) > width, shown.count > 1 { below.append(shown.removeLast()) }
+            below.sort()
+        }
+        let widths = widths(shown, in: width)
+        func line(_ row: [String]) -> String {
+            let cells = zip(shown, widths).map { index, width in
+                let cell = TextWidth.clipped(row[index], to: width)
+                return columns[index].content == .number
+                    ? TextWidth.aligned(cell, to: width) : TextWidth.padded(cell, to: width)
             }
+            var line = cells.joined(separator: Self.gap)
             while line.last == " " { line.removeLast() }
-            guard let width, TextWidth.columns(line) > width else { return line }
-            return TextWidth.prefix(line, width - 1) + "…"
+            return line
         }
+        return [line(columns.map(\.heading))]
+            + rows.flatMap { row in
+                [line(row)]
+                    + below.filter { Self.says(row[$0]) }.flatMap { index in
+                        TextWidth.wrapped(
+                            "    \(columns[index].heading.lowercased()): \(row[index])", to: width ?? .max, hanging: 2)
+                    }
+            }
+    }
+
+    /// Whether there is anything in a cell.
+    private static func says(_ cell: String) -> Bool { cell != "-" && !cell.isEmpty }
+
+    /// How wide these columns are; names as narrow as it takes to fit, as far as they may be.
+    private func widths(_ shown: [Int], in room: Int?) -> [Int] {
+        var widths = shown.map { index in
+            ([columns[index].heading] + rows.map { $0[index] }).map(TextWidth.columns).max() ?? 0
+        }
+        guard let room else { return widths }
+        let names = shown.indices.filter { columns[shown[$0]].content == .name || shown.count == 1 }
+        while Self.width(of: widths) > room, let widest = names.max(by: { widths[$0] < widths[$1] }),
+            widths[widest] > (shown.count == 1 ? room : Self.leastName)
+        {
+            widths[widest] -= 1
+        }
+        return widths
+    }
+
+    private static func width(of widths: [Int]) -> Int {
+        widths.reduce(0, +) + max(0, widths.count - 1) * gap.count
     }
 }

@@ -52,7 +52,7 @@ enum TextWidth {
             let fits = Array(rest.prefix(start.count + 1))
             let end =
                 fits.indices.last { $0 > indentation && fits[$0] == " " }
-                ?? Array(rest).indices.first { $0 > indentation && Array(rest)[$0] == " " }
+                ?? rest.enumerated().first { $0.offset > indentation && $0.element == " " }?.offset
             guard let end else { break }
             lines.append(String(rest.prefix(end)).trimmingEnd(" "))
             let following = rest.dropFirst(end).drop { $0 == " " }

@@ -14,10 +14,13 @@ import Glibc
 /// What can be read only once, standard input or a pipe, is copied to a nameless temporary file first, so that a
 /// manifest of any length is never held in memory.
 final class ManifestFile: Sendable {
+    /// What people know it by.
+    let name: String
     private let descriptor: FileDescriptor
 
-    private init(_ descriptor: FileDescriptor) {
+    private init(_ descriptor: FileDescriptor, name: String) {
         self.descriptor = descriptor
+        self.name = name
     }
 
     deinit {
@@ -31,14 +34,15 @@ final class ManifestFile: Sendable {
     /// - Throws: `CommandFailure.usage` when it can't be read.
     static func open(_ path: String, temporaryDirectory: String) throws(CommandFailure) -> ManifestFile {
         do {
-            if path == "-" { return try copy(of: .standardInput, in: temporaryDirectory) }
-            let file = ManifestFile(try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec))
+            if path == "-" { return try copy(of: .standardInput, name: "standard input", in: temporaryDirectory) }
+            let file = ManifestFile(
+                try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec), name: path)
             var status = stat()
             guard fstat(file.descriptor.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
             switch status.st_mode & S_IFMT {
             case S_IFREG: return file
             case S_IFDIR: throw Errno.isDirectory
-            default: return try copy(of: file.descriptor, in: temporaryDirectory)
+            default: return try copy(of: file.descriptor, name: path, in: temporaryDirectory)
             }
         } catch {
             throw .usage("the manifest \(path == "-" ? "on standard input" : path) can't be read: \(error)")
@@ -60,9 +64,9 @@ final class ManifestFile: Sendable {
         return Int64(status.st_size)
     }
 
-    private static func copy(of source: FileDescriptor, in directory: String) throws -> ManifestFile {
+    private static func copy(of source: FileDescriptor, name: String, in directory: String) throws -> ManifestFile {
         let target = try NamelessFile.make(in: directory)
-        let file = ManifestFile(target)
+        let file = ManifestFile(target, name: name)
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = try buffer.withUnsafeMutableBytes { try source.read(into: $0) }

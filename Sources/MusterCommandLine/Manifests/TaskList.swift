@@ -35,7 +35,7 @@ struct TaskList: Sendable {
     /// - Parameters:
     ///   - digest: what a single URL's content must have.
     /// - Throws: `CommandFailure.usage` for a URL of the command line that is none, and for a digest without exactly one;
-    ///   `CommandFailure.refused` for a manifest that the coordinator would refuse.
+    ///   `CommandFailure.manifest` for a manifest that the coordinator would refuse.
     init(manifest: ManifestFile?, urls: [String], digest: DigestArgument? = nil) throws {
         if digest != nil, manifest != nil || urls.count != 1 {
             throw CommandFailure.usage(
@@ -60,7 +60,7 @@ struct TaskList: Sendable {
 
     /// Reads a manifest line by line, holding none of it.
     ///
-    /// - Throws: `CommandFailure.refused` with the line and the reason, as the coordinator would say it.
+    /// - Throws: `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
     private static func entries(of manifest: ManifestFile, _ body: (ManifestParser.Entry) -> Void) throws {
         var parser = ManifestParser(form: .urlsOrTasks)
         var offset: Int64 = 0
@@ -72,7 +72,7 @@ struct TaskList: Sendable {
                 if bytes.isEmpty { return }
             }
         } catch let refusal as InputRefusal {
-            throw CommandFailure(refusal)
+            throw CommandFailure(refusal, manifest: manifest.name)
         }
     }
 
@@ -81,7 +81,7 @@ struct TaskList: Sendable {
 
     /// Checks every task, holding none.
     ///
-    /// - Throws: `CommandFailure.refused` with the line and the reason, as the coordinator would say it.
+    /// - Throws: `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
     func survey() throws -> Survey {
         var survey = Survey()
         if let manifest {

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import SystemPackage
 
 /// Why a command ends without success.
 enum CommandFailure: Error, Sendable {
@@ -7,6 +8,8 @@ enum CommandFailure: Error, Sendable {
     case usage(String)
     /// The coordinator refused, or would have: a bad manifest is found out here in the very same words.
     case refused(Problem)
+    /// The same where a manifest is wrong; `manifest` is its name.
+    case manifest(Problem, manifest: String)
     /// No coordinator answered; the text is the transport's.
     case unreachable(String)
     /// The time that was given ran out.
@@ -33,10 +36,19 @@ enum CommandFailure: Error, Sendable {
         case .usage: .usage
         // Nobody is there to answer as long as the coordinator has no database or is about to stop.
         case .refused(let problem): problem.status == 503 ? .unreachable : .refused
+        case .manifest: .refused
         case .unreachable: .unreachable
         case .timedOut: .timedOut
         case .other: .failure
         case .ended(let status): status
+        }
+    }
+
+    /// The document that says it, if there is one.
+    var problem: Problem? {
+        switch self {
+        case .refused(let problem), .manifest(let problem, _): problem
+        case .usage, .unreachable, .timedOut, .other, .ended: nil
         }
     }
 
@@ -47,6 +59,10 @@ enum CommandFailure: Error, Sendable {
         case .unreachable(let text):
             "Error: no coordinator can be reached: \(text)\n  start one on this machine with: muster up"
         case .refused(let problem): Self.lines(of: problem).joined(separator: "\n")
+        case .manifest(let problem, let manifest):
+            ([manifest] + [problem.line.map { "line \($0)" }, problem.pointer].compactMap { $0 }).reduce("Refused:") {
+                $0 + ($0.last == ":" ? " " : ", ") + $1
+            } + ": \(problem.detail)"
         case .ended: nil
         }
     }
@@ -59,6 +75,12 @@ enum CommandFailure: Error, Sendable {
         if problem.code == .groupSealed || problem.code == .groupFinished {
             lines.append("  muster add --reopen opens the group again")
         }
+        switch problem.code {
+        case .unauthorized: lines.append("  set MUSTER_TOKEN, or give --token")
+        case .subscriptionExists:
+            lines.append("  muster subscriptions rotate gives it another secret, muster subscriptions remove ends it")
+        default: break
+        }
         if let oldest = problem.oldest { lines.append("  oldest: \(oldest)") }
         lines.append("  code: \(problem.code.rawValue) (status \(problem.status))")
         return lines
@@ -67,14 +89,24 @@ enum CommandFailure: Error, Sendable {
 
 extension CommandFailure {
     /// A manifest that the coordinator would refuse: the same document without asking it.
-    init(_ refusal: InputRefusal) {
-        self = .refused(
+    init(_ refusal: InputRefusal, manifest: String) {
+        self = .manifest(
             Problem(
                 .invalidRequest,
                 refusal.reason,
                 pointer: refusal.pointer.isEmpty ? nil : refusal.pointer,
                 line: refusal.line
-            )
+            ),
+            manifest: manifest
         )
+    }
+
+    /// Runs what listens at an address, and says it in words if somebody else does already.
+    static func listening(at address: ListenAddress, _ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch  where String(describing: error).firstRange(of: Errno.addressInUse.description) != nil {
+            throw CommandFailure.other("\(address) is in use; give another address by --listen")
+        }
     }
 }

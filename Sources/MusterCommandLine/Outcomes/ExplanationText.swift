@@ -3,7 +3,7 @@ import MusterCore
 
 /// An explanation for people.
 enum ExplanationText {
-    /// The lines; tables are cut to `width` if there is one.
+    /// The lines; tables fit `width` if there is one.
     static func lines(_ explanation: ExplanationDocument, width: Int? = nil) -> [String] {
         let task = explanation.task
         let size = task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "unknown size"
@@ -48,8 +48,8 @@ enum ExplanationText {
     /// Who works on it.
     static func work(_ work: [ExplanationDocument.Work]) -> Table {
         var table = Table([
-            .text("WORKER"), .text("DOES"), .number("FROM"), .number("TO"), .number("DURABLE"), .text("SINCE"),
-            .text("SOURCE"),
+            .name("WORKER"), .text("DOES"), .number("FROM"), .number("TO"), .number("DURABLE"), .text("SINCE"),
+            .sentence("SOURCE"),
         ])
         for item in work {
             let durable = ByteCount(bytes: max(0, item.durable - item.start))
@@ -64,7 +64,8 @@ enum ExplanationText {
     /// The sources.
     static func sources(_ sources: [ExplanationDocument.Source]) -> Table {
         var table = Table([
-            .text("STATE"), .number("FAILURES"), .number("BYTES"), .number("SPEED"), .text("RESOLVED"), .text("SOURCE"),
+            .text("STATE"), .number("FAILURES"), .number("BYTES"), .number("SPEED"), .text("RESOLVED"),
+            .sentence("SOURCE"),
         ])
         for source in sources {
             table.add([
@@ -79,8 +80,8 @@ enum ExplanationText {
     /// What was tried.
     static func attempts(_ attempts: [ExplanationDocument.Attempt]) -> Table {
         var table = Table([
-            .text("TIME"), .text("KIND"), .number("STATUS"), .text("THEN"), .text("WORKER"), .text("REQUEST"),
-            .text("SOURCE"), .text("DETAIL"),
+            .text("TIME"), .text("KIND"), .number("STATUS"), .text("THEN"), .name("WORKER"), .text("REQUEST"),
+            .sentence("SOURCE"), .sentence("DETAIL"),
         ])
         for attempt in attempts {
             table.add([

@@ -18,15 +18,6 @@ enum FailureText {
         return kind.rawValue + (status.map { " (status \($0))" } ?? "")
     }
 
-    /// Whether another file was where the task's own should be; a further try would find it there again.
-    static func isTaken(_ failure: FailureDocument?) -> Bool {
-        failure?.kind == .storage && failure?.detail.firstRange(of: " stands at ") != nil
-    }
-
-    /// What helps against that.
-    static let takenHelp =
-        "another file is at that path: --if-exists replace puts the new one in its place, --if-exists rename beside it"
-
     /// The command that tells all about a task, as it can be typed.
     static func hint(group: String, key: String) -> String {
         "muster explain \(quoted(group)) \(quoted(key))"

@@ -3,7 +3,7 @@ import MusterCore
 
 /// The explanation of a group for people.
 enum GroupExplanationText {
-    /// The lines; the table is cut to `width` if there is one.
+    /// The lines; the table fits `width` if there is one.
     static func lines(_ explanation: GroupExplanationDocument, width: Int? = nil) -> [String] {
         let group = explanation.group
         let snapshot = ProgressSnapshot(group: group)
@@ -38,7 +38,7 @@ enum GroupExplanationText {
     }
 
     private static func waits(_ waits: [GroupExplanationDocument.Wait]) -> Table {
-        var table = Table([.number("TASKS"), .text("UNTIL"), .text("WHY")])
+        var table = Table([.number("TASKS"), .text("UNTIL"), .sentence("WHY")])
         for wait in waits {
             let count = "\(wait.tasks)\(wait.more ? "+" : "")"
             table.add([count, wait.until?.description ?? "-", wait.detail])

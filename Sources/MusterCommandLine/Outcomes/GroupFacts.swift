@@ -9,7 +9,6 @@ enum GroupFacts {
         let counts = [
             (tasks.succeeded, "succeeded"), (tasks.active, "active"), (tasks.finalizing, "finalizing"),
             (tasks.queued, "queued"), (tasks.paused, "paused"), (tasks.failed, "failed"),
-            (tasks.cancelled, "cancelled"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let snapshot = ProgressSnapshot(group: group)
         let unknown = group.bytes.unknownTasks
@@ -21,20 +20,29 @@ enum GroupFacts {
         ]
         facts += limits(group)
         facts += [
-            ("tasks", "\(tasks.total)" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", "))),
+            (
+                "tasks",
+                "\(tasks.total)" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", "))
+                    + cancelled(tasks.cancelled)
+            ),
             ("bytes", snapshot.bytesText + (unknown > 0 ? " (size unknown of \(unknown))" : "")),
         ]
         if let trouble = group.trouble {
             let kinds = trouble.map { "\($0.tasks) \(TroubleText.kind($0.kind))" }
             facts.append(("retrying", kinds.joined(separator: ", ")))
         }
-        if !group.state.isTerminal {
-            facts.append(("speed", ProgressSnapshot.rate(group.bytesPerSecond)))
+        if let speed = snapshot.speedText {
+            facts.append(("speed", speed))
             if let eta = group.etaSeconds { facts.append(("ETA", DurationNotation.format(.seconds(eta)))) }
         }
         facts.append(("created", group.createdAt.description))
         if let finished = group.finishedAt { facts.append(("finished", finished.description)) }
         return facts + group.notes.map { ("note", $0) }
+    }
+
+    /// ` (2 more were cancelled)`: these don't count.
+    private static func cancelled(_ count: Int64) -> String {
+        count == 0 ? "" : " (\(count) more \(count == 1 ? "was" : "were") cancelled)"
     }
 
     /// The state that it is shown in.

@@ -5,15 +5,19 @@ import MusterCore
 struct TroubleText: Hashable, Sendable {
     /// `503 Service Unavailable`.
     let reason: String
-    /// `try 3 of 8 in 4s`.
+    /// `try 3 of 8 in 4s`, or `next try when it is its turn`.
     let next: String
 
     /// The trouble of a task; `nil` for one that is well, or has ended.
     init?(_ task: TaskDocument) {
         guard let failure = task.failure, let retry = task.retry else { return nil }
         reason = TextWidth.escaped(Self.reason(failure))
-        let when = retry.inSeconds.map { "in \(DurationNotation.format(.seconds($0)))" } ?? "now"
-        next = "try \(retry.number) of \(retry.limit) \(when)"
+        let when =
+            retry.inSeconds.map { "in \(DurationNotation.format(.seconds($0)))" }
+            ?? (task.state == .queued ? "when it is its turn" : "now")
+        // The first one has been: it does not count where the origin only said that there was too much at once.
+        let count = retry.limit.flatMap { retry.number > 1 ? "try \(retry.number) of \($0)" : nil }
+        next = "\(count ?? "next try") \(when)"
     }
 
     /// The answer's status if there was one, and otherwise the kind and what was seen.

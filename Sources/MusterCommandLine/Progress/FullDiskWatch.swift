@@ -47,16 +47,19 @@ struct FullDiskWatch {
             }
             looks = hasCome ? 1 : looks + 1
             guard looks >= Self.looks, !isTold else { continue }
-            var text = Self.text(document, free: Directories.freeBytes(below: directory), directory: directory.string)
+            let text = Self.text(document, free: Directories.freeBytes(below: directory), directory: directory.string)
+            var lines: [String] = []
             // A file that has no room is refused before its size counts for the group.
             if let task = try? await client.tasksInTrouble(of: group, limit: 1).first, let failure = task.failure,
                 Self.noRoom.contains(failure.kind.rawValue)
             {
-                text += "\n  \(task.path): \(failure.detail)"
+                lines.append("  \(task.path): \(failure.detail)")
             }
+            // Line breaks stand between these lines, and in none of them.
+            func message(_ lines: [String]) -> String { lines.map { TextWidth.escaped($0) }.joined(separator: "\n") }
             switch onFull {
-            case .fail: throw CommandFailure.other("\(text)\n  \(Self.help)")
-            case .wait: console.remark(TextWidth.escaped("\(text); waiting for room"))
+            case .fail: throw CommandFailure.other(message([text] + lines + ["  \(Self.help)"]))
+            case .wait: console.remark(message(["\(text); waiting for room"] + lines))
             }
             isTold = true
         }

@@ -19,6 +19,11 @@ struct GroupWatcher {
             case .failures(let start), .all(let start): start
             }
         }
+
+        /// Whether nothing is wanted but what fails from now on.
+        fileprivate var areFailuresAlone: Bool {
+            if case .failures = self { true } else { false }
+        }
     }
 
     /// How a group ended.
@@ -78,8 +83,11 @@ struct GroupWatcher {
                 if let end, let generation, document.generation > generation { document.state = end }
                 generation = document.generation
                 if document.state.isTerminal {
-                    // Nothing comes behind the group's own end, if that has been told.
-                    if start != nil, end == nil { try await tellLastNews(&listener, &teller, &display) }
+                    // Nothing comes behind the group's own end, if that has been told. Of a group that had ended before, nobody
+                    // waits to be told.
+                    if start != nil, end == nil, !(last == nil && news.areFailuresAlone) {
+                        try await tellLastNews(&listener, &teller, &display, deadline)
+                    }
                     try display.finish()
                     return End(group: document, namedFailures: teller.failures)
                 }
@@ -133,10 +141,11 @@ struct GroupWatcher {
     /// Tells what happened since, up to the group's own end: events get their positions a moment after what they tell of, so that
     /// the group may be seen to be done before its last ones are in the log.
     private func tellLastNews(
-        _ listener: inout LogListener, _ teller: inout NewsTeller, _ display: inout ProgressDisplay
+        _ listener: inout LogListener, _ teller: inout NewsTeller, _ display: inout ProgressDisplay,
+        _ deadline: ContinuousClock.Instant?
     ) async throws {
         while true {
-            let events = try await listener.listen(limit: Self.lastWait)
+            let events = try await listener.listen(limit: Self.lastWait, until: deadline)
             try teller.tell(events, &display)
             if try events.isEmpty || Self.end(events) != nil { return }
         }
@@ -154,15 +163,18 @@ struct GroupWatcher {
             }
         }
         guard display.showsFiles else { return look }
-        var tasks = look.troubles
-        for state in [TaskState.active, .finalizing] where tasks.count < ProgressSnapshot.shownFiles {
+        let most = ProgressSnapshot.shownFiles
+        var others: [TaskDocument] = []
+        let known = Set(look.troubles.map(\.key))
+        for state in [TaskState.active, .finalizing] where others.count < most {
             let page = try await patience.persist(until: deadline) {
-                try await client.tasks(of: group, state: state, limit: ProgressSnapshot.shownFiles)
+                try await client.tasks(of: group, state: state, limit: most)
             }
-            let known = Set(tasks.map(\.key))
-            tasks += page.items.filter { !known.contains($0.key) }
+            others += page.items.filter { !known.contains($0.key) }
         }
-        look.snapshot.files = tasks.prefix(ProgressSnapshot.shownFiles).map(ProgressSnapshot.File.init)
+        // Those in trouble have the room that the others leave, and half of it at the least.
+        let troubles = look.troubles.prefix(max(most / 2, most - others.count))
+        look.snapshot.files = (troubles + others).prefix(most).map(ProgressSnapshot.File.init)
         return look
     }
 }

@@ -31,8 +31,8 @@ struct PlainProgress: Sendable {
     static func line(_ snapshot: ProgressSnapshot) -> String {
         let group = snapshot.group
         var parts = [snapshot.filesText, snapshot.bytesText]
-        if !group.state.isTerminal {
-            parts.append(ProgressSnapshot.rate(group.bytesPerSecond))
+        if let speed = snapshot.speedText {
+            parts.append(speed)
             if let eta = group.etaSeconds { parts.append("ETA \(DurationNotation.format(.seconds(eta)))") }
         }
         parts += snapshot.troubles.map(\.text) + group.notes.map { TextWidth.escaped($0) }

@@ -39,7 +39,7 @@ struct ProgressDisplay {
     /// How many tasks in trouble are looked at.
     var shownTroubles: Int {
         switch mode {
-        case .live: ProgressSnapshot.shownFiles / 2
+        case .live: ProgressSnapshot.shownFiles
         case .plain: PlainTroubles.most
         case .silent: 0
         }
@@ -82,9 +82,10 @@ struct ProgressDisplay {
     mutating func print(_ line: String) throws {
         switch mode {
         case .live(var region, let terminal):
-            let text = region.clear(size: Terminal.size(of: terminal))
+            let size = Terminal.size(of: terminal)
+            let text = region.clear(size: size)
             mode = .live(region, on: terminal)
-            try console.draw(text + line + "\n", on: terminal)
+            try console.draw(text + Console.fitted(line, to: size.columns), on: terminal)
         case .plain:
             try console.line(line)
         case .silent:

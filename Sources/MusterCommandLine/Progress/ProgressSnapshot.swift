@@ -67,6 +67,13 @@ struct ProgressSnapshot: Sendable {
         return "\(ByteCount(bytes: group.bytes.done))/\(total)\(group.bytes.unknownTasks > 0 ? "+" : "")"
     }
 
+    /// How fast it goes, where anything of it may come: a speed decays for a while after the last byte.
+    var speedText: String? {
+        let tasks = group.tasks
+        guard !group.state.isTerminal, tasks.queued + tasks.active + tasks.finalizing > 0 else { return nil }
+        return Self.rate(group.bytesPerSecond)
+    }
+
     /// `35.1 MiB/s`.
     static func rate(_ bytesPerSecond: Int64) -> String { "\(ByteCount(bytes: bytesPerSecond))/s" }
 

@@ -68,8 +68,8 @@ struct ProgressView: Sendable {
         add(snapshot.bytesText, .bytes)
         if group.state.isTerminal {
             add(group.state.rawValue, .state, Self.colour(of: group.state))
-        } else {
-            add(ProgressSnapshot.rate(group.bytesPerSecond), .speed)
+        } else if let speed = snapshot.speedText {
+            add(speed, .speed)
             if let eta = group.etaSeconds { add("ETA \(DurationNotation.format(.seconds(eta)))", .time) }
         }
         for trouble in snapshot.troubles { add(trouble.text, Self.importance(of: trouble.kind), .red) }

@@ -26,6 +26,7 @@ struct CoordinatorService: Service {
             [port] number in
             port.fulfil(number)
         }
-        try await coordinator.run()
+        let address = ListenAddress(host: configuration.listenHost, port: configuration.listenPort)
+        try await CommandFailure.listening(at: address) { try await coordinator.run() }
     }
 }

@@ -26,7 +26,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         public var description: String {
             switch self {
             case .tooLong: "the URL is longer than \(Limits.urlBytes) bytes"
-            case .malformed: "not a URL with a host"
+            case .malformed: "not a URL such as https://example.org/a (a space in one is written %20)"
             case .hostTooLong: "the host's name is longer than \(Limits.hostBytes) bytes"
             case .unsupportedScheme(let scheme):
                 "the scheme \"\(scheme)\" is not supported; use http, https, ftp, ftps or sftp"

@@ -21,8 +21,10 @@ extension Decoder {
     ) throws -> KeyedDecodingContainer<Key> {
         let known = Set(Key.allCases.map(\.stringValue))
         for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
+            let fields = known.sorted().joined(separator: ", ")
             throw DecodingError.dataCorrupted(
-                DecodingError.Context(codingPath: codingPath + [key], debugDescription: "unknown field"))
+                DecodingError.Context(
+                    codingPath: codingPath + [key], debugDescription: "unknown field; there are: \(fields)"))
         }
         return try container(keyedBy: type)
     }

@@ -7,7 +7,9 @@ extension Store {
     public func report(failed report: LeaseReport.Failed, random: Double) async throws {
         let progress = report.progress
         let status = report.status.map { Int($0) }
-        let attempts = report.isUnreached ? min(policy.unreachedAttempts, policy.attempts) : policy.attempts
+        let waits = policy.waitsForRoom && report.kind == .noSpace
+        let attempts = waits ? Int32.max : policy.attempts(isUnreached: report.isUnreached)
+        let backoff = waits ? min(policy.backoffMaximum, Policy.roomBackoff) : policy.backoffMaximum
         _ = try await write(
             """
             SELECT report_failure(\(progress.session), \(progress.lease.chunk), \(progress.lease.epoch),
@@ -16,7 +18,7 @@ extension Store {
                 \(report.requestID), \(report.address), \(report.kind.limitSignal(status: status).rawValue),
                 \(report.kind.isExpiry(status: status)), \(random), \(policy.firstChunk), \(attempts),
                 \(policy.contentVersions), \(policy.deaths), \(policy.leasesPerOrigin), \(policy.backoffBase.milliseconds),
-                \(policy.backoffMaximum.milliseconds))::text
+                \(backoff.milliseconds))::text
             """, waking: [.work, .events])
     }
 

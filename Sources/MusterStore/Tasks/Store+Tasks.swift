@@ -3,7 +3,7 @@ import MusterPostgres
 
 extension Store {
     /// What is read of the tasks `t`.
-    var taskColumns: SQL { TaskRecord.columns(retryLimit: policy.attempts) }
+    var taskColumns: SQL { TaskRecord.columns(policy) }
 
     /// One task.
     public func task(_ key: String, of group: String) async throws -> TaskRecord {

@@ -21,8 +21,8 @@ public struct TaskFailure: Sendable, Hashable {
 public struct TaskRetry: Sendable, Hashable {
     /// The number of the next try, or of the one under way, from 1: progress makes it begin anew (I12).
     public let number: Int32
-    /// After how many tries without progress the task fails.
-    public let limit: Int32
+    /// After how many tries without progress the task fails; `nil` where that is not known beforehand, or it never does.
+    public let limit: Int32?
     /// In how many seconds it is due; `nil` when it is under way, or as soon as there is room for it.
     public let inSeconds: Int64?
 }
@@ -102,19 +102,29 @@ public struct TaskRecord: Sendable {
             ORDER BY c.attempts DESC, c.not_before, c.id LIMIT 1)
         """
 
-    /// Whether it goes on after a failure, and nothing has come since.
+    /// Whether it goes on after a failure, and nothing has come since. One that nobody works on is in trouble although its failure did
+    /// not count: it waits for its turn at an origin that said that there was too much at once.
     static let isInTrouble: SQL = """
-        (t.failure_at IS NOT NULL AND t.state IN ('queued', 'active', 'finalizing') AND (\(tries) > 0 OR \(secondsToTry) > 0))
+        (t.failure_at IS NOT NULL AND t.state IN ('queued', 'active', 'finalizing')
+            AND (\(tries) > 0 OR \(secondsToTry) > 0 OR NOT EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id)))
         """
 
     /// What is read of the tasks `t`.
     ///
-    /// - Parameter retryLimit: after how many tries without progress a task fails.
-    static func columns(retryLimit: Int32) -> SQL {
+    /// - Parameter policy: says after how many tries without progress a task fails.
+    static func columns(_ policy: Store.Policy) -> SQL {
         """
         \(standing),
         CASE WHEN \(isInTrouble) THEN \(tries) + 1 END AS next_try, \(secondsToTry) AS next_try_seconds,
-        \(retryLimit)::integer AS retry_limit
+        CASE
+            WHEN t.failure_kind = 'noSpace' AND \(policy.waitsForRoom) THEN NULL
+            WHEN t.failure_kind = 'dns' THEN \(policy.attempts(isUnreached: true))::integer
+            -- Refused, which is given up as early, or cut on its way.
+            WHEN t.failure_kind = 'network' AND \(policy.attempts(isUnreached: true) < policy.attempts) THEN NULL
+            -- It may be hopeless sooner (is_hopeless).
+            WHEN t.failure_kind = 'httpStatus(403)' AND NOT t.planned THEN NULL
+            ELSE \(policy.attempts)::integer
+        END AS retry_limit
         """
     }
 
@@ -180,9 +190,9 @@ public struct TaskRecord: Sendable {
         secondsInWindow = try row.decode("seconds_in_window")
         reusedFrom = try row.decode("reused_from")
         let seconds = try row.decode("next_try_seconds", as: Int64?.self)
-        let limit: Int32 = try row.decode("retry_limit")
+        let limit = try row.decode("retry_limit", as: Int32?.self)
         retry = try row.decode("next_try", as: Int32?.self).map {
-            TaskRetry(number: min($0, limit), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil })
+            TaskRetry(number: min($0, limit ?? $0), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil })
         }
     }
 }

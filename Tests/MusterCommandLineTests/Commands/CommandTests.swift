@@ -97,6 +97,19 @@ struct CommandTests {
         #expect(PauseCommand.sentence(some, keys: 1) == "paused 1 task of nightly")
     }
 
+    @Test func aRetryTellsWhatItPutBackAndWhatIsLeft() {
+        var group = Samples.group()
+        group.changedTasks = 2
+        #expect(RetryCommand.sentence(group, keys: 0) == "retried nightly: 2 tasks were put back")
+        group.changedTasks = 1
+        group.tasks.cancelled = 3
+        let sentence = RetryCommand.sentence(group, keys: 0)
+        #expect(sentence.hasPrefix("retried nightly: 1 task was put back; 3 are cancelled and stay so"), "\(sentence)")
+        #expect(sentence.contains("muster add nightly --reopen"))
+        group.state = .cancelled
+        #expect(RetryCommand.sentence(group, keys: 0).hasPrefix("nothing to retry: nightly has been cancelled; 3 are"))
+    }
+
     @Test func aVerbThatChangesNothingSaysSo() {
         var group = Samples.group()
         group.changedTasks = 0
@@ -134,13 +147,13 @@ struct CommandTests {
             group: Samples.group(state: .succeeded),
             failures: [],
             explanations: [],
-            isVerified: true,
+            wasComplete: true,
             changed: [],
             directory: "/d"
         )
         let text = try Console.encoded(result)
         #expect(text.contains(#""directory":"/d""#))
-        #expect(text.contains(#""verified":true"#))
+        #expect(text.contains(#""wasComplete":true"#))
         #expect(text.contains(#""name":"nightly""#))
         #expect(text.contains(#""bytes":{"done":1288490188"#))
         #expect(result.status == .success)
@@ -152,7 +165,7 @@ struct CommandTests {
         task.failure?.detail = "a different file stands at s1.bin: it has another size"
         var result = GetSession.Result(
             group: Samples.group(state: .failed, total: 1, succeeded: 0, failed: 1), failures: [task],
-            explanations: [], isVerified: false, changed: [], directory: "/d")
+            explanations: [], wasComplete: false, changed: [], directory: "/d")
         #expect(result.lines.contains { $0.contains("--if-exists replace") && $0.contains("--if-exists rename") })
         #expect(!result.lines.contains { $0.contains("run the same command again") })
         #expect(GroupResult.lines([task], of: result.group).contains { $0.contains("--if-exists replace") })
@@ -185,10 +198,37 @@ struct CommandTests {
             group: Samples.group(state: .succeeded),
             failures: [],
             explanations: [],
-            isVerified: false,
+            wasComplete: false,
             changed: ["a"],
             directory: "/d"
         )
         #expect(result.status == .failure)
+        #expect(result.lines.last?.contains("failed: 1 file was changed") == true, "\(result.lines)")
+    }
+
+    @Test func aGetOfNothingSaysThatTheManifestIsEmpty() {
+        let result = GetSession.Result(
+            group: Samples.group(state: .succeeded, total: 0, succeeded: 0), failures: [], explanations: [],
+            wasComplete: true, changed: [], directory: "/d")
+        #expect(result.lines == ["nothing to do: the manifest is empty"])
+    }
+
+    @Test(
+        arguments: [
+            (.tls, "--ca-file"), (.authentication, "--user"), (.digestMismatch, "digest"), (.notFound, "check the URL"),
+            (.httpStatus(403), "--header"), (.httpStatus(400), "check the URL"),
+        ] as [(FailureKind, String)])
+    func anErrorThatDoesNotGoAwayNamesWhatHelps(kind: FailureKind, help: String) {
+        let failure = FailureDocument(kind: kind, detail: "seen", at: Samples.moment)
+        let lines = FailureAdvice.lines([failure, failure])
+        #expect(lines.count == 1 && lines[0].contains(help), "\(lines)")
+        let passing = FailureDocument(kind: .timeout, detail: "seen", at: Samples.moment)
+        #expect(FailureAdvice.lines([failure, passing]).last == "run the same command again to retry")
+    }
+
+    @Test func aDirectoryInTheWayIsNotSaidToBeReplaceable() {
+        let detail = "the destination is taken: something else stands at d: it is no regular file"
+        let lines = FailureAdvice.lines([FailureDocument(kind: .storage, detail: detail, at: Samples.moment)])
+        #expect(lines.count == 1 && lines[0].contains("a directory") && !lines[0].contains("--if-exists"), "\(lines)")
     }
 }

@@ -47,6 +47,19 @@ struct ExitStatusTests {
         )
     }
 
+    @Test func aRefusedManifestIsNamedWithTheLine() {
+        let refusal = InputRefusal(pointer: "/url", line: 3, reason: "unknown field")
+        let failure = CommandFailure(refusal, manifest: "urls.txt")
+        #expect(failure.message == "Refused: urls.txt, line 3, /url: unknown field")
+        #expect(failure.status == .refused && failure.problem?.line == 3)
+    }
+
+    @Test func aProblemOfTheProtocolNamesTheCommandThatHelps() {
+        #expect(CommandFailure.refused(Problem(.unauthorized, "no")).message?.contains("--token") == true)
+        let taken = CommandFailure.refused(Problem(.subscriptionExists, "no")).message
+        #expect(taken?.contains("muster subscriptions rotate") == true)
+    }
+
     @Test(arguments: [
         ["bogus"], ["status", "--bogus"], ["add"], ["get"], ["work"], ["wait", "a b"],
         ["wait", "g", "--timeout", "5x"],

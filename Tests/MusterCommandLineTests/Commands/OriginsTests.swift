@@ -24,7 +24,7 @@ struct OriginsTests {
             OriginsListCommand.table(origins).lines() == [
                 "ORIGIN                 CONNECTIONS  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL              LAST REFUSED",
                 "https://a.example:443            3        4     8  35.0 MiB/s  40.0 MiB/s  -                         2026-03-01T12:00:00.000Z",
-                "https://b.example:443            0        2     2       0 B/s           -  2026-03-01T12:00:00.000Z  -",
+                "https://b.example:443            0        2     2           -           -  2026-03-01T12:00:00.000Z  -",
             ]
         )
     }

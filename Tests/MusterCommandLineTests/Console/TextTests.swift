@@ -39,6 +39,42 @@ struct TextTests {
         #expect(table.lines(width: 10).allSatisfy { TextWidth.columns($0) <= 10 })
     }
 
+    @Test func whatDoesNotFitTheTerminalStandsBelowItsRowInFull() {
+        var table = Table([.text("STATE"), .name("KEY"), .sentence("FAILURE")])
+        table.add([
+            "failed", "a.bin", "notFound (status 404) from https://example.org/a.bin: the origin does not have it",
+        ])
+        table.add(["queued", String(repeating: "x", count: 60) + ".bin", ""])
+        let lines = table.lines(width: 40)
+        #expect(
+            lines == [
+                "STATE   KEY",
+                "failed  a.bin",
+                "    failure: notFound (status 404) from",
+                "      https://example.org/a.bin: the",
+                "      origin does not have it",
+                "queued  xxxxxxxxxxxxxxx…xxxxxxxxxxxx.bin",
+            ])
+        #expect(table.lines(width: 400) == table.lines())
+    }
+
+    @Test func aLongNameIsShortenedBeforeAnythingElseMoves() {
+        var table = Table([.text("STATE"), .name("KEY"), .sentence("FAILURE")])
+        table.add(["failed", String(repeating: "x", count: 190), "cut"])
+        #expect(table.lines(width: 40)[1] == "failed  xxxxxxxxxxx…xxxxxxxxxxx  cut")
+    }
+
+    @Test(arguments: [10, 20, 40, 79, 80, 200])
+    func everyTableFitsItsTerminal(width: Int) {
+        var table = Table([.number("ID"), .name("NAME"), .text("NEXT TRY"), .text("TYPE"), .sentence("FAILURE")])
+        table.add(["1", "subscription", "2026-03-01T12:00:00.000Z", "group.failed", "the receiver answered 500"])
+        let lines = table.lines(width: width)
+        // A moment is one word, which nothing breaks.
+        if width >= 40 { #expect(lines.allSatisfy { TextWidth.columns($0) <= width }, "\(lines)") }
+        let words = Set(lines.flatMap { $0.split(separator: " ").map(String.init) })
+        #expect(words.isSuperset(of: ["2026-03-01T12:00:00.000Z", "group.failed", "answered", "500"]), "\(lines)")
+    }
+
     @Test func aLongLineIsBrokenBetweenWordsAndGoesOnFurtherIn() {
         #expect(TextWidth.wrapped("one two three", to: 7, hanging: 2) == ["one two", "  three"])
         #expect(TextWidth.wrapped("  one two three", to: 8, hanging: 2) == ["  one", "    two", "    three"])

@@ -40,7 +40,7 @@ struct TaskListTests {
             _ = try list("https://e.org/a\ngopher://e.org/b\n").survey()
             Issue.record("accepted")
         } catch let failure as CommandFailure {
-            guard case .refused(let problem) = failure else {
+            guard case .manifest(let problem, _) = failure else {
                 Issue.record("\(failure)")
                 return
             }

@@ -25,6 +25,13 @@ struct GroupFactsTests {
         )
     }
 
+    @Test func theTasksAddUp() {
+        var group = Samples.group(state: .failed, total: 9, succeeded: 8, failed: 1)
+        group.tasks.cancelled = 2
+        let text = GroupFacts.all(group).first { $0.0 == "tasks" }?.1
+        #expect(text == "9: 8 succeeded, 1 failed (2 more were cancelled)")
+    }
+
     @Test func whatLimitsAGroupIsToldAndNothingElse() {
         var group = Samples.group(
             limits: GroupLimits(

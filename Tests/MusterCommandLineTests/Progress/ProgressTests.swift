@@ -59,10 +59,32 @@ struct ProgressTests {
         let lines = plain.lines(snapshot, width: 80)
         #expect(lines[0].hasSuffix("2 failed  3 retrying"))
         #expect(lines[2] == "    503 Service Unavailable, try 3 of 8 in 4s")
-        #expect(lines[4] == "    network: what was seen of it, try 3 of 8 now")
-        #expect(plain.lines(snapshot, width: 40)[4] == "    network: what was…, try 3 of 8 now")
+        #expect(lines[4] == "    network: what was seen of it, try 3 of 8 when it is its turn")
+        #expect(plain.lines(snapshot, width: 50)[4] == "    network…, try 3 of 8 when it is its turn")
         let facts = GroupFacts.all(snapshot.group).filter { $0.0 == "retrying" }.map(\.1)
         #expect(facts == ["2 503 Service Unavailable, 1 network"])
+    }
+
+    @Test func howOftenSomethingIsTriedIsSaidWhereItIsKnown() throws {
+        var task = Samples.troubled("a.bin", kind: .network)
+        func next() throws -> String { try #require(TroubleText(task)).next }
+        task.retry?.limit = nil
+        #expect(try next() == "next try in 4s")
+        // The origin said that there was too much at once, which is no try.
+        task.retry = RetryDocument(number: 1, limit: 8)
+        #expect(try next() == "next try when it is its turn")
+        task.retry = RetryDocument(number: 2, limit: 3)
+        task.state = .active
+        #expect(try next() == "try 2 of 3 now")
+    }
+
+    @Test func aGroupOfWhichNothingMayComeHasNoSpeed() {
+        var group = Samples.group(total: 3, succeeded: 1)
+        #expect(ProgressSnapshot(group: group).speedText == "35.0 MiB/s")
+        (group.tasks.queued, group.tasks.paused) = (0, 2)
+        #expect(ProgressSnapshot(group: group).speedText == nil)
+        #expect(!PlainProgress.line(ProgressSnapshot(group: group)).contains("/s"))
+        #expect(!GroupFacts.all(group).contains { $0.0 == "speed" })
     }
 
     @Test func aTroubleIsToldOnceInPlainLines() {

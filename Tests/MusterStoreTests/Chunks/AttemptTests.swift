@@ -164,4 +164,52 @@ import Testing
             }
         }
     }
+
+    /// Somebody waits for room (`get --on-full wait`).
+    @Test func fileWithoutRoomIsNeverGivenUpWhereRoomIsWaitedFor() async throws {
+        var policy = Self.patientPolicy
+        policy.waitsForRoom = true
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("huge", size: 900)])
+            var worker = try await fixture.makeWorker()
+            for _ in 1...12 {
+                let lease = try #require(try await worker.claim().first)
+                try await worker.fail(lease, .noSpace)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+            }
+            let task = try await fixture.store.task("huge", of: "g")
+            let retry = try #require(task.retry)
+            #expect(task.state == .queued && retry.number == 13 && retry.limit == nil)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (.timeout, 8), (.dns, 3), (.network, nil), (.httpStatus(403), nil), (.noSpace, 8),
+        ] as [(FailureKind, Int32?)])
+    func theLimitThatIsShownIsTheOneThatCounts(kind: FailureKind, limit: Int32?) async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.fail(try #require(try await worker.claim().first), kind, isUnreached: kind == .dns)
+            let retry = try #require(try await fixture.store.task("t", of: "g").retry)
+            #expect(retry.limit == limit)
+        }
+    }
+
+    /// An origin that says that there is too much at once has its allowance halved, and what it refused waits for its turn.
+    @Test func taskWhoseFailureDidNotCountStaysInTrouble() async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("refused")])
+            var worker = try await fixture.makeWorker()
+            let served = try #require(try await worker.claim().first)
+            let refused = try #require(try await worker.claim().first)
+            try await worker.fail(refused, .httpStatus(503))
+            try await fixture.passBackoffs()
+            let tasks = try await fixture.store.tasksInTrouble(of: "g", limit: 10)
+            #expect(tasks.map(\.key) == ["refused"] && tasks.first?.retry != nil)
+            try await worker.release(served)
+        }
+    }
 }

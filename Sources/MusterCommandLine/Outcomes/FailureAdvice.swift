@@ -1,0 +1,54 @@
+import MusterAPI
+import MusterCore
+
+/// What helps against failures that a further try alone does not mend.
+enum FailureAdvice {
+    /// What to do about a failure; `nil` where the same may well succeed the next time.
+    static func text(_ failure: FailureDocument) -> String? {
+        switch failure.kind {
+        case .tls:
+            "the origin's certificate was refused (\(failure.detail)): --ca-file FILE names the authorities to trust"
+        case .authentication:
+            "the origin asks for credentials: give --user NAME:PASSWORD, or --header \"Authorization: …\""
+        case .digestMismatch:
+            "the origin has another file than the digest says: check the digest, and whom it is from"
+        case .sizeMismatch: "the origin's file has another size than was said: check the size"
+        case .notFound: "the origin does not have it: check the URL"
+        case .refusedAddress: "the address may not be fetched from: --allow-address ADDRESS permits it"
+        case .httpStatus(403):
+            "the origin refuses to give it: check the URL, and what the origin asks for (--user, --header, --cookie)"
+        case .httpStatus(let status) where !FailureKind.isTransient(status: status):
+            "the origin refuses the request: check the URL"
+        case .storage: storage(failure)
+        case .noPermission: "the file may not be written there: check who owns the directory"
+        case .noSpace, .storageFull: "make room and run the same command again; --on-full wait waits for room"
+        case .network, .dns, .timeout, .tooSlow, .httpStatus, .badRange, .changed, .poison, .deadline, .unreadable: nil
+        }
+    }
+
+    /// What helps where another file is at the task's path.
+    static let taken =
+        "another file is at that path: --if-exists replace puts the new one in its place, --if-exists rename beside it"
+
+    /// Whether something else was where the task's own file should be; a further try would find it there again.
+    private static func storage(_ failure: FailureDocument) -> String? {
+        if ["no regular file", "irectory"].contains(where: { failure.detail.firstRange(of: $0) != nil }) {
+            return "a directory, or something else that is no file, is at that path: move it away"
+        }
+        return failure.detail.firstRange(of: " stands at ") != nil ? taken : nil
+    }
+
+    /// What to do about some failures: each advice once, and to try again where nothing else is known.
+    static func lines(_ failures: [FailureDocument?]) -> [String] {
+        var lines: [String] = []
+        var again = failures.isEmpty
+        for failure in failures {
+            guard let text = failure.flatMap(text) else {
+                again = true
+                continue
+            }
+            if !lines.contains(text) { lines.append(text) }
+        }
+        return lines.map { TextWidth.escaped($0) } + (again ? ["run the same command again to retry"] : [])
+    }
+}
