@@ -25,7 +25,7 @@ extension ResponseVerdict {
         case .different(let what): return refuse(.changed, what)
         case .unknown:
             // A response that states no validator although its version has one can't be told to be of this content.
-            guard question.planned, question.known.hasValidator, !question.isProvable else { return nil }
+            guard question.known.hasValidator, !question.isProvable else { return nil }
             let what = "the response states none of the validators that are known"
             // A 206 keeps to what was asked; a 200 may be a page in place of the content (row 27), which passes.
             return facts.status == 206 ? .descend(what, to: .stream) : refuse(.network, what)

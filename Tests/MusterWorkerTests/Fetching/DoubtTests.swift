@@ -70,4 +70,20 @@ import Testing
             #expect(origin.requests.last?.header("If-Range") == nil)
         }
     }
+
+    /// A task that starts over with its source asked more simply still wants what was stated (row 27).
+    @Test func pageIsNotTakenForAContentOfWhichValidatorsAreKnown() async throws {
+        for rung in Rung.allCases {
+            try await withBench { bench, origin in
+                origin.serve("/f", file)
+                origin.misbehave("/f", .htmlErrorPage)
+                var lease = LeaseDocument.first(origin.url("/f"))
+                lease.version = 2
+                lease.rung = rung
+                lease.representation = Representation(etag: file.etag)
+                let ending = await bench.run(lease)
+                #expect(ending.finished == nil && ending.failure?.kind == .network, "\(ending)")
+            }
+        }
+    }
 }

@@ -132,9 +132,7 @@ DECLARE
 BEGIN
     UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id AND v_attempts > v_before;
     IF wants_lower_rung(l, t, p_source, p_kind, v_rule, v_attempts, p_max_attempts) THEN
-        UPDATE sources SET rung = CASE WHEN t.planned AND t.rung = 'chunks' THEN 'stream' ELSE 'whole' END
-        WHERE task_id = t.id AND ordinal = p_source;
-        PERFORM start_over(t.id, p_first_chunk, p_source, least(v_attempts, greatest(0, p_max_attempts - 3)), l.deaths);
+        PERFORM ask_more_simply(l, t, p_source, p_first_chunk, least(v_attempts, greatest(0, p_max_attempts - 3)));
         RETURN 'startOver';
     END IF;
     IF v_rule = 'startOver' AND p_kind = 'digestMismatch' THEN

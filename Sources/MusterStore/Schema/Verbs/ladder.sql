@@ -2,13 +2,13 @@
 
 -- Whether a failure is what the source will always come to, at the third time. A 403 is, if nothing of the task has ever come and nobody
 -- else is at work at the origin: then it is neither a limit (row 24) nor a URL that has expired (row 21). A body that breaks off is, if it
--- does so at the same byte each time.
+-- does so at the same byte each time, which its detail has to tell.
 CREATE FUNCTION is_hopeless(l leases, t tasks, p_kind text, p_detail text) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts >= 2 AND CASE p_kind
         WHEN 'httpStatus(403)' THEN NOT t.planned
             AND NOT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.chunk_id <> l.chunk_id)
-        WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND l.durable = l.resume AND (
+        WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND l.durable = l.resume AND p_detail ~ '[0-9] bytes' AND (
             SELECT count(*) FILTER (WHERE a.detail = p_detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
             FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a)
         ELSE false
@@ -35,7 +35,7 @@ LANGUAGE sql STABLE AS $$
             WHEN NOT t.planned THEN p_attempts >= 3 AND p_attempts < p_max_attempts AND p_kind LIKE 'httpStatus(5%' AND p_rule = 'retry'
             WHEN EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> p_source) THEN false
             WHEN (p_rule = 'nextSource' OR p_attempts >= p_max_attempts) AND t.failure_status IS NOT NULL AND p_kind <> 'notFound' THEN true
-            ELSE l.first > 0 AND l.durable = l.first
+            ELSE l.first > 0 AND l.durable = l.first AND t.failure_status IS DISTINCT FROM 206
                 AND (p_rule = 'nextSource' OR p_attempts >= CASE WHEN t.failure_status IS NULL THEN 3 ELSE 2 END)
                 AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = t.id AND d.first > 0)
                 AND NOT EXISTS (SELECT 1 FROM ready_chunks c
@@ -43,6 +43,18 @@ LANGUAGE sql STABLE AS $$
                 AND NOT EXISTS (SELECT 1 FROM leases h
                     WHERE h.task_id = t.id AND h.kind = 'fetch' AND h.first > 0 AND h.durable > h.first)
         END
+$$;
+
+-- The task starts over with its source asked a rung further down. It is the same content that is wanted: what was stated of it stays, so that
+-- nothing else is taken for it.
+CREATE FUNCTION ask_more_simply(l leases, t tasks, p_source integer, p_first_chunk bigint, p_attempts integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE sources SET rung = CASE WHEN t.planned AND t.rung = 'chunks' THEN 'stream' ELSE 'whole' END
+    WHERE task_id = t.id AND ordinal = p_source;
+    PERFORM start_over(t.id, p_first_chunk, p_source, p_attempts, l.deaths);
+    UPDATE tasks SET etag = t.etag, last_modified = t.last_modified, date_strong = t.date_strong WHERE id = t.id;
+END
 $$;
 
 -- A source contradicts the way in which it was asked: the task starts over a rung further down, which is no try. On the last rung it is
