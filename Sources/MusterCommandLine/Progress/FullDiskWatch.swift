@@ -27,13 +27,19 @@ struct FullDiskWatch {
         var looks = 0
         var isTold = false
         var done: Int64 = -1
+        // What a run before this one met says nothing of the room there is now.
+        let past = try? await client.tasksInTrouble(of: group, limit: 1).first?.failure?.at
         while true {
             try await Task.sleep(for: Self.period)
             // A coordinator that does not answer is for those to report who wait for the group.
             guard let sinks = try? await client.workers().items.flatMap(\.sinks).filter({ $0.name == defaultSinkName }),
                 let document = try? await client.group(group)
             else { continue }
-            let isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull } || Self.lacksRoom(document)
+            var isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull }
+            if !isFull, Self.lacksRoom(document) {
+                let refused = (try? await client.tasksInTrouble(of: group, limit: Limits.pageSize)) ?? []
+                isFull = Self.areNewer(refused.compactMap(\.failure?.at), than: past)
+            }
             let hasCome = document.bytes.done > done
             done = document.bytes.done
             guard isFull, !document.state.isTerminal else {
@@ -70,6 +76,12 @@ struct FullDiskWatch {
         let unfinished = group.tasks.queued + group.tasks.active + group.tasks.finalizing
         let refused = (group.trouble ?? []).filter { noRoom.contains($0.kind.rawValue) }.reduce(0) { $0 + $1.tasks }
         return unfinished > 0 && refused == unfinished
+    }
+
+    /// Whether all of these failures happened after the last one of the runs before.
+    static func areNewer(_ failures: [Timestamp], than past: Timestamp?) -> Bool {
+        guard let past else { return true }
+        return failures.allSatisfy { $0 > past }
     }
 
     /// The kinds of failures that room would heal.

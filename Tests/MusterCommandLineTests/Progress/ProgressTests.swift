@@ -223,4 +223,14 @@ struct ProgressTests {
         group.trouble = [.init(kind: .network, tasks: 2)]
         #expect(!FullDiskWatch.lacksRoom(group))
     }
+
+    @Test func refusalsOfAnEarlierRunDoNotMeanThatTheDiskIsFullNow() {
+        let first = Timestamp(microseconds: 1)
+        let second = Timestamp(microseconds: 2)
+        #expect(FullDiskWatch.areNewer([first], than: nil))
+        #expect(FullDiskWatch.areNewer([second], than: first))
+        #expect(!FullDiskWatch.areNewer([first], than: first))
+        // One of the two has not been tried again.
+        #expect(!FullDiskWatch.areNewer([second, first], than: first))
+    }
 }
