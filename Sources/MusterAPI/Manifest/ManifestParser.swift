@@ -37,18 +37,22 @@ public struct ManifestParser {
     /// - Throws: `InputRefusal` with the line of the first bad task; the parser must not be used any more then.
     public mutating func parse(_ bytes: some Sequence<UInt8>) throws(InputRefusal) -> [Entry] {
         var entries: [Entry] = []
-        for byte in bytes {
-            guard byte != UInt8(ascii: "\n") else {
-                if let entry = try endLine() { entries.append(entry) }
-                continue
-            }
-            partial.append(byte)
-            guard partial.count <= Int(Limits.manifestLine.bytes) else {
-                throw InputRefusal(
-                    pointer: "", line: line + 1, reason: "the line is longer than \(Limits.manifestLine)")
-            }
+        var rest = Array(bytes)[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            try take(rest[..<end])
+            if let entry = try endLine() { entries.append(entry) }
+            rest = rest[(end + 1)...]
         }
+        try take(rest)
         return entries
+    }
+
+    private mutating func take(_ bytes: ArraySlice<UInt8>) throws(InputRefusal) {
+        guard partial.count + bytes.count <= Int(Limits.manifestLine.bytes) else {
+            throw InputRefusal(
+                pointer: "", line: line + 1, reason: "the line is longer than \(Limits.manifestLine)")
+        }
+        partial += bytes
     }
 
     /// Takes the end of the manifest; a last line needs no newline.
@@ -64,6 +68,9 @@ public struct ManifestParser {
             return nil
         }
         if form == .urlsOrTasks, first == UInt8(ascii: "#") { return nil }
+        if first == UInt8(ascii: "{"), let task = PlainTaskReader.task(partial) {
+            return Entry(line: line, task: task, fetch: nil)
+        }
         do {
             let request = try request(first: first)
             return Entry(line: line, task: try request.validated(), fetch: request.fetch)

@@ -102,7 +102,7 @@ struct AddCommand: MusterSubcommand {
         }
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
-        let survey = try tasks.survey()
+        let survey = try tasks.survey(identifies: false)
         try await context.withClient { client in
             let submission = Submission(
                 client: client,

@@ -19,13 +19,13 @@ struct ManifestLines {
     /// Converts the lines that are complete now; each ends with a newline.
     mutating func convert(_ bytes: some Sequence<UInt8>) throws -> [[UInt8]] {
         var lines: [[UInt8]] = []
-        for byte in bytes {
-            guard byte == UInt8(ascii: "\n") else {
-                partial.append(byte)
-                continue
-            }
+        var rest = Array(bytes)[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            partial += rest[..<end]
             lines.append(try line())
+            rest = rest[(end + 1)...]
         }
+        partial += rest
         return lines
     }
 
@@ -37,9 +37,10 @@ struct ManifestLines {
     private mutating func line() throws -> [UInt8] {
         defer { partial.removeAll(keepingCapacity: true) }
         if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
-        let blanks: Set<UInt8> = [UInt8(ascii: " "), UInt8(ascii: "\t")]
         let newline = [UInt8(ascii: "\n")]
-        guard let first = partial.first(where: { !blanks.contains($0) }), first != UInt8(ascii: "#") else {
+        guard let first = partial.first(where: { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }),
+            first != UInt8(ascii: "#")
+        else {
             return newline
         }
         if first == UInt8(ascii: "{") {

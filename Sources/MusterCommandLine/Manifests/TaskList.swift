@@ -10,7 +10,7 @@ struct TaskList: Sendable {
         var count = 0
         /// How long the manifest is, in bytes.
         var bytes: Int64 = 0
-        /// Stands for the content, whatever its order.
+        /// Stands for the content, whatever its order, if that was asked for.
         var identity = RequestIdentity()
 
         /// Whether it fits into one ordinary request.
@@ -81,19 +81,21 @@ struct TaskList: Sendable {
 
     /// Checks every task, holding none.
     ///
+    /// - Parameter identifies: whether the survey says what stands for the content.
     /// - Throws: `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
-    func survey() throws -> Survey {
+    func survey(identifies: Bool = true) throws -> Survey {
         var survey = Survey()
         if let manifest {
             try Self.entries(of: manifest) { entry in
                 survey.count += 1
-                survey.identity.add(entry.task, fetch: entry.fetch)
+                if identifies { survey.identity.add(entry.task, fetch: entry.fetch) }
             }
             survey.bytes = try manifest.size()
         }
         for request in urls {
             survey.count += 1
-            survey.identity.add(try request.validated(), fetch: request.fetch)
+            let task = try request.validated()
+            if identifies { survey.identity.add(task, fetch: request.fetch) }
         }
         return survey
     }

@@ -10,7 +10,12 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether a component is that directory to some file system: many know no case, and ignore what nobody sees.
     public static func isReserved(_ component: String) -> Bool {
-        InvisibleCharacters.folded(component) == reservedComponent
+        // Most don't even have the length: nothing is ignored in ASCII.
+        if component.utf8.count != reservedComponent.utf8.count, component.utf8.allSatisfy({ (32..<127).contains($0) })
+        {
+            return false
+        }
+        return InvisibleCharacters.folded(component) == reservedComponent
     }
 
     /// Why a text is no destination.
@@ -48,7 +53,7 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
         guard text.utf8.count <= Limits.pathBytes else { throw .tooLong }
         // Bytes, not Swift's characters: a combining mark after a slash makes one character of both, which is no slash.
         guard text.utf8.first != UInt8(ascii: "/") else { throw .absolute }
-        guard text.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 && $0 != "\\" }) else {
+        guard text.utf8.allSatisfy({ $0 >= 32 && $0 != 127 && $0 != UInt8(ascii: "\\") }) else {
             throw .forbiddenCharacter
         }
         let components = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

@@ -39,6 +39,12 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     /// Checks and takes apart a URL.
     public init(validating text: String) throws(Refusal) {
         guard text.utf8.count <= Limits.urlBytes else { throw .tooLong }
+        if let plain = PlainURL(text) {
+            string = text
+            origin = plain.origin
+            path = plain.path
+            return
+        }
         guard text.unicodeScalars.allSatisfy({ $0.value > 32 && $0.value != 127 }),
             let components = URLComponents(string: text), let scheme = components.scheme?.lowercased()
         else { throw .malformed }

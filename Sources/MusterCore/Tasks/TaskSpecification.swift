@@ -126,7 +126,7 @@ public struct TaskSpecification: Hashable, Sendable {
     }
 
     private static func key(_ key: String) throws(InputRefusal) -> String {
-        guard (1...Limits.keyBytes).contains(key.utf8.count), !key.unicodeScalars.contains(where: { $0.value < 32 })
+        guard (1...Limits.keyBytes).contains(key.utf8.count), !key.utf8.contains(where: { $0 < 32 })
         else {
             throw InputRefusal(
                 pointer: "/key", reason: "must be 1 to \(Limits.keyBytes) bytes without control characters")
