@@ -4,13 +4,10 @@ import MusterAPI
 import MusterCore
 import MusterStore
 
-/// Takes tasks in: checks each one, stages them in batches, and leaves nothing behind when one is bad.
+/// Takes tasks in: checks each one, stages them, and leaves nothing behind when one is bad.
 struct TaskIntake: Sendable {
     let store: Store
     let metrics: CoordinatorMetrics
-
-    /// How many tasks are staged by one statement.
-    private static let batch = 1_000
 
     /// Stages the tasks of a document; `pointer` is where they stand in it, `policy` that of their group. Returns `nil` for none.
     func stage(_ requests: [TaskRequest], pointer: String, policy: TransferPolicy?) async throws -> Upload? {
@@ -27,9 +24,7 @@ struct TaskIntake: Sendable {
         }
         var upload = try await store.beginUpload()
         do {
-            for start in stride(from: 0, to: staged.count, by: Self.batch) {
-                try await store.stage(Array(staged[start..<min(start + Self.batch, staged.count)]), upload: &upload)
-            }
+            try await store.stage(staged, upload: &upload)
         } catch {
             await drop(upload)
             throw error
@@ -42,15 +37,11 @@ struct TaskIntake: Sendable {
         var upload = try await store.beginUpload()
         do {
             var parser = ManifestParser(form: .tasks)
-            var waiting: [StagedTask] = []
             for try await buffer in body {
-                waiting += try Self.staged(try parser.parse(buffer.readableBytesView), policy)
-                guard waiting.count >= Self.batch else { continue }
-                try await store.stage(waiting, upload: &upload)
-                waiting.removeAll(keepingCapacity: true)
+                let tasks = try Self.staged(try parser.parse(buffer.readableBytesView), policy)
+                try await store.stage(tasks, upload: &upload)
             }
-            waiting += try Self.staged(try parser.finish(), policy)
-            try await store.stage(waiting, upload: &upload)
+            try await store.stage(try Self.staged(try parser.finish(), policy), upload: &upload)
         } catch {
             await drop(upload)
             throw error

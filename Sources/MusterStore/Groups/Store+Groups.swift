@@ -9,6 +9,7 @@ extension Store {
     public func createGroup(_ creation: GroupCreation, upload: Upload?) async throws -> GroupRecord {
         try await checkZones(of: creation.window, timetable: creation.timetable)
         let limit = creation.deadline?.milliseconds
+        let upload = if let upload { try await complete(upload) } else { nil as Upload? }
         let name = try await transaction(waking: [.work, .events]) { connection in
             let rows = try await connection.query(
                 """

@@ -31,11 +31,16 @@ public struct StagedTask: Sendable {
 }
 
 /// Tasks that were staged together, and wait to be added.
-public struct Upload: Sendable, Hashable {
+public struct Upload: Sendable {
     /// Its number.
     public let id: Int64
     /// How many tasks were staged.
-    public var count: Int64 = 0
+    public fileprivate(set) var count: Int64 = 0
+    /// Those of them that are not written yet: few tasks are written by the transaction that adds them.
+    fileprivate var held: [StagedTask] = []
+
+    /// How many tasks are held at most.
+    fileprivate static let maximumHeld = 1_000
 }
 
 /// What an addition did.
@@ -60,29 +65,48 @@ extension Store {
 
     /// Puts tasks into an upload.
     public func stage(_ tasks: [StagedTask], upload: inout Upload) async throws {
-        guard !tasks.isEmpty else { return }
+        upload.held += tasks
+        upload.count += Int64(tasks.count)
+        if upload.held.count > Upload.maximumHeld { try await write(&upload) }
+    }
+
+    /// Writes the tasks that an upload holds.
+    public func write(_ upload: inout Upload) async throws {
+        let written = upload
         // Not repeated when its outcome is unknown: the lines would be there twice, and the upload is given up instead.
-        let id = upload.id
-        _ = try await pool.withConnection { connection in
-            try await connection.copyIn(
-                into: "staged_tasks",
-                columns: [
-                    "upload", "line", "key", "path", "priority", "size", "digests", "metadata", "headers", "urls",
-                    "origins", "options", "content_type", "deadline_ms",
-                ]
-            ) { writer in
-                for staged in tasks {
-                    try await writer.write(
-                        id, staged.line, staged.task.key, staged.task.path.string, staged.task.priority,
-                        staged.task.size, staged.digests.map { PostgresJSON($0) },
-                        staged.metadata.map { PostgresJSON($0) },
-                        staged.headers.map { PostgresJSON($0) }, staged.task.sources.map(\.string),
-                        staged.task.sources.map(\.origin), staged.options.map { PostgresJSON($0) },
-                        staged.task.contentType, staged.task.deadline?.milliseconds)
-                }
+        try await pool.withConnection { try await Self.writeHeld(of: written, on: $0) }
+        upload.held = []
+    }
+
+    private static func writeHeld(of upload: Upload, on connection: PostgresConnection) async throws {
+        guard !upload.held.isEmpty else { return }
+        _ = try await connection.copyIn(
+            into: "staged_tasks",
+            columns: [
+                "upload", "line", "key", "path", "priority", "size", "digests", "metadata", "headers", "urls",
+                "origins", "options", "content_type", "deadline_ms",
+            ]
+        ) { writer in
+            for staged in upload.held {
+                try await writer.write(
+                    upload.id, staged.line, staged.task.key, staged.task.path.string, staged.task.priority,
+                    staged.task.size, staged.digests.map { PostgresJSON($0) },
+                    staged.metadata.map { PostgresJSON($0) },
+                    staged.headers.map { PostgresJSON($0) }, staged.task.sources.map(\.string),
+                    staged.task.sources.map(\.origin), staged.options.map { PostgresJSON($0) },
+                    staged.task.contentType, staged.task.deadline?.milliseconds)
             }
         }
-        upload.count += Int64(tasks.count)
+    }
+
+    /// Writes the last tasks of a large upload, and makes its origins known in a transaction of their own: others may add the same ones
+    /// while the tasks are added.
+    func complete(_ upload: Upload) async throws -> Upload {
+        guard upload.count > upload.held.count else { return upload }
+        var upload = upload
+        try await write(&upload)
+        _ = try await write("SELECT add_origins(\(upload.id))::text", waking: .nobody)
+        return upload
     }
 
     /// Drops an upload that is not wanted any more.
@@ -95,19 +119,27 @@ extension Store {
     /// - Parameter reopening: whether a group that is sealed or has finished is opened for those of them that are new to it.
     public func addTasks(_ upload: Upload, to group: String, reopening: Bool = false) async throws -> Addition {
         let id = try await groupID(group)
+        let upload = try await complete(upload)
         while true {
-            let addition = try await transaction(waking: [.work, .events]) { connection in
-                try await Self.add(upload, to: id, reopening: reopening, firstChunk: policy.firstChunk, on: connection)
+            do {
+                return try await transaction(waking: [.work, .events]) { connection in
+                    try await Self.add(
+                        upload, to: id, reopening: reopening, firstChunk: policy.firstChunk, on: connection)
+                }
+            } catch is UnfinishedCancel {
+                try await finishCancel(of: id)
             }
-            if let addition { return addition }
-            try await finishCancel(of: id)
         }
     }
 
-    /// Adds an upload's tasks; `nil` when a cancel of the group has to be finished first.
+    /// A cancel of the group has to be finished before anything is added.
+    private struct UnfinishedCancel: Error {}
+
+    /// Adds an upload's tasks. Whatever it throws, the transaction must not be committed then.
     static func add(
         _ upload: Upload, to group: GroupID, reopening: Bool, firstChunk: Int64, on connection: PostgresConnection
-    ) async throws -> Addition? {
+    ) async throws -> Addition {
+        try await writeHeld(of: upload, on: connection)
         let row: PostgresRow
         do {
             row = try await connection.query(
@@ -121,7 +153,7 @@ extension Store {
         }
         switch try row.decode("outcome", as: AdditionOutcome.self) {
         case .added: return Addition(added: try row.decode("added"), existing: try row.decode("existing"))
-        case .cancelling: return nil
+        case .cancelling: throw UnfinishedCancel()
         case .duplicateKey:
             throw Refusal.duplicateKey(try row.decode("subject"), try Collision(row))
         case .duplicatePath:

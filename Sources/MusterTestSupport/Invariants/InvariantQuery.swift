@@ -46,6 +46,13 @@ public enum InvariantQuery {
         )
         SELECT 'I2: chunk ' || c.id || ' is ready and leased' AS broken FROM ready_chunks c JOIN leases l ON l.chunk_id = c.id
         UNION ALL
+        SELECT 'adr/0025: task ' || t.id || ' is of no group' FROM tasks t
+        WHERE NOT EXISTS (SELECT 1 FROM groups g WHERE g.id = t.group_id)
+        UNION ALL
+        SELECT 'adr/0025: a source of task ' || s.task_id || ' is of no task, or of no origin' FROM sources s
+        WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.task_id)
+            OR NOT EXISTS (SELECT 1 FROM origins o WHERE o.id = s.origin_id)
+        UNION ALL
         SELECT 'I2: task ' || p.task_id || ' has a ' || p.kind || ' chunk of version ' || p.version || ', but is ' ||
             coalesce(t.state || ' of version ' || t.version, 'gone')
         FROM part p LEFT JOIN tasks t ON t.id = p.task_id

@@ -1,6 +1,7 @@
 import MusterCore
 import MusterPostgres
 import MusterStore
+import MusterTestSupport
 import Testing
 
 /// How tasks come in.
@@ -127,7 +128,7 @@ import Testing
     @Test func uploadThatLostSomeOfItsTasksAddsNone() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [])
-            let upload = try await fixture.stage(Wanted.many(5))
+            let upload = try await fixture.stage(Wanted.many(5), isWritten: true)
             // What a crash of the database leaves of a table that is not logged, once more has come in.
             try await fixture.run("DELETE FROM staged_tasks WHERE line < 4")
             await #expect(throws: Store.Refusal.uploadIncomplete) {
@@ -138,13 +139,64 @@ import Testing
         }
     }
 
+    /// Neither claims nor verbs wait for the tasks of a large addition to be written.
+    @Test func tasksAreWrittenWithoutTheLockOfTheirGroup() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            let upload = try await fixture.stage(Wanted.many(5, "new"), isWritten: true)
+            var worker = try await fixture.makeWorker()
+            try await fixture.pool.withTransaction { connection in
+                _ = try await connection.query(
+                    "SELECT add_origins(\(upload.id))::text, place_staged(g, \(upload.id), 100)::text FROM groups g")
+                #expect(try await worker.claim(9).map(\.path) == ["t"])
+                #expect(try await fixture.store.seal("g").state == .sealed)
+            }
+        }
+    }
+
+    /// What a verb does to a group while the tasks are written for it holds for them too, as if they had come after it.
+    @Test(arguments: ["pause", "seal", "remove"])
+    func verbThatComesWhileTasksAreWrittenHoldsForThem(verb: String) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            let addition = try await fixture.pool.withTransaction { connection in
+                // The verb has its group's lock, and the addition waits for that with its tasks written.
+                if verb == "seal" {
+                    _ = try await connection.query("SELECT seal_group(id)::text FROM groups")
+                } else {
+                    _ = try await connection.query("SELECT apply_verb(id, \(verb), NULL) FROM groups")
+                }
+                let addition = Task { try await fixture.add(Wanted.many(3, "new"), to: "g").added }
+                try await eventually("the addition waits") {
+                    try await fixture.value(
+                        """
+                        SELECT count(*) FROM pg_stat_activity
+                        WHERE datname = current_database() AND wait_event_type = 'Lock'
+                        """) as Int64 == 1
+                }
+                return addition
+            }
+            switch verb {
+            case "seal":
+                await #expect(throws: Store.Refusal.groupSealed(newKey: "new1", line: 1)) { try await addition.value }
+            case "remove": await #expect(throws: Store.Refusal.noSuchGroup("")) { try await addition.value }
+            default:
+                #expect(try await addition.value == 3)
+                #expect(try await fixture.store.group("g").tasks[.paused] == 4)
+            }
+            try await fixture.check()
+            // What few tasks left behind went with the transaction.
+            #expect(try await fixture.value("SELECT count(*) FROM staged_tasks") as Int64 == 0)
+        }
+    }
+
     /// Statistics know of an earlier upload alone, as after one that was large. Reading each line for each line would be 90,000.
     @Test func uploadsThatStatisticsDoNotKnowAreNotReadLineByLine() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
-            _ = try await fixture.stage(Wanted.many(300, "before"))
+            _ = try await fixture.stage(Wanted.many(300, "before"), isWritten: true)
             try await fixture.run("ANALYZE staged_tasks")
-            let upload = try await fixture.stage(Wanted.many(300))
+            let upload = try await fixture.stage(Wanted.many(300), isWritten: true)
             let read: Int64 = try await fixture.pool.withTransaction { connection in
                 _ = try await connection.query(
                     "SELECT added FROM groups g, add_tasks(g.id, \(upload.id), 300, 100, false) WHERE g.name = 'g'")

@@ -197,7 +197,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             try await fixture.makeGroup("other", [Wanted("o")])
-            let upload = try await fixture.stage(Wanted.many(5, "new"))
+            let upload = try await fixture.stage(Wanted.many(5, "new"), isWritten: true)
             var worker = try await fixture.makeWorker()
             try await fixture.pool.withTransaction { connection in
                 _ = try await connection.query(

@@ -113,7 +113,9 @@ struct StoreFixture: Sendable {
     }
 
     /// Puts tasks on their way in.
-    func stage(_ tasks: [Wanted]) async throws -> Upload {
+    ///
+    /// - Parameter isWritten: whether they stand in the database already, as those of large uploads do.
+    func stage(_ tasks: [Wanted], isWritten: Bool = false) async throws -> Upload {
         var upload = try await store.beginUpload()
         var staged: [StagedTask] = []
         for (index, wanted) in tasks.enumerated() {
@@ -124,6 +126,7 @@ struct StoreFixture: Sendable {
                 StagedTask(line: Int64(index + 1), task: task, digests: nil, metadata: nil, headers: nil))
         }
         try await store.stage(staged, upload: &upload)
+        if isWritten { try await store.write(&upload) }
         return upload
     }
 
@@ -173,7 +176,8 @@ struct StoreFixture: Sendable {
             """
             WITH a AS (DELETE FROM ready_chunks), b AS (DELETE FROM leases), c AS (DELETE FROM done_chunks),
                 d AS (DELETE FROM sessions), e AS (DELETE FROM events), h AS (DELETE FROM holdouts), r AS (DELETE FROM revocations),
-                f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks)
+                f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks), s AS (DELETE FROM sources),
+                t AS (DELETE FROM tasks)
             DELETE FROM groups
             """)
         try await run(

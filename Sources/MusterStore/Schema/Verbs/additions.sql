@@ -1,5 +1,6 @@
--- Moves staged tasks into a group, all or none. `outcome` is 'added', or says why nothing was, with the line of the manifest
+-- Moves staged tasks into a group, all or none (adr/0025). `outcome` is 'added', or says why nothing was, with the line of the manifest
 -- and its first URL and, where two lines disagree, the same of the other one; where a live task has the destination, `other` is its group.
+-- With any outcome but 'added' the caller rolls back.
 --
 -- p_staged is how many lines were staged. Fewer are there when the database crashed in between (the table is not logged), when
 -- the upload was swept, or when this very call was committed before and its answer got lost: then nothing is added, and the
@@ -10,33 +11,78 @@
 CREATE FUNCTION add_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint, p_reopens boolean)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text, added bigint, existing bigint)
 LANGUAGE plpgsql
--- Planned anew each time: a plan for one task does not do for millions.
-SET plan_cache_mode = force_custom_plan
+-- Other uploads may have left millions of rows among which few are looked for.
+SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
     g groups;
-    v_staged bigint;
+    v_round integer := 0;
+    v_more bigint;
 BEGIN
     added := 0;
     existing := 0;
-    -- An upload that is younger than the statistics looks like a single line. Joined line by line, thousands would take minutes.
+    -- A plan for few lines does not do for millions. And an upload that is younger than the statistics looks like a single line: joined
+    -- line by line, thousands would take minutes.
     IF p_staged > 100 THEN
-        PERFORM set_config('enable_nestloop', 'off', true);
+        PERFORM set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_nestloop', 'off', true);
     END IF;
-    -- 1. Origins come before groups in the order of locks.
-    INSERT INTO origins (key)
-    SELECT DISTINCT unnest(s.origins) AS key FROM staged_tasks s WHERE s.upload = p_upload ORDER BY key
-    ON CONFLICT (key) DO NOTHING;
-    SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
-    IF NOT FOUND OR is_removing(g) THEN
-        outcome := 'removed';
-    ELSIF p_staged <> (SELECT count(*) FROM staged_tasks s WHERE s.upload = p_upload) THEN
-        outcome := 'incomplete';
-    END IF;
-    IF outcome IS NOT NULL THEN RETURN NEXT; RETURN; END IF;
+    PERFORM add_origins(p_upload);
+    LOOP
+        v_round := v_round + 1;
+        -- Four times without the lock of the group, which others wait for; then nothing of it changes any more.
+        IF v_round > 4 THEN
+            PERFORM FROM groups WHERE id = p_group FOR NO KEY UPDATE;
+        END IF;
+        SELECT * INTO g FROM groups WHERE id = p_group;
+        IF NOT FOUND OR is_removing(g) THEN
+            outcome := 'removed';
+        ELSIF v_round = 1 AND p_staged <> (SELECT count(*) FROM staged_tasks s WHERE s.upload = p_upload) THEN
+            outcome := 'incomplete';
+        ELSIF v_round > 1 OR g.state <> 'open' THEN
+            -- Something is in the way: what it is, is found out.
+            SELECT r.* INTO outcome, line, other_line, subject, url, other, v_more FROM settle_staged(g, p_upload, p_reopens) AS r;
+            existing := existing + v_more;
+        END IF;
+        IF outcome IS NOT NULL THEN RETURN NEXT; RETURN; END IF;
+        IF g.state <> 'open' THEN
+            SELECT * INTO g FROM groups WHERE id = p_group;
+        END IF;
+        BEGIN
+            PERFORM place_staged(g, p_upload, p_first_chunk);
+            added := count_staged(g, p_upload);
+            outcome := 'added';
+            RETURN NEXT;
+            RETURN;
+        -- A key or a destination is there already (I17), or the group is not what it was.
+        EXCEPTION WHEN unique_violation OR serialization_failure THEN
+            IF v_round = 9 THEN RAISE; END IF;
+        END;
+    END LOOP;
+END
+$$;
 
-    -- 2. A key that comes twice is harmless when it means the same, and refused when it does not.
+-- Makes the origins of staged lines known. They come before groups in the order of locks. A large upload has them added in a transaction
+-- of their own: one that is new keeps others from adding it until then.
+CREATE FUNCTION add_origins(p_upload bigint) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO origins (key)
+    SELECT n.key FROM (SELECT DISTINCT unnest(s.origins) AS key FROM staged_tasks s WHERE s.upload = p_upload) AS n
+    WHERE NOT EXISTS (SELECT 1 FROM origins o WHERE o.key = n.key) ORDER BY n.key
+    ON CONFLICT (key) DO NOTHING
+$$;
+
+-- Drops the staged lines that change nothing, and opens a group that is not open if it has to be. `existing` is how many keys the group has
+-- already; `outcome` says what ends the addition, and is NULL when it goes on.
+CREATE FUNCTION settle_staged(g groups, p_upload bigint, p_reopens boolean)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text, existing bigint)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_custom_plan
+AS $$
+#variable_conflict use_column
+BEGIN
+    existing := 0;
+    -- 1. A key that comes twice is harmless when it means the same, and refused when it does not.
     SELECT k.* INTO outcome, line, other_line, subject, url, other FROM staged_key_conflict(p_upload) AS k;
     IF FOUND THEN RETURN NEXT; RETURN; END IF;
     DELETE FROM staged_tasks s
@@ -46,15 +92,12 @@ BEGIN
     ) AS d
     WHERE s.upload = p_upload AND s.line = d.line AND d.n > 1;
 
-    -- 3. Keys that exist already change nothing.
-    DELETE FROM staged_tasks s USING tasks t WHERE s.upload = p_upload AND t.group_id = p_group AND t.key = s.key;
+    -- 2. Keys that exist already change nothing.
+    DELETE FROM staged_tasks s USING tasks t WHERE s.upload = p_upload AND t.group_id = g.id AND t.key = s.key;
     GET DIAGNOSTICS existing = ROW_COUNT;
-    SELECT count(*) INTO v_staged FROM staged_tasks s WHERE s.upload = p_upload;
-    IF v_staged = 0 OR overflows(g, p_upload) THEN
-        outcome := CASE WHEN v_staged = 0 THEN 'added' ELSE 'tooLarge' END;
-        RETURN NEXT;
-        RETURN;
-    END IF;
+    outcome := CASE WHEN NOT EXISTS (SELECT 1 FROM staged_tasks s WHERE s.upload = p_upload) THEN 'added'
+        WHEN overflows(g, p_upload) THEN 'tooLarge' END;
+    IF outcome IS NOT NULL THEN RETURN NEXT; RETURN; END IF;
     IF g.state <> 'open' AND NOT p_reopens THEN
         SELECT CASE WHEN g.state = 'sealed' AND NOT is_cancelling(g) THEN 'sealed' ELSE 'finished' END, s.line, s.key
         INTO outcome, line, subject
@@ -63,24 +106,11 @@ BEGIN
         RETURN;
     END IF;
 
-    -- 4. Two live tasks never have one destination (I17). The unique index stands behind this.
-    SELECT p.* INTO outcome, line, other_line, subject, url, other FROM staged_path_conflict(p_upload, g.sink) AS p;
-    IF FOUND THEN RETURN NEXT; RETURN; END IF;
-
-    IF g.state <> 'open' THEN
-        IF NOT reopen_group(p_group) THEN
-            outcome := 'cancelling';
-            RETURN NEXT;
-            RETURN;
-        END IF;
-        SELECT * INTO g FROM groups WHERE id = p_group;
+    -- 3. Two live tasks never have one destination (I17). The unique index stands behind this.
+    SELECT p.* INTO outcome, line, other_line, subject, url, other FROM staged_path_conflict(g, p_upload) AS p;
+    IF NOT FOUND AND g.state <> 'open' AND NOT reopen_group(g.id) THEN
+        outcome := 'cancelling';
     END IF;
-
-    -- 5. The tasks, their sources, and the first chunk of each.
-    PERFORM place_staged(g, p_upload, p_first_chunk, v_staged);
-    DELETE FROM staged_tasks s WHERE s.upload = p_upload;
-    outcome := 'added';
-    added := v_staged;
     RETURN NEXT;
 END
 $$;
@@ -105,7 +135,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- The first staged line whose destination an earlier line or a live task has; no row when there is none.
-CREATE FUNCTION staged_path_conflict(p_upload bigint, p_sink text)
+CREATE FUNCTION staged_path_conflict(g groups, p_upload bigint)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text)
 LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
@@ -119,52 +149,70 @@ BEGIN
     WHERE d.line <> d.first_line ORDER BY d.line LIMIT 1;
     IF FOUND THEN RETURN; END IF;
     RETURN QUERY
-    SELECT 'destinationTaken', s.line, NULL::bigint, s.path, s.urls[1], g.name
-    FROM staged_tasks s
-    JOIN tasks t ON t.sink = p_sink AND t.path = s.path AND t.state IN ('queued', 'active', 'paused', 'finalizing')
-    JOIN groups g ON g.id = t.group_id
-    WHERE s.upload = p_upload ORDER BY s.line LIMIT 1;
+    -- Each is looked for by its index: the sink may have millions of live tasks. One that has come into the group with the line's own key
+    -- since is found to exist in the next round.
+    SELECT 'destinationTaken', s.line, NULL::bigint, s.path, s.urls[1], o.name
+    FROM staged_tasks s CROSS JOIN LATERAL (
+        SELECT t.group_id, t.key FROM tasks t
+        WHERE t.sink = g.sink AND t.path = s.path AND t.state IN ('queued', 'active', 'paused', 'finalizing') LIMIT 1
+    ) AS t
+    JOIN groups o ON o.id = t.group_id
+    WHERE s.upload = p_upload AND (t.group_id <> g.id OR t.key <> s.key) ORDER BY s.line LIMIT 1;
 END
 $$;
 
--- Makes tasks of staged lines: the tasks, their sources, and the first chunk of each. p_count lines are staged.
-CREATE FUNCTION place_staged(g groups, p_upload bigint, p_first_chunk bigint, p_count bigint) RETURNS void
+-- Makes tasks of staged lines: the tasks, their sources, and the first chunk of each. Nobody sees them before the commit, and so the
+-- group need not be locked. Additions at once that have keys in common meet them in one order.
+CREATE FUNCTION place_staged(g groups, p_upload bigint, p_first_chunk bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    WITH made AS MATERIALIZED (
-        INSERT INTO tasks (group_id, key, sink, path, state, priority, expected_size, expected_digests, metadata, size,
-            fetch_options, content_type, time_limit, deadline_at, mirrors, reuse_key)
-        SELECT g.id, s.key, g.sink, s.path, CASE WHEN g.desired = 'pause' THEN 'paused' ELSE 'queued' END, s.priority,
-            s.size, s.digests, s.metadata, s.size, s.options, s.content_type, s.deadline_ms * interval '1 ms',
-            statement_timestamp() + s.deadline_ms * interval '1 ms', cardinality(s.urls),
-            -- Equal for tasks that ask for the same in the same way: reuse.sql.
-            reuse_key(g, s.urls[1], s.headers, s.options)
-        FROM staged_tasks s WHERE s.upload = p_upload ORDER BY s.line
-        RETURNING id, key, priority, size
-    ), sourced AS MATERIALIZED (
-        SELECT m.id AS task_id, m.priority, m.size, u.ordinal - 1 AS ordinal, u.url, o.id AS origin_id, s.headers
-        FROM made m
-        JOIN staged_tasks s ON s.upload = p_upload AND s.key = m.key
-        CROSS JOIN unnest(s.urls, s.origins) WITH ORDINALITY AS u (url, origin, ordinal)
-        JOIN origins o ON o.key = u.origin
-    ), kept AS (
-        INSERT INTO sources (task_id, ordinal, url, origin_id, headers)
-        SELECT task_id, ordinal, url, origin_id, headers FROM sourced
-    )
-    INSERT INTO ready_chunks (task_id, group_id, origin_id, sink, version, last, rank, status)
-    SELECT task_id, g.id, origin_id, g.sink, 1, least(size, p_first_chunk), chunk_rank('fetch', priority, true),
-        CASE WHEN g.desired = 'pause' THEN 'parked' ELSE 'ready' END
-    FROM sourced WHERE ordinal = 0 ORDER BY task_id;
+    INSERT INTO tasks (id, group_id, key, sink, path, state, priority, expected_size, expected_digests, metadata, size,
+        fetch_options, content_type, time_limit, deadline_at, mirrors, reuse_key)
+    SELECT s.task, g.id, s.key, g.sink, s.path, CASE WHEN g.desired = 'pause' THEN 'paused' ELSE 'queued' END, s.priority,
+        s.size, s.digests, s.metadata, s.size, s.options, s.content_type, s.deadline_ms * interval '1 ms',
+        statement_timestamp() + s.deadline_ms * interval '1 ms', cardinality(s.urls),
+        -- Equal for tasks that ask for the same in the same way: reuse.sql.
+        reuse_key(g, s.urls[1], s.headers, s.options)
+    FROM staged_tasks s WHERE s.upload = p_upload ORDER BY s.key;
 
+    INSERT INTO sources (task_id, ordinal, url, origin_id, headers)
+    SELECT s.task, u.ordinal - 1, u.url, o.id, s.headers
+    FROM staged_tasks s
+    CROSS JOIN unnest(s.urls, s.origins) WITH ORDINALITY AS u (url, origin, ordinal)
+    JOIN origins o ON o.key = u.origin
+    WHERE s.upload = p_upload;
+
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, sink, version, last, rank, status)
+    SELECT s.task, g.id, o.id, g.sink, 1, least(s.size, p_first_chunk), chunk_rank('fetch', s.priority, true),
+        CASE WHEN g.desired = 'pause' THEN 'parked' ELSE 'ready' END
+    FROM staged_tasks s JOIN origins o ON o.key = s.origins[1] WHERE s.upload = p_upload ORDER BY s.task;
+END
+$$;
+
+-- Drops the staged lines and counts them as tasks of the group, which it locks for that last step (I6). Returns how many there are. Fails
+-- with serialization_failure if the group takes no tasks like these any more.
+CREATE FUNCTION count_staged(g groups, p_upload bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now groups;
+    v_count bigint;
+    v_bytes numeric;
+    v_unknown bigint;
+BEGIN
+    WITH dropped AS (
+        DELETE FROM staged_tasks s WHERE s.upload = p_upload RETURNING s.size
+    )
+    SELECT count(*), coalesce(sum(d.size), 0), count(*) FILTER (WHERE d.size IS NULL) INTO v_count, v_bytes, v_unknown FROM dropped d;
+    SELECT * INTO v_now FROM groups WHERE id = g.id FOR NO KEY UPDATE;
+    IF v_now.state IS DISTINCT FROM 'open' OR v_now.desired <> g.desired OR v_now.bytes_total + v_bytes >= 2 ^ 63 THEN
+        RAISE serialization_failure USING MESSAGE = 'the group has changed';
+    END IF;
     UPDATE groups
-    SET queued = queued + CASE WHEN g.desired = 'pause' THEN 0 ELSE p_count END,
-        paused = paused + CASE WHEN g.desired = 'pause' THEN p_count ELSE 0 END,
-        bytes_total = bytes_total + n.bytes, unknown_tasks = unknown_tasks + n.unknown
-    FROM (
-        SELECT coalesce(sum(s.size), 0)::bigint AS bytes, count(*) FILTER (WHERE s.size IS NULL) AS unknown
-        FROM staged_tasks s WHERE s.upload = p_upload
-    ) AS n
+    SET queued = queued + CASE WHEN g.desired = 'pause' THEN 0 ELSE v_count END,
+        paused = paused + CASE WHEN g.desired = 'pause' THEN v_count ELSE 0 END,
+        bytes_total = bytes_total + v_bytes, unknown_tasks = unknown_tasks + v_unknown
     WHERE id = g.id;
+    RETURN v_count;
 END
 $$;
 

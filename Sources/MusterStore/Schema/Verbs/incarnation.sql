@@ -30,6 +30,8 @@ BEGIN
         -- Their leases are taken back by the sweep. Until then they have numbers that nobody has heard of.
         PERFORM end_sessions(ARRAY (SELECT id FROM sessions ORDER BY id));
         UPDATE leases SET epoch = nextval('lease_epochs');
+        -- They have ids of the past already.
+        DELETE FROM staged_tasks;
     END IF;
     UPDATE installation SET incarnation = v_now;
 END

@@ -147,6 +147,7 @@ BEGIN
     IF p_delete_files THEN
         PERFORM purge_files(v_tasks);
     END IF;
+    DELETE FROM sources WHERE task_id = ANY (v_tasks);
     DELETE FROM tasks WHERE id = ANY (v_tasks);
     IF p_keys IS NULL THEN
         PERFORM leave_chains(p_group);
