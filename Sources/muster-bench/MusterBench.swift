@@ -18,7 +18,7 @@ struct MusterBench: AsyncParsableCommand {
         subcommands: [
             LargeCommand.self, SmallCommand.self, ControlPlaneCommand.self, GroupsCommand.self, BacklogCommand.self,
             ImportCommand.self, RecoveryCommand.self, ScalingCommand.self, LatencyCommand.self, AllCommand.self,
-            BareTransfersCommand.self,
+            ShowCommand.self, BareTransfersCommand.self,
         ]
     )
 }

@@ -79,6 +79,18 @@ import Testing
         #expect(section.rows[0].values == [900] && section.rows[0].facts == ["WAL KiB/file": 1.4])
     }
 
+    @Test func reportsAreShownAsOneAndSayWhereTheyDiffer() throws {
+        var other = Self.report
+        other.machine.fileSystem = "tmpfs"
+        let merged = try #require(BenchReport.merged([Self.report, Self.report, other]))
+        #expect(
+            merged.sections.map(\.title) == [
+                "60 files of 16 KiB", "60 files of 16 KiB", "60 files of 16 KiB (\(other.circumstances))",
+            ])
+        #expect(merged.circumstances == Self.report.circumstances)
+        #expect(BenchReport.merged([]) == nil)
+    }
+
     @Test func plotHasABarForEachSubjectAndEscapesNames() throws {
         let svg = ReportPlot.svg(Self.report)
         #expect(svg.hasPrefix("<svg xmlns=\"http://www.w3.org/2000/svg\""))

@@ -107,36 +107,50 @@ struct LatencyCommand: Benchmark {
                 requests.addTask {
                     times.submitted("\(group)/\(index)")
                     _ = try await fleet.client.addTasks([load.task(index, of: group)], to: group)
+                    times.answered("\(group)/\(index)")
                 }
             }
             try await requests.waitForAll()
         }
         try await worked
         let statistics = Statistics(times.seconds)
+        let afterAnswers = Statistics(times.secondsAfterAnswers)
         guard let median = statistics.median, let most = statistics.percentile(0.99) else {
             throw BenchFailure("nothing was leased")
         }
-        return Sample(value: most * 1_000, facts: ["p50 ms": median * 1_000])
+        return Sample(
+            value: most * 1_000,
+            facts: [
+                "p50 ms": median * 1_000,
+                "p99 ms after the answer": (afterAnswers.percentile(0.99) ?? 0) * 1_000,
+            ])
     }
 
-    /// When tasks were submitted, and how long it took until they were leased.
+    /// When tasks were submitted and answered, and how long it took until they were leased.
     private final class LeaseTimes: Sendable {
-        private struct State {
-            var submitted: [String: ContinuousClock.Instant] = [:]
-            var seconds: [Double] = []
+        private struct Times {
+            var submitted: ContinuousClock.Instant?
+            var answered: ContinuousClock.Instant?
+            var leased: ContinuousClock.Instant?
         }
 
-        private let state = Mutex(State())
+        private let tasks = Mutex([String: Times]())
 
-        var seconds: [Double] { state.withLock { $0.seconds } }
+        /// From the moments at which requests were sent.
+        var seconds: [Double] { seconds { $0.submitted } }
+        /// From the moments at which their answers were there; 0 of a lease that was sooner.
+        var secondsAfterAnswers: [Double] { seconds { $0.answered } }
 
-        func submitted(_ path: String) { state.withLock { $0.submitted[path] = .now } }
+        func submitted(_ path: String) { tasks.withLock { $0[path, default: Times()].submitted = .now } }
+        func answered(_ path: String) { tasks.withLock { $0[path, default: Times()].answered = .now } }
+        func leased(_ path: String) { tasks.withLock { $0[path, default: Times()].leased = .now } }
 
-        func leased(_ path: String) {
-            let now = ContinuousClock.now
-            state.withLock { state in
-                guard let begin = state.submitted.removeValue(forKey: path) else { return }
-                state.seconds.append((now - begin).seconds)
+        private func seconds(since begin: (Times) -> ContinuousClock.Instant?) -> [Double] {
+            tasks.withLock { tasks in
+                tasks.values.compactMap { times in
+                    guard let begin = begin(times), let leased = times.leased else { return nil }
+                    return max((leased - begin).seconds, 0)
+                }
             }
         }
     }

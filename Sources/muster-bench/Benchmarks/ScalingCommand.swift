@@ -20,14 +20,14 @@ struct ScalingCommand: Benchmark {
 
     @OptionGroup var common: BenchOptions
 
-    /// Files that each slot fetches, one after the other, each for about two seconds.
+    /// Files that each slot fetches, one after the other. Of each, nginx sends what belongs to the first second at once.
     private static let filesPerSlot = 3
 
     func measure(_ bench: Bench) async throws -> [Section] {
         let numbers = !workers.isEmpty ? workers : bench.isQuick ? [1, 2] : [1, 2, 4, 8]
         let most = numbers.max() ?? 1
         let files = try await OriginFiles(
-            bench, count: most * slots * Self.filesPerSlot, size: Int64(rate) * 1_024 * (bench.isQuick ? 1 : 3),
+            bench, count: most * slots * Self.filesPerSlot, size: Int64(rate) * 1_024 * (bench.isQuick ? 2 : 4),
             isShared: true, limitRate: rate * 1_024)
         return try await BenchFleet.withPostgres(bench) { postgres in
             try await BenchFleet.run(bench, on: postgres, options: Lifecycles.options) { fleet in
