@@ -51,6 +51,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "muster", targets: ["muster"]),
+        .executable(name: "muster-bench", targets: ["muster-bench"]),
         .library(name: "MusterAPI", targets: ["MusterAPI"]),
     ],
     dependencies: [
@@ -124,6 +125,15 @@ let package = Package(
                 system,
             ]),
 
+        // Measures what the others do, beside other programs; it starts real servers as the tests do.
+        .executableTarget(
+            name: "muster-bench",
+            dependencies: [
+                "MusterAPI", "MusterCore", "MusterCurl", "MusterPostgres", "MusterTestSupport", "MusterWorker",
+                argumentParser, system,
+            ],
+            swiftSettings: settings),
+
         tests("MusterCore", ["MusterCore"]),
         tests("MusterAPI", ["MusterAPI", "MusterCore"]),
         tests("MusterCurl", ["MusterCurl"]),
@@ -145,6 +155,7 @@ let package = Package(
             [
                 "MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", argumentParser, subprocess, system,
             ]),
+        tests("MusterBench", ["muster-bench", "MusterTestSupport", system]),
         tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),
     ],
     swiftLanguageModes: [.v6]

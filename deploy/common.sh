@@ -42,6 +42,8 @@ runtime_packages=(ca-certificates git libcurl4-openssl-dev libpq-dev libisal-dev
 origin_packages=(nginx)
 # Other people's servers that the tests fetch from, and other people's programs that they compare with.
 peer_packages=(apache2 caddy lighttpd lighttpd-mod-openssl squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone python3-venv)
+# Other people's programs that deploy/bench.sh measures beside Muster, and what makes the certificates of the server they all fetch from.
+bench_packages=(curl aria2 wget2 axel lftp rclone openssl)
 # Checks the formal model, and what it needs to compile it.
 model_packages=(spin gcc libc6-dev)
 # Other people's verifiers of what Muster sends.

@@ -45,7 +45,7 @@ say "Tests"
 for target in Core API Curl Postgres Store Coordinator Worker CommandLine; do
     MUSTER_STRICT=1 swift test --skip-build --filter "^Muster${target}Tests\\."
 done
-for target in TestSupport EmbeddedPostgres EndToEnd; do
+for target in TestSupport EmbeddedPostgres Bench EndToEnd; do
     MUSTER_STRICT=1 swift test --skip-build --no-parallel --filter "^Muster${target}Tests\\."
 done
 

@@ -143,6 +143,9 @@ public struct Coordinator: Service {
 
 /// Brings a database's schema up to this build.
 public enum SchemaMigration {
+    /// Names this build of the schema.
+    public static var build: String { Migrator.build }
+
     /// Applies what is missing, and returns the names of the tables that were applied, and `verbs` if functions were
     /// installed; nothing when the database is of this build already.
     ///

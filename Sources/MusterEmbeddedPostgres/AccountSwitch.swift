@@ -1,4 +1,5 @@
 import Subprocess
+import Synchronization
 import SystemPackage
 
 /// Running a program as another account.
@@ -19,8 +20,18 @@ enum AccountSwitch {
         return Command(try await prefix(for: account) + words)
     }
 
-    /// The first of the known programs that works here. What is only present may be the lesser one of a small system.
+    /// What works for an account here does so for as long as this process lives.
+    private static let known = Mutex<[ServerAccount: [String]]>([:])
+
     private static func prefix(for account: ServerAccount) async throws -> [String] {
+        if let prefix = known.withLock({ $0[account] }) { return prefix }
+        let prefix = try await findPrefix(for: account)
+        known.withLock { $0[account] = prefix }
+        return prefix
+    }
+
+    /// The first of the known programs that works here. What is only present may be the lesser one of a small system.
+    private static func findPrefix(for account: ServerAccount) async throws -> [String] {
         let (user, group) = (account.userID, account.groupID)
         let candidates = [
             ["setpriv", "--reuid=\(user)", "--regid=\(group)", "--clear-groups", "--"],

@@ -12,7 +12,7 @@ struct ClusterCreation: Sendable {
     let template: ClusterTemplate?
 
     /// Raised with every change of how a cluster is made, so that templates of earlier versions are not used.
-    static let recipe = 1
+    static let recipe = 2
 
     /// The superuser of the cluster, and the role that everything of Muster's connects as.
     static let user = "muster"
@@ -20,48 +20,57 @@ struct ClusterCreation: Sendable {
     static let database = "muster"
 
     private static let temporaryPrefix = "data.new-"
+    /// Under these settings the log of a cluster that is made to be copied leaves nothing behind, and a segment of it takes no more
+    /// room than what is in it.
+    static let shortLog = ["autovacuum": "off", "wal_init_zero": "off", "wal_recycle": "off"]
 
     /// Makes the cluster. The caller holds the owner's lock, so nobody else is at it.
     func run() async throws {
         try removeLeftovers()
         let suffix = UInt64.random(in: .min ... .max)
         let temporary = location.root.appending("\(Self.temporaryPrefix)\(String(suffix, radix: 16))")
-        _ = try PrivateFiles.makeDirectory(temporary, permissions: 0o700)
-        if account.needsSwitch { try PrivateFiles.give(temporary, to: account) }
+        try PrivateFiles.makePrivateDirectory(temporary, account: account)
 
-        if try await template?.copy(into: temporary) != true {
-            try await initdb([
-                "-D", temporary.string, "-U", Self.user, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
-            ])
-            try await makeDatabase(in: temporary)
-            // A full disk or a read-only home is no reason not to start.
-            try? await template?.keep(temporary)
-        }
+        if try await template?.copy(into: temporary) != true { try await makeFiles(in: temporary) }
         // Flushed once, at the end: until the rename nothing of it can be lost, since nothing of it counts.
-        try await initdb(["--sync-only", "-D", temporary.string])
+        try await binaries.makeDurable(temporary, account: account)
         try PrivateFiles.rename(temporary, to: location.dataDirectory)
         if let pointer = location.pointer {
             try PrivateFiles.write("\(location.root.string)\n", to: pointer)
         }
     }
 
-    private func initdb(_ arguments: [String]) async throws {
+    private func makeFiles(in directory: FilePath) async throws {
+        let arguments = [
+            "-D", directory.string, "-U", Self.user, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
+        ]
         try await PostgresTool(path: binaries.program("initdb"), arguments: arguments, account: account)
             .runSuccessfully()
+        // The one that is there anyway: a further database would be several hundred files more, in each cluster.
+        try await Self.execute(
+            "ALTER DATABASE postgres RENAME TO \(Self.database);\n", in: directory, binaries, account)
     }
 
-    /// In single-user mode: no socket, no client program, no server that would have to be stopped again.
-    private func makeDatabase(in directory: FilePath) async throws {
-        let tool = PostgresTool(
+    /// Leaves an empty segment of the log in a cluster whose server has stopped.
+    static func shortenLog(of directory: FilePath, _ binaries: ServerBinaries, _ account: ServerAccount) async throws {
+        let sql = "SELECT pg_switch_wal();\nCHECKPOINT;\n"
+        try await execute(sql, in: directory, binaries, account, settings: shortLog)
+    }
+
+    /// Runs SQL, a statement on each line, in single-user mode: no socket, no client program, no server that would have to be
+    /// stopped again.
+    private static func execute(
+        _ sql: String, in directory: FilePath, _ binaries: ServerBinaries, _ account: ServerAccount,
+        settings: [String: String] = [:]
+    ) async throws {
+        let settings = settings.merging(["exit_on_error": "on", "shared_buffers": "16MB"]) { $1 }
+        try await PostgresTool(
             path: binaries.program("postgres"),
-            arguments: [
-                "--single", "-F", "-D", directory.string, "-c", "exit_on_error=on", "-c", "shared_buffers=16MB",
-                "template1",
-            ],
+            arguments: ["--single", "-F", "-D", directory.string]
+                + settings.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] } + ["template1"],
             account: account,
-            input: "CREATE DATABASE \(Self.database);\n"
-        )
-        try await tool.runSuccessfully()
+            input: sql
+        ).runSuccessfully()
     }
 
     private func removeLeftovers() throws {

@@ -62,7 +62,7 @@ struct ClusterLocation: Sendable, Hashable {
         if try PrivateFiles.status(local.dataDirectory) != nil { return local }
         if try await canReach(inside, account: account) { return local }
 
-        let outside = fallback.appending("pg-\(hash(of: stateDirectory))")
+        let outside = fallback.appending("pg-\(hash(of: stateDirectory.string))")
         try PrivateFiles.makeDirectories(outside)
         return ClusterLocation(root: outside, pointer: pointer)
     }
@@ -72,7 +72,7 @@ struct ClusterLocation: Sendable, Hashable {
     func makeSocketDirectory(account: ServerAccount) throws -> FilePath {
         var directory = root.appending("run")
         if !Self.canHoldSocket(directory) {
-            directory = FilePath("/tmp/muster-\(Self.hash(of: root))")
+            directory = FilePath("/tmp/muster-\(Self.hash(of: root.string))")
         }
         try PrivateFiles.makePrivateDirectory(directory, account: account)
         return directory
@@ -113,9 +113,9 @@ struct ClusterLocation: Sendable, Hashable {
     }
 
     /// FNV-1a, 64 bits: it names directories, and protects nothing.
-    static func hash(of path: FilePath) -> String {
+    static func hash(of text: String) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in path.string.utf8 {
+        for byte in text.utf8 {
             hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
         }
         let digits = String(hash, radix: 16)

@@ -1,15 +1,38 @@
+import Logging
 import SystemPackage
 
-/// A new cluster that was kept to be copied: `initdb` takes most of the time that a first start takes, and makes the same
-/// files every time.
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A cluster that was made to be copied: `initdb` and the schema take most of the time that a first start takes, and make the
+/// same files every time.
 ///
-/// It is a cache. Whatever is wrong with it, a cluster is made without it; removing it is always safe.
+/// A template is a directory `pg-template-…` with the cluster, `data`, and its `manifest`. It is published whole, by a rename, and
+/// never changed. It is a cache: whatever is wrong with it, a cluster is made without it, and removing it is always safe.
 struct ClusterTemplate: Sendable {
     /// Where templates are kept.
     let directory: FilePath
-    /// The version of the binaries that made it, and the account that owns it.
+    /// The binaries that make it, the account that owns the cluster, and what is in it.
     let binaries: ServerBinaries
     let account: ServerAccount
+    let content: ClusterContent?
+    /// For the server that fills it.
+    let environment: [String: String]
+    let logger: Logger
+
+    private static let prefix = "pg-template-"
+    private static let temporaryPrefix = "pg-template.new-"
+    /// How many are kept, in all: those of other versions of PostgreSQL and of Muster go, the oldest first.
+    static let limit = 3
+    /// What is left of one that nobody finished is removed after this time.
+    private static let leftoverAge = 3_600
+    /// With less room none is made: a template and its copy, and the server, must not fill the disk.
+    private static let leastFreeBytes: Int64 = 256 << 20
 
     /// Where templates are kept: for root beside the clusters that it keeps elsewhere, for others in their cache directory.
     /// `nil` when there is no such place.
@@ -22,51 +45,171 @@ struct ClusterTemplate: Sendable {
         return nil
     }
 
-    /// The template itself. Its name says everything that its content depends on.
+    /// The template. Its name says everything that its content depends on.
     var path: FilePath {
-        directory.appending("pg-template-\(binaries.version)-\(account.userID)-\(ClusterCreation.recipe)")
+        let what = [binaries.build, content?.digest ?? "", "\(ClusterCreation.recipe)"].joined(separator: "\n")
+        return directory.appending(
+            "\(Self.prefix)\(binaries.version)-\(account.userID)-\(ClusterLocation.hash(of: what))")
     }
 
-    /// Fills an empty directory with a copy. Returns false, leaving the directory empty, when there is no template.
+    private var data: FilePath { path.appending("data") }
+    private var manifest: FilePath { path.appending("manifest") }
+
+    /// Fills an empty directory with a copy, making the template if need be. Returns false, leaving the directory empty, when
+    /// that is not possible.
+    ///
+    /// - Throws: `CancellationError`; `EmbeddedPostgresError` when the directory can't be emptied.
     func copy(into cluster: FilePath) async throws -> Bool {
-        guard let status = try PrivateFiles.status(path), status.type == .directory,
-            status.userID.rawValue == account.userID
-        else { return false }
         do {
-            try await copy(path, into: cluster)
-            if try PrivateFiles.isCluster(cluster) { return true }
-        } catch EmbeddedPostgresError.toolFailed {
-            // The template is useless, for whatever reason; the next lines make room for a cluster without it.
+            try checkDirectory()
+            for _ in 0..<2 {
+                if try !isSound() {
+                    try discard(path)
+                    try await make()
+                }
+                try await copyTree(into: cluster)
+                if try ClusterManifest(of: cluster) == ClusterManifest(contentsOf: manifest) { return true }
+                logger.warning("postgres.template.damaged", metadata: ["postgres.template": "\(path)"])
+                try discard(path)
+                try empty(cluster)
+            }
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            // A full disk or a read-only home is no reason not to start.
+            logger.info(
+                "postgres.template.none", metadata: ["postgres.template": "\(path)", "error": "\(error)"])
+            try empty(cluster)
         }
-        // Half a copy must not look like a cluster to `initdb`.
-        try PrivateFiles.removeTree(cluster)
-        _ = try PrivateFiles.makeDirectory(cluster, permissions: 0o700)
-        if account.needsSwitch { try PrivateFiles.give(cluster, to: account) }
         return false
     }
 
-    /// Keeps a copy of a cluster that was never started.
-    func keep(_ cluster: FilePath) async throws {
-        try PrivateFiles.makeDirectories(directory)
-        let temporary = directory.appending("pg-template.new-\(String(UInt64.random(in: .min ... .max), radix: 16))")
-        _ = try PrivateFiles.makeDirectory(temporary, permissions: 0o700)
-        do {
-            if account.needsSwitch { try PrivateFiles.give(temporary, to: account) }
-            try await copy(cluster, into: temporary)
-            // On storage before it has its name, so that a crash leaves a whole template or none.
-            try await PostgresTool(
-                path: binaries.program("initdb"), arguments: ["--sync-only", "-D", temporary.string], account: account
-            ).runSuccessfully()
-            try PrivateFiles.rename(temporary, to: path)
-        } catch {
-            try PrivateFiles.removeTree(temporary)
-            throw error
+    /// Half a copy must not look like a cluster to `initdb`.
+    private func empty(_ cluster: FilePath) throws {
+        try PrivateFiles.removeTree(cluster)
+        try PrivateFiles.makePrivateDirectory(cluster, account: account)
+    }
+
+    /// As the account that owns both: that way nothing is read or written that it may not, whatever stands in the template.
+    private func copyTree(into cluster: FilePath) async throws {
+        try await PostgresTool(
+            path: "/bin/cp", arguments: ["-a", "\(data.string)/.", "\(cluster.string)/"], account: account
+        ).runSuccessfully()
+    }
+
+    // MARK: Trust
+
+    /// Makes the directory of templates if it is missing, and makes sure that nobody else can put one there.
+    private func checkDirectory() throws {
+        try PrivateFiles.makeDirectories(directory.removingLastComponent())
+        _ = try PrivateFiles.makeDirectoryIfMissing(directory, permissions: account.needsSwitch ? 0o755 : 0o700)
+        guard let status = try PrivateFiles.status(directory), Self.isOwn(status) else {
+            throw EmbeddedPostgresError.templateRefused(path: directory)
         }
     }
 
-    private func copy(_ source: FilePath, into destination: FilePath) async throws {
-        try await PostgresTool(
-            path: "/bin/cp", arguments: ["-a", "\(source.string)/.", "\(destination.string)/"], account: account
-        ).runSuccessfully()
+    /// Whether there is a template, and it is ours. What is in it is looked at after it was copied.
+    private func isSound() throws -> Bool {
+        guard let status = try PrivateFiles.status(path), Self.isOwn(status),
+            let cluster = try PrivateFiles.status(data), cluster.type == .directory,
+            cluster.userID.rawValue == account.userID, cluster.permissions.rawValue & 0o077 == 0,
+            let listed = try PrivateFiles.status(manifest), listed.type == .regular
+        else { return false }
+        return true
+    }
+
+    /// A directory of this user, no link to one, that nobody else writes to.
+    private static func isOwn(_ status: Stat) -> Bool {
+        status.type == .directory && status.userID.rawValue == geteuid() && status.permissions.rawValue & 0o022 == 0
+    }
+
+    // MARK: Making
+
+    /// Makes the template. Of two processes that do so at once, one is first, and the other one takes that.
+    private func make() async throws {
+        let free = try SpaceReserve.freeBytes(in: directory)
+        guard free >= Self.leastFreeBytes else {
+            throw EmbeddedPostgresError.diskFull(
+                directory: directory, neededBytes: Self.leastFreeBytes, freeBytes: free)
+        }
+        logger.info("postgres.template.make", metadata: ["postgres.template": "\(path)"])
+        let work = temporary()
+        let permissions: mode_t = account.needsSwitch ? 0o755 : 0o700
+        _ = try PrivateFiles.makeDirectory(work, permissions: permissions)
+        do {
+            let cluster = try await makeCluster(in: work)
+            let whole = work.appending("template")
+            _ = try PrivateFiles.makeDirectory(whole, permissions: permissions)
+            try PrivateFiles.rename(cluster, to: whole.appending("data"))
+            try ClusterManifest(of: whole.appending("data")).write(to: whole.appending("manifest"))
+            try await binaries.makeDurable(whole, account: account)
+            try publish(whole)
+        } catch {
+            try PrivateFiles.removeTree(work)
+            throw error
+        }
+        try PrivateFiles.removeTree(work)
+        try prune()
+    }
+
+    /// Gives a template its name, unless somebody else was first.
+    private func publish(_ whole: FilePath) throws {
+        do {
+            try PrivateFiles.rename(whole, to: path)
+        } catch let EmbeddedPostgresError.fileOperation(_, _, error)
+            where [.directoryNotEmpty, .fileExists].contains(error)
+        {
+            return
+        }
+    }
+
+    /// Makes a cluster in a directory of its own, has it filled by a server of its own, and returns where it is.
+    private func makeCluster(in work: FilePath) async throws -> FilePath {
+        var configuration = EmbeddedPostgres.Configuration()
+        configuration.usesTemplate = false
+        // All of it is flushed at the end, and counts for nothing before that.
+        configuration.durability = .none
+        configuration.settings = ClusterCreation.shortLog
+        let server = EmbeddedPostgres(
+            stateDirectory: work, environment: environment, configuration: configuration, logger: logger)
+        let endpoint = try await server.start()
+        guard let cluster = await server.dataDirectory else { throw EmbeddedPostgresError.templateRefused(path: work) }
+        do {
+            try await content?.fill(endpoint)
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
+        try await ClusterCreation.shortenLog(of: cluster, binaries, account)
+        return cluster
+    }
+
+    private func temporary() -> FilePath {
+        directory.appending("\(Self.temporaryPrefix)\(String(UInt64.random(in: .min ... .max), radix: 16))")
+    }
+
+    // MARK: Removing
+
+    /// Removes a template. Its name is free at once, even if what somebody else has put there can't be removed.
+    private func discard(_ template: FilePath) throws {
+        guard try PrivateFiles.status(template) != nil else { return }
+        let aside = temporary()
+        try PrivateFiles.rename(template, to: aside)
+        try? PrivateFiles.removeTree(aside)
+    }
+
+    private func prune() throws {
+        let found = try PrivateFiles.names(in: directory).map { name in
+            (name: name, time: try PrivateFiles.status(directory.appending(name))?.st_mtim.tv_sec ?? 0)
+        }
+        let others = found.filter { $0.name.hasPrefix(Self.prefix) && $0.name != path.lastComponent?.string }
+        for (name, _) in others.sorted(by: { $0.time > $1.time }).dropFirst(Self.limit - 1) {
+            try discard(directory.appending(name))
+        }
+        let now = found.map(\.time).max() ?? 0
+        for (name, time) in found where name.hasPrefix(Self.temporaryPrefix) && time < now - Self.leftoverAge {
+            try? PrivateFiles.removeTree(directory.appending(name))
+        }
     }
 }

@@ -25,6 +25,8 @@ extension EmbeddedPostgres {
         public var reserveMiB = 0
         /// Below which directory the data of a state directory goes that the server's account cannot reach.
         public var fallbackDirectory: FilePath = "/var/lib/muster"
+        /// Whether a new cluster is copied from a template; one that is to become a template is not.
+        var usesTemplate = true
         /// Further settings of PostgreSQL by name, which win over those of this type.
         public var settings: [String: String] = [:]
 

@@ -50,6 +50,7 @@ public actor EmbeddedPostgres {
     private let stateDirectory: FilePath
     private let environment: [String: String]
     private let configuration: Configuration
+    private let content: ClusterContent?
     private let logger: Logger
     private var state = State.stopped
 
@@ -59,16 +60,19 @@ public actor EmbeddedPostgres {
     ///   - stateDirectory: Where the cluster is kept, in `pg`. Made, with its parents, if it is missing.
     ///   - environment: The process's environment: `MUSTER_PG_BINDIR` and `PATH` are read from it.
     ///   - configuration: Tuning and limits.
+    ///   - content: What new clusters are copied with. One that can't be copied is made without it: whoever needs it looks.
     ///   - logger: Gets what happens, without any secret.
     public init(
         stateDirectory: FilePath,
         environment: [String: String],
         configuration: Configuration = Configuration(),
+        content: ClusterContent? = nil,
         logger: Logger
     ) {
         self.stateDirectory = stateDirectory
         self.environment = environment
         self.configuration = configuration
+        self.content = content
         self.logger = logger
     }
 
@@ -93,6 +97,7 @@ public actor EmbeddedPostgres {
                 stateDirectory: stateDirectory,
                 environment: environment,
                 configuration: configuration,
+                content: content,
                 logger: logger
             )
             let server = try await launch.run()

@@ -27,6 +27,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case dataMissing(dataDirectory: FilePath, pointer: FilePath)
     /// The socket directory exists, but is not a private directory of the server's account.
     case socketDirectoryRefused(path: FilePath, reason: String)
+    /// The place of the templates of new clusters is not this user's own directory, to which nobody else can write.
+    case templateRefused(path: FilePath)
     /// A program of PostgreSQL's failed; `output` is the end of what it printed.
     case toolFailed(tool: String, status: String, output: String)
     /// The server ended before it was ready; `log` is the end of its log.
@@ -80,6 +82,8 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             """
         case .socketDirectoryRefused(let path, let reason):
             "the socket directory \(path) is refused: \(reason)"
+        case .templateRefused(let path):
+            "templates of new clusters are not kept in \(path): others can write to it, or it is not this user's directory"
         case .toolFailed(let tool, let status, let output):
             "\(tool) failed (\(status)): \(output)"
         case .serverExited(let status, let log):

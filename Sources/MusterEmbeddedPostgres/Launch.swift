@@ -14,6 +14,7 @@ struct Launch: Sendable {
     let stateDirectory: FilePath
     let environment: [String: String]
     let configuration: EmbeddedPostgres.Configuration
+    let content: ClusterContent?
     let logger: Logger
 
     /// How often files and processes are looked at while something is waited for.
@@ -116,11 +117,19 @@ struct Launch: Sendable {
             "postgres.cluster.create",
             metadata: ["postgres.data": "\(dataDirectory)", "postgres.version": "\(binaries.version)"]
         )
-        let template = ClusterTemplate.directory(
-            environment: environment, fallback: configuration.fallbackDirectory, account: account
-        ).map { ClusterTemplate(directory: $0, binaries: binaries, account: account) }
-        try await ClusterCreation(location: location, binaries: binaries, account: account, template: template).run()
+        try await ClusterCreation(
+            location: location, binaries: binaries, account: account, template: template(binaries, account)
+        ).run()
         return (binaries, true)
+    }
+
+    private func template(_ binaries: ServerBinaries, _ account: ServerAccount) -> ClusterTemplate? {
+        let directory = ClusterTemplate.directory(
+            environment: environment, fallback: configuration.fallbackDirectory, account: account)
+        guard configuration.usesTemplate, let directory else { return nil }
+        return ClusterTemplate(
+            directory: directory, binaries: binaries, account: account, content: content, environment: environment,
+            logger: logger)
     }
 
     /// Moves a data directory out of the way that lacks one of the two files by which a server tells one, as a disk that ran

@@ -6,6 +6,18 @@ struct ServerBinaries: Sendable, Hashable {
     let directory: FilePath
     /// The major version, such as `15`.
     let version: String
+    /// Tells these programs from others, also from those of the same version elsewhere or for another machine.
+    let build: String
+
+    private static var architecture: String {
+        #if arch(x86_64)
+        "x86_64"
+        #elseif arch(arm64)
+        "arm64"
+        #else
+        "other"
+        #endif
+    }
 
     /// Finds the programs: in `MUSTER_PG_BINDIR` alone if it is set, else by `pg_config --bindir`, else in the usual
     /// places, the newest version first.
@@ -51,6 +63,7 @@ struct ServerBinaries: Sendable, Hashable {
         // "postgres (PostgreSQL) 15.14 (Debian …)", or "16beta1" in place of the number.
         let output = try await PostgresTool(path: directory.appending("postgres"), arguments: ["--version"])
             .runSuccessfully()
+        self.build = ClusterLocation.hash(of: "\(directory)\n\(output)\n\(Self.architecture)")
         let words = output.split(whereSeparator: \.isWhitespace)
         self.version = words.count > 2 ? String(words[2].prefix(while: \.isNumber)) : "unknown"
     }

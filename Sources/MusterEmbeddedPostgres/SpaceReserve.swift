@@ -19,7 +19,8 @@ struct SpaceReserve: Sendable {
     /// How large it is when there is room for it.
     let size: Int64
 
-    /// What the files of a new cluster take: 46 MiB in PostgreSQL 15, of which 16 MiB are the first segment of its log.
+    /// What the files of a new cluster take: 40 MiB in PostgreSQL 15, of which 16 MiB are the first segment of its log. In a copy of
+    /// a template the server takes these only when it writes.
     static let clusterBytes: Int64 = 48 << 20
     /// What a server must find to be started: two segments of its log.
     static let leastBytes: Int64 = 32 << 20
@@ -33,7 +34,7 @@ struct SpaceReserve: Sendable {
     func begin(isNew: Bool) throws {
         guard size > 0 else { return }
         let needed = Self.leastBytes + (isNew ? Self.clusterBytes : 0)
-        let free = try freeBytes()
+        let free = try Self.freeBytes(in: path.removingLastComponent())
         let available = free + (try keptBytes())
         guard available >= needed else {
             release()
@@ -47,14 +48,15 @@ struct SpaceReserve: Sendable {
 
     /// Gives the room to the server when the disk is all but full, and takes it again when there is enough of it.
     func tend() throws -> EmbeddedPostgres.Space {
-        let free = try freeBytes()
+        let directory = path.removingLastComponent()
+        let free = try Self.freeBytes(in: directory)
         let kept = try keptBytes()
         if kept > 0, free < Self.dangerBytes {
             release()
         } else if kept < size, free - (size - kept) >= Self.leastBytes + Self.dangerBytes {
             keep(size)
         }
-        return EmbeddedPostgres.Space(freeBytes: try freeBytes(), keptBytes: try keptBytes())
+        return EmbeddedPostgres.Space(freeBytes: try Self.freeBytes(in: directory), keptBytes: try keptBytes())
     }
 
     /// Gives the room back.
@@ -63,10 +65,9 @@ struct SpaceReserve: Sendable {
         _ = unlink(path.string)
     }
 
-    /// Bytes that this process may still write in the file system.
-    private func freeBytes() throws -> Int64 {
+    /// Bytes that this process may still write in the file system of a directory.
+    static func freeBytes(in directory: FilePath) throws -> Int64 {
         var space = statvfs()
-        let directory = path.removingLastComponent()
         while statvfs(directory.string, &space) != 0 {
             guard errno == EINTR else {
                 throw EmbeddedPostgresError.fileOperation("statvfs", path: directory, errno: Errno(rawValue: errno))

@@ -6,8 +6,16 @@ import Testing
 struct RoundScheduleTests {
     private static let second: Int64 = 1_000_000_000
 
+    @Test func onlySomeRoundsComeAtTheStartAndTheOthersWithinASecond() {
+        var schedule = RoundSchedule(
+            periods: [.milliseconds(250), .seconds(60), .seconds(10)], atStart: [1], now: 7)
+        let turns = (0..<3).compactMap { _ in schedule.take() }
+        #expect(turns.map(\.row) == [1, 0, 2])
+        #expect(turns.map(\.due) == [7, 7 + Self.second / 4, 7 + Self.second])
+    }
+
     @Test func theRoundThatIsDueFirstGoesFirst() {
-        var schedule = RoundSchedule(periods: [.seconds(10), .seconds(1)], now: 0)
+        var schedule = RoundSchedule(periods: [.seconds(10), .seconds(1)], atStart: [0, 1], now: 0)
         #expect(schedule.take()?.row == 0 && schedule.take()?.row == 1)
         #expect(schedule.take() == nil, "the other lanes have all of them")
         #expect(
@@ -19,7 +27,7 @@ struct RoundScheduleTests {
     }
 
     @Test func oneThatIsUnfinishedComesAfterThoseThatAreDue() {
-        var schedule = RoundSchedule(periods: [.seconds(60), .seconds(1)], now: 0)
+        var schedule = RoundSchedule(periods: [.seconds(60), .seconds(1)], atStart: [0, 1], now: 0)
         _ = schedule.take()
         _ = schedule.end(0, .unfinished, began: 0, now: 3)
         #expect(schedule.take()?.row == 1)
@@ -27,7 +35,7 @@ struct RoundScheduleTests {
     }
 
     @Test func oneThatFailsWaitsForAsLongAsItTook() {
-        var schedule = RoundSchedule(periods: [.milliseconds(250)], now: 0)
+        var schedule = RoundSchedule(periods: [.milliseconds(250)], atStart: [0], now: 0)
         _ = schedule.take()
         _ = schedule.end(0, .failed, began: 0, now: 15 * Self.second)
         #expect(schedule.take()?.due == 30 * Self.second)
@@ -36,7 +44,7 @@ struct RoundScheduleTests {
     }
 
     @Test func failuresAreToldAtTheBeginningOnceAMinuteAndAtTheEnd() {
-        var schedule = RoundSchedule(periods: [.seconds(1)], now: 0)
+        var schedule = RoundSchedule(periods: [.seconds(1)], atStart: [0], now: 0)
         var told: [Int64: RoundSchedule.Note] = [:]
         for second in Int64(0)...130 {
             _ = schedule.take()

@@ -13,59 +13,164 @@ import Glibc
 
 @Suite("Templates of new clusters")
 struct ClusterTemplateTests {
-    private let cache: TemporaryDirectory
+    /// Where templates are kept and no other test looks, and programs that count how often they make a cluster.
+    private final class Machine: Sendable {
+        let home: TemporaryDirectory
+        private let binaries: FilePath
+        private let calls: FilePath
 
-    init() throws {
-        cache = try TemporaryDirectory()
-    }
-
-    /// A server whose templates are kept where no other test looks: root's beside its fallback, others' in their cache.
-    private func server(_ place: PrivateServer) -> EmbeddedPostgres {
-        var environment = PrivateServer.environment
-        environment["XDG_CACHE_HOME"] = cache.path.string
-        return place.server(environment: environment) { $0.fallbackDirectory = cache.path.appending("muster") }
-    }
-
-    private func templates() throws -> [FilePath] {
-        let directory = cache.path.appending("muster")
-        guard let stream = opendir(directory.string) else { return [] }
-        defer { closedir(stream) }
-        var found: [FilePath] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.hasPrefix("pg-template") { found.append(directory.appending(name)) }
+        init() async throws {
+            home = try TemporaryDirectory()
+            try #require(chmod(home.path.string, 0o755) == 0)
+            binaries = home.path.appending("bin")
+            calls = home.path.appending("calls")
+            let real = try await EmbeddedPostgresTests.binaryDirectory()
+            try #require(mkdir(binaries.string, 0o755) == 0)
+            try #require(symlink(real.appending("postgres").string, binaries.appending("postgres").string) == 0)
+            try write("", to: calls)
+            try #require(chmod(calls.string, 0o666) == 0)
+            try write(
+                "#!/bin/sh\n[ \"$1\" = --sync-only ] || echo >>'\(calls)'\nexec '\(real)/initdb' \"$@\"\n",
+                to: binaries.appending("initdb"),
+                permissions: [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute])
         }
-        return found
+
+        /// How often `initdb` has made a cluster.
+        var initializations: Int { get throws { try read(calls).count } }
+
+        /// The directory of templates.
+        var directory: FilePath { home.path.appending("muster") }
+
+        var templates: [FilePath] {
+            get throws {
+                guard let stream = opendir(directory.string) else { return [] }
+                defer { closedir(stream) }
+                var found: [FilePath] = []
+                while let entry = readdir(stream) {
+                    let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+                    }
+                    if name.hasPrefix("pg-template") { found.append(directory.appending(name)) }
+                }
+                return found
+            }
+        }
+
+        /// A server whose templates are kept here: root's beside its fallback, others' in their cache.
+        func server(_ place: PrivateServer, content: ClusterContent? = nil) -> EmbeddedPostgres {
+            let environment = ["XDG_CACHE_HOME": home.path.string, "MUSTER_PG_BINDIR": binaries.string]
+            return place.server(environment: environment, content: content) {
+                $0.fallbackDirectory = directory
+            }
+        }
+
+        /// One start in a new directory; what a query answers says that the cluster is whole.
+        func startOnce(_ content: ClusterContent? = nil, _ sql: String = "SELECT 'whole'") async throws -> String {
+            let server = server(try PrivateServer(), content: content)
+            let endpoint = try await server.start()
+            #expect(endpoint.provenance == .created)
+            let answer = try await query(sql, endpoint)
+            await server.stop()
+            return answer
+        }
+
+        /// Makes a template, and returns it.
+        func makeTemplate() async throws -> FilePath {
+            #expect(try await startOnce() == "whole")
+            return try #require(try templates.first)
+        }
     }
 
-    /// One start; what it answers says that the cluster is whole.
-    private func startOnce(_ place: PrivateServer) async throws {
-        let server = server(place)
-        let endpoint = try await server.start()
-        #expect(endpoint.provenance == .created)
-        #expect(try await query("CREATE TABLE t (n int); SELECT count(*) FROM t", endpoint) == "0")
-        await server.stop()
+    @Test func theSecondClusterIsACopyWithItsContentAndNothingIsMadeForIt() async throws {
+        let machine = try await Machine()
+        let fills = Observed(0)
+        let content = ClusterContent(digest: "a") { endpoint in
+            fills.update { $0 += 1 }
+            _ = try await query("CREATE TABLE t AS SELECT 7 AS n", endpoint)
+        }
+        #expect(try await machine.startOnce(content, "SELECT n FROM t") == "7")
+        let template = try #require(try machine.templates.first)
+        #expect(try await machine.startOnce(content, "SELECT n FROM t") == "7")
+        #expect(try machine.templates == [template])
+        #expect(try machine.initializations == 1 && fills.value == 1)
+        // Another content is another template.
+        let other = ClusterContent(digest: "b") { _ = try await query("CREATE TABLE u (n int)", $0) }
+        #expect(try await machine.startOnce(other, "SELECT to_regclass('t') IS NULL, count(*) FROM u") == "t|0")
+        #expect(try machine.templates.count == 2)
     }
 
-    @Test func theSecondClusterIsACopyOfTheFirstTemplateAndKnowsNothingOfTheFirstCluster() async throws {
-        try await startOnce(PrivateServer())
-        let template = try #require(try templates().first)
-        // A mark that only a copy can carry over.
-        let mark = template.appending("mark-of-the-template")
-        try FileDescriptor.open(mark, .writeOnly, options: .create, permissions: [.ownerReadWrite, .otherRead]).close()
-        let second = try PrivateServer()
-        try await startOnce(second)
-        #expect(try second.root.appending("data/mark-of-the-template").stat().type == .regular)
-        #expect(try templates() == [template])
+    @Test func aTemplateThatIsNotWholeIsMadeAnew() async throws {
+        let machine = try await Machine()
+        let template = try await machine.makeTemplate()
+        // As a broken disk leaves it: the server would start, and miss a table.
+        let file = template.appending("data/base/1/2619")
+        let size = try file.stat().size
+        try #require(size > 0 && truncate(file.string, 0) == 0)
+        #expect(try await machine.startOnce() == "whole")
+        #expect(try machine.templates == [template])
+        #expect(try file.stat().size == size)
+        try #require(rename(template.appending("manifest").string, template.appending("lost").string) == 0)
+        #expect(try await machine.startOnce() == "whole")
+        #expect(try machine.initializations == 3)
     }
 
-    @Test func aTemplateThatIsNotWholeIsDoneWithout() async throws {
-        try await startOnce(PrivateServer())
-        let template = try #require(try templates().first)
-        // Half of a cluster, as a broken disk leaves it.
-        try #require(rename(template.appending("PG_VERSION").string, template.appending("PG_LOST").string) == 0)
-        try await startOnce(PrivateServer())
+    @Test func aLinkInThePlaceOfATemplateIsNotFollowed() async throws {
+        let machine = try await Machine()
+        let template = try await machine.makeTemplate()
+        let elsewhere = machine.home.path.appending("elsewhere")
+        try #require(rename(template.string, elsewhere.string) == 0)
+        try #require(symlink(elsewhere.string, template.string) == 0)
+        #expect(try await machine.startOnce() == "whole")
+        #expect(try template.stat(followTargetSymlink: false).type == .directory)
+        #expect(try elsewhere.appending("manifest").stat().type == .regular)
+        #expect(try machine.initializations == 2)
+    }
+
+    @Test(.enabled(if: PrivateServer.isRoot)) func aTemplateOfSomebodyElseIsNotUsed() async throws {
+        let machine = try await Machine()
+        let template = try await machine.makeTemplate()
+        try #require(chown(template.string, 12_345, 12_345) == 0)
+        #expect(try await machine.startOnce() == "whole")
+        #expect(try template.stat().userID.rawValue == geteuid())
+        #expect(try machine.initializations == 2)
+    }
+
+    @Test func aDirectoryThatOthersWriteToHoldsNoTemplates() async throws {
+        let machine = try await Machine()
+        _ = try await machine.makeTemplate()
+        try #require(chmod(machine.directory.string, 0o777) == 0)
+        #expect(try await machine.startOnce() == "whole")
+        #expect(try await machine.startOnce() == "whole")
+        #expect(try machine.initializations == 3)
+    }
+
+    @Test func twoProcessesThatMakeATemplateAtOnceBothHaveACluster() async throws {
+        let machine = try await Machine()
+        async let one = machine.startOnce()
+        async let other = machine.startOnce()
+        #expect(try await [one, other] == ["whole", "whole"])
+        #expect(try machine.templates.count == 1)
+        let count = try machine.initializations
+        #expect(try await machine.startOnce() == "whole")
+        #expect(try machine.initializations == count)
+    }
+
+    @Test func aContentThatCannotBeMadeIsLeftToWhoNeedsIt() async throws {
+        struct Broken: Error {}
+        let machine = try await Machine()
+        let content = ClusterContent(digest: "broken") { _ in throw Broken() }
+        #expect(try await machine.startOnce(content) == "whole")
+        #expect(try machine.templates.isEmpty)
+    }
+
+    @Test func templatesOfOtherVersionsGoWhenThereAreTooMany() async throws {
+        let machine = try await Machine()
+        let template = try await machine.makeTemplate()
+        for number in 1...5 {
+            try #require(mkdir(machine.directory.appending("pg-template-9-\(number)").string, 0o755) == 0)
+        }
+        try #require(rename(template.string, machine.directory.appending("pg-template-9-6").string) == 0)
+        #expect(try await machine.startOnce() == "whole")
+        #expect(try machine.templates.count == 3 && machine.templates.contains(template))
     }
 }

@@ -30,6 +30,7 @@ struct PrivateServer {
     func server(
         in other: FilePath? = nil,
         environment: [String: String] = Self.environment,
+        content: ClusterContent? = nil,
         _ change: (inout EmbeddedPostgres.Configuration) -> Void = { _ in }
     ) -> EmbeddedPostgres {
         var configuration = EmbeddedPostgres.Configuration()
@@ -40,6 +41,7 @@ struct PrivateServer {
             stateDirectory: other ?? stateDirectory,
             environment: environment,
             configuration: configuration,
+            content: content,
             logger: logger
         )
     }

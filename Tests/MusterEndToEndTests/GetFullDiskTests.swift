@@ -5,10 +5,10 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// `muster get` on a disk that is full: 240 MiB, of which its database and the room for that take 104.
+    /// `muster get` on a disk that is full: 240 MiB, of which its database and the room for that take 88 at the start.
     @Suite(.enabled(if: TemporaryMount.isPermitted))
     struct GetFullDisk {
-        /// A file of 40 MiB, a disk with less room than that, and the command that wants both together.
+        /// A file of 64 MiB, a disk with less room than that, and the command that wants both together.
         private struct Scene {
             let origin: ScriptedOrigin
             let file: WantedFile
@@ -16,7 +16,7 @@ extension EndToEnd {
 
             init() async throws {
                 origin = try await ScriptedOrigin.start()
-                file = origin.serveFile("large.bin", size: .mebibytes(40), seed: 1)
+                file = origin.serveFile("large.bin", size: .mebibytes(64), seed: 1)
                 disk = try TemporaryMount(mebibytes: 240)
             }
 
@@ -38,7 +38,7 @@ extension EndToEnd {
             let error = first.standardError
             #expect(error.contains("\(scene.disk.path) is full"), "\(error)")
             #expect(error.contains("large.bin: the sink has no room"), "\(error)")
-            #expect(error.contains("\(ByteCount.mebibytes(40).bytes) bytes more"), "\(error)")
+            #expect(error.contains("\(ByteCount.mebibytes(64).bytes) bytes more"), "\(error)")
             #expect(error.contains("--on-full wait"), "\(error)")
 
             try scene.disk.empty()

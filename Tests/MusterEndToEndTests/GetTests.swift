@@ -112,6 +112,23 @@ extension EndToEnd {
             #expect(scene.origin.requests.count == count)
         }
 
+        /// Their databases are copies of one template.
+        @Test func twoDirectoriesAreTwoInstallations() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("a.bin", size: .kibibytes(10), seed: 1)
+            var installations: Set<String> = []
+            for _ in 0..<2 {
+                let directory = try TemporaryDirectory()
+                let get = try await TestProcess.muster(["get", "-d", directory.path.string, file.url])
+                #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+                #expect(get.standardOutput.contains("finished: a.bin"), "\(get.standardOutput)")
+                let names = try FileManager.default.contentsOfDirectory(
+                    atPath: directory.path.appending(".muster").string)
+                installations.formUnion(names.filter { UUID(uuidString: $0) != nil })
+            }
+            #expect(installations.count == 2)
+        }
+
         @Test func troubleIsShownAsItHappensAndOnceMoreAtAStop() async throws {
             let origin = try await ScriptedOrigin.start()
             let directory = try TemporaryDirectory()

@@ -105,8 +105,10 @@ struct GetSession {
     ///
     /// - Throws: `Problem` when the tasks are refused.
     func run() async throws -> Result {
-        try await awaitWorker()
+        async let worker: Void = awaitWorker()
         try await pauseOthers()
+        // Known before anything is asked for: a small file may be there by the time that the answer is.
+        let start = try await watcher("").lastPosition()
         var generation = try await lastGeneration()
         var document: GroupDocument
         if generation == 0 {
@@ -117,7 +119,10 @@ struct GetSession {
         }
         var isFresh = !document.state.isTerminal
         var named: Int64 = 0
-        if isFresh { (document, named) = try await wait(document.name, isNew: false) }
+        if isFresh {
+            try await worker
+            (document, named) = try await wait(document.name, after: start)
+        }
         if document.state == .succeeded {
             var findings = try await verify(generations: generation)
             if !findings.missing.isEmpty {
@@ -129,7 +134,8 @@ struct GetSession {
                 )
                 generation += 1
                 document = try await submit(generation, chosen: findings.missing)
-                (document, named) = try await wait(document.name, isNew: true)
+                try await worker
+                (document, named) = try await wait(document.name, after: start)
                 isFresh = true
                 findings.missing = []
             }
@@ -146,9 +152,9 @@ struct GetSession {
     /// Waits for the worker of this process to report: until then the group would be said to lack one. If it takes its time,
     /// that is for the group to say.
     private func awaitWorker() async throws {
-        for _ in 0..<50 {
+        for _ in 0..<100 {
             if try await !client.workers().items.isEmpty { return }
-            try await Task.sleep(for: .milliseconds(50))
+            try await Task.sleep(for: .milliseconds(25))
         }
     }
 
@@ -224,16 +230,18 @@ struct GetSession {
         }
     }
 
-    /// Waits for a group; returns it with how many of its failures were named.
-    private func wait(_ name: String, isNew: Bool) async throws -> (GroupDocument, Int64) {
+    /// Waits for a group, and tells what happens in it behind a position of the log; returns it with how many of its failures were named.
+    private func wait(_ name: String, after start: Int64) async throws -> (GroupDocument, Int64) {
+        let watcher = watcher(name)
+        let end = try await untilFull(name) { try await watcher.untilTerminal(news: .all(after: start)) }
+        return (end.group, end.namedFailures)
+    }
+
+    private func watcher(_ name: String) -> GroupWatcher {
         var watcher = context.watcher(client, group: name)
         // The coordinator is in this process, which also says what keeps it from answering.
         watcher.patience = nil
-        let start = isNew ? 0 : try await watcher.lastPosition()
-        let end = try await untilFull(name) { [watcher] in
-            try await watcher.untilTerminal(news: .all(after: start))
-        }
-        return (end.group, end.namedFailures)
+        return watcher
     }
 
     /// Waits for something that a full disk may keep from coming.

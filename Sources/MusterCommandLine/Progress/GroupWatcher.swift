@@ -120,7 +120,7 @@ struct GroupWatcher {
         }
     }
 
-    /// The position behind the last event there is.
+    /// The position behind the last event there is, of whatever group.
     func lastPosition() async throws -> Int64 {
         try await LogListener(client, group: group, patience: Patience(console: console, limit: patience)).position
     }

@@ -52,12 +52,18 @@ struct PostgresService: Service {
             stateDirectory: stateDirectory,
             environment: environment,
             configuration: Self.configuration(stopLimit: stopLimit, keepsLogSmall: keepsLogSmall),
+            content: Self.schema,
             logger: logger
         )
         self.database = database
         self.onFull = onFull
         self.remark = remark
         self.logger = logger
+    }
+
+    /// What its database is full of before its first use.
+    private static let schema = ClusterContent(digest: SchemaMigration.build) { endpoint in
+        _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
     }
 
     /// How such a server is tuned.

@@ -54,13 +54,20 @@ struct Round: Sendable {
     let name: RoundName
     /// How long after its end it comes again.
     let period: Duration
+    /// Whether it comes as soon as the coordinator starts: what has come to an end with the last one is looked after at once, and what
+    /// comes seldom is not left out by coordinators that live for a moment. The others come a period later.
+    let isAtStart: Bool
     /// What it does.
     let run: @Sendable () async throws -> Outcome
 
     /// A round that does all that it has to do.
-    init(_ name: RoundName, every period: Duration, run: @escaping @Sendable () async throws -> Void) {
+    init(
+        _ name: RoundName, every period: Duration, isAtStart: Bool = false,
+        run: @escaping @Sendable () async throws -> Void
+    ) {
         self.name = name
         self.period = period
+        self.isAtStart = isAtStart
         self.run = {
             try await run()
             return .finished
@@ -68,9 +75,13 @@ struct Round: Sendable {
     }
 
     /// A round that may leave something for its next run.
-    init(_ name: RoundName, everyOrSooner period: Duration, run: @escaping @Sendable () async throws -> Outcome) {
+    init(
+        _ name: RoundName, everyOrSooner period: Duration, isAtStart: Bool = false,
+        run: @escaping @Sendable () async throws -> Outcome
+    ) {
         self.name = name
         self.period = period
+        self.isAtStart = isAtStart
         self.run = run
     }
 }

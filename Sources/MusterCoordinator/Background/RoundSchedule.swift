@@ -38,14 +38,20 @@ struct RoundSchedule {
         var toldAt: Int64?
     }
 
+    /// When all rounds have begun.
+    private static let latestStart = Int64(1_000_000_000)
     /// How often one that fails is told of.
     static let telling = Int64(60_000_000_000)
 
     private var rows: [Row]
 
-    /// A schedule of rounds with these periods, all of which are due at once.
-    init(periods: [Duration], now: Int64) {
-        rows = periods.map { Row(period: $0.milliseconds * 1_000_000, due: now) }
+    /// A schedule of rounds with these periods. Those of `atStart` are due at once, the others a period later, and after a second at the
+    /// latest: a process that has just started has other things to do.
+    init(periods: [Duration], atStart: Set<Int>, now: Int64) {
+        rows = periods.enumerated().map { row, period in
+            let period = period.milliseconds * 1_000_000
+            return Row(period: period, due: atStart.contains(row) ? now : now + min(period, Self.latestStart))
+        }
     }
 
     /// Takes the round that is due first; `nil` when the other lanes have all of them.

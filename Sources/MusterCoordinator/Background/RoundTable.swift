@@ -41,7 +41,10 @@ struct RoundTable: Service {
             try? await gracefulShutdown()
             return
         }
-        let board = Board(RoundSchedule(periods: rounds.map(\.period), now: clock.now()))
+        let board = Board(
+            RoundSchedule(
+                periods: rounds.map(\.period), atStart: Set(rounds.indices.filter { rounds[$0].isAtStart }),
+                now: clock.now()))
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 for _ in 0..<min(lanes, rounds.count) { group.addTask { await follow(board) } }

@@ -53,7 +53,7 @@ struct Sweeps: Sendable {
     var rounds: [Round] {
         [
             Round(.polls, every: Self.interval) { await dispatcher.expire() },
-            Round(.sessions, every: Self.interval) { try await endSessions() },
+            Round(.sessions, every: Self.interval, isAtStart: true) { try await endSessions() },
             Round(.backoffs, every: Self.interval) { _ = try await store.promoteDueChunks() },
             Round(.wishes, every: Self.interval) { _ = try await store.sweepWishes(onStuck: tells(wished)) },
             Round(.groupDeadlines, every: Self.interval) {
@@ -70,7 +70,7 @@ struct Sweeps: Sendable {
             // Other coordinators poll as well: they need no hint.
             Round(.work, every: .seconds(1)) { claims.raiseNews() },
             Round(.shrinking, every: .seconds(1)) { try await dispatcher.findAsked() },
-            Round(.events, every: .seconds(1)) { try await sequencer.sequence() },
+            Round(.events, every: .seconds(1), isAtStart: true) { try await sequencer.sequence() },
             Round(.slow, every: .seconds(5)) { metrics.add(.leasesSlow, Int(try await store.sweepSlow())) },
             Round(.stalled, every: .seconds(10)) {
                 stalled.tell(
@@ -84,9 +84,11 @@ struct Sweeps: Sendable {
                     },
                     logger)
             },
-            Round(.uploads, every: .seconds(10)) { try await store.sweepStagedTasks(olderThan: .seconds(3_600)) },
+            Round(.uploads, every: .seconds(10), isAtStart: true) {
+                try await store.sweepStagedTasks(olderThan: .seconds(3_600))
+            },
             // More often where events are kept for minutes only.
-            Round(.retention, everyOrSooner: min(.seconds(60), configuration.eventRetention / 10)) {
+            Round(.retention, everyOrSooner: min(.seconds(60), configuration.eventRetention / 10), isAtStart: true) {
                 let dropped = try await store.dropOldEvents(
                     olderThan: configuration.eventRetention, limit: Self.droppedAtOnce)
                 metrics.add(.eventsDropped, Int(dropped))

@@ -18,6 +18,9 @@ public struct Migrator: Sendable {
         self.patience = patience
     }
 
+    /// Names this build of the schema: databases of one build have the same tables and functions.
+    public static var build: String { Schema.build }
+
     /// What keeps this build from using the database; `nil` when nothing does.
     public func difference() async throws -> SchemaRefusal? {
         try await withConnection { try await Self.difference($0) }

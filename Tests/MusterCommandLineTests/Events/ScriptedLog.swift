@@ -20,6 +20,10 @@ final class ScriptedLog: Sendable {
         var looks: [GroupDocument] = []
         /// The tasks in trouble.
         var troubled: [TaskDocument] = []
+        /// The tasks of the group.
+        var tasks: [TaskDocument] = []
+        /// What happens while a group is submitted, before that is answered. Until then there is no group; absent where there is one.
+        var submission: [EventDocument]?
         /// The consumer's place.
         var place: Int64 = 0
         /// Whether another process has the consumer.
@@ -74,7 +78,21 @@ final class ScriptedLog: Sendable {
         if query["trouble"] == "true" {
             return Array(try JSONEncoder().encode(Page(items: state.troubled, next: nil)))
         }
+        if request.method == "POST", path == "/v1/groups", let submission = state.submission {
+            state.events += submission
+            state.end = submission.last?.position ?? state.end
+            state.submission = nil
+            return Array(try JSONEncoder().encode(state.looks.removeFirst()))
+        }
+        if path.hasPrefix("/v1/groups?") {
+            return Array(try JSONEncoder().encode(Page<GroupDocument>(items: [], next: nil)))
+        }
+        if path.hasPrefix("/v1/workers") {
+            return Array(try JSONEncoder().encode(Page(items: [Samples.worker], next: nil)))
+        }
+        if path.contains("/tasks?") { return Array(try JSONEncoder().encode(Page(items: state.tasks, next: nil))) }
         if path.hasPrefix("/v1/groups/") {
+            guard state.submission == nil else { throw Problem(.groupNotFound, "no such group") }
             let look = state.looks[0]
             if state.looks.count > 1 { state.looks.removeFirst() }
             return Array(try JSONEncoder().encode(look))

@@ -59,6 +59,20 @@ enum Samples {
             retry: RetryDocument(number: 3, limit: 8, inSeconds: inSeconds))
     }
 
+    /// A task whose file is there.
+    static func finished(_ path: String, size: Int64) -> TaskDocument {
+        TaskDocument(
+            key: path, state: .succeeded, urls: ["https://example.org/\(path)"], path: path, size: nil, priority: 0,
+            metadata: nil, bytes: .init(done: size, total: size), contentVersion: 1, etag: nil, lastModified: nil,
+            effectiveURL: nil, digests: [:], attempts: 1, failure: nil, createdAt: moment, startedAt: moment,
+            finishedAt: moment, retry: nil)
+    }
+
+    /// A worker that is there.
+    static let worker = WorkerDocument(
+        name: "w", session: SessionID(rawValue: 1), state: "ready", version: "1", sinks: [], slots: 1, leases: 0,
+        bytesPerSecond: 0, startedAt: moment, lastSeenAt: moment, labels: [:])
+
     /// The facts of a task's event: where its file is to stand, and what else there is.
     static func task(
         _ key: String = "k", path: String? = nil, with more: [String: JSONValue] = [:]
@@ -86,11 +100,13 @@ enum Samples {
     }
 
     /// An event about a task or a group.
-    static func event(_ type: String, _ data: [String: JSONValue], position: Int64 = 42) -> EventDocument {
+    static func event(
+        _ type: String, _ data: [String: JSONValue], group: String = "nightly", position: Int64 = 42
+    ) -> EventDocument {
         EventDocument(
             id: "e",
             type: "dev.muster.\(type).v1",
-            subject: "groups/nightly",
+            subject: "groups/\(group)",
             time: moment,
             position: position,
             data: .object(data)

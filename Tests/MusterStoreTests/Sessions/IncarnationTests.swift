@@ -1,6 +1,7 @@
 import MusterCore
 import MusterPostgres
 import MusterStore
+import MusterTestSupport
 import Testing
 
 /// Databases that have lost what they said: after a failover that was not synchronous, or a restore.
@@ -24,6 +25,24 @@ import Testing
             #expect(try await worker.sync(held: [lease.name])?.lost.isEmpty == true)
             #expect(lease.name.epoch.rawValue < 1_000)
         }
+    }
+
+    /// All databases of these tests are copies of one that was made and never used.
+    @Test func copiesOfADatabaseThatWasNeverUsedAreDatabasesOfTheirOwn() async throws {
+        let identity = Observed<[[String]]>([])
+        for _ in 0..<2 {
+            try await StoreFixture.run { fixture in
+                #expect(try await fixture.value("SELECT count(*) FROM installation", as: Int64.self) == 0)
+                try await Self.enter(fixture)
+                try await Self.enter(fixture)
+                let id = try await fixture.store.installation()
+                let incarnation = try await fixture.value("SELECT incarnation FROM installation", as: String.self)
+                // Copies of files have the number of the database within its cluster in common, too.
+                #expect(incarnation.hasSuffix(".\(id)"))
+                identity.update { $0.append([id, incarnation]) }
+            }
+        }
+        #expect(Set(identity.value.map(\.[0])).count == 2 && Set(identity.value.map(\.[1])).count == 2)
     }
 
     @Test func whatIsSaidOfALostPastIsSaidOfNothing() async throws {

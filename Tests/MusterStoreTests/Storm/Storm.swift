@@ -56,9 +56,9 @@ struct StormRider {
         case 93: try await store.remove(group, keys: [key()], deletingFiles: false)
         case 94:
             // Its own leases, or somebody else's.
+            let rest = Int64.random(in: 0..<5, using: &random)
             try await fixture.run(
-                "UPDATE sessions SET expires_at = '-infinity' WHERE id % 5 = \(Int64.random(in: 0..<5, using: &random))"
-            )
+                "UPDATE sessions SET expires_at = statement_timestamp() - interval '1 h' WHERE id % 5 = \(rest)")
             #expect(try await store.sweepSessions().stuck.isEmpty)
         case 95:
             try await store.closeSession(worker.session)

@@ -6,14 +6,14 @@
 -- locked after a group is locked by one verb at a time, but for paths. Purges belong to no group: a claim takes them before all groups, and
 -- passes by those that are locked.
 
--- Which database this is, whatever becomes of its name and its server. Files carry this id in their mark (adr/0014).
+-- Which database this is, whatever becomes of its name and its server. Files carry this id in their mark (adr/0014). There is no row before the
+-- database is used for the first time (Verbs/incarnation.sql), so that copies of one that was never used have no id in common (adr/0026).
 CREATE TABLE installation (
-    id          uuid NOT NULL DEFAULT gen_random_uuid(),     -- made with the database, never changed
-    incarnation text,                                        -- as what it is used (Verbs/incarnation.sql); NULL: not used yet
+    id          uuid NOT NULL DEFAULT gen_random_uuid(),     -- made with the first use, never changed
+    incarnation text,                                        -- as what it is used; NULL: not used yet
     is_one      boolean PRIMARY KEY DEFAULT true,            -- always true: keeps the table at one row
     CONSTRAINT installation_has_one_row CHECK (is_one)
 );
-INSERT INTO installation DEFAULT VALUES;
 
 CREATE TABLE groups (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,   -- part of its events' ids

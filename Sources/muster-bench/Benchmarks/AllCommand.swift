@@ -1,0 +1,40 @@
+import ArgumentParser
+
+/// `muster-bench all`: everything, one after the other.
+struct AllCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "all", abstract: "All of the others, with their defaults.")
+
+    @OptionGroup var common: BenchOptions
+
+    func run() async throws {
+        var failed: [String] = []
+        try await common.report { bench in
+            var sections: [Section] = []
+            for benchmark in try Self.benchmarks() {
+                let name = type(of: benchmark).configuration.commandName ?? "benchmark"
+                bench.say("=== \(name)")
+                do {
+                    sections += try await benchmark.measure(bench)
+                } catch {
+                    // The others are worth having, and take long.
+                    bench.say("\(name) failed: \(error)")
+                    failed.append(name)
+                }
+            }
+            return sections
+        }
+        guard failed.isEmpty else {
+            throw BenchFailure("these failed: \(failed.joined(separator: ", "))")
+        }
+    }
+
+    /// Each with its defaults; the circumstances come with ``Bench``.
+    private static func benchmarks() throws -> [any Benchmark] {
+        [
+            try SmallCommand.parse([]), try LargeCommand.parse([]), try ControlPlaneCommand.parse([]),
+            try GroupsCommand.parse([]), try ImportCommand.parse([]), try LatencyCommand.parse([]),
+            try ScalingCommand.parse([]), try RecoveryCommand.parse([]), try BacklogCommand.parse([]),
+        ]
+    }
+}

@@ -1,0 +1,71 @@
+import FoundationEssentials
+import MusterTestSupport
+import SystemPackage
+
+/// The circumstances of a run: what is benchmarked, where, and how often.
+struct Bench: Sendable {
+    /// The `muster` executable.
+    let muster: FilePath
+    /// This program, which has the floors as commands.
+    let own: FilePath
+    /// How often everything is measured.
+    let rounds: Int
+    /// How often it is done before, without being measured.
+    let warmUps: Int
+    /// Whether everything is as small as it can be.
+    let isQuick: Bool
+    /// The directory below which all files are made.
+    let place: FilePath
+
+    /// Tells the person who waits how it goes.
+    func say(_ line: String) {
+        _ = try? FileDescriptor.standardError.writeAll("\(line)\n".utf8)
+    }
+
+    /// A new directory below the place, which is removed with this object.
+    func directory() throws -> TemporaryDirectory { try TemporaryDirectory(in: place) }
+
+    /// Makes a directory, with those above it.
+    static func make(_ path: FilePath) throws {
+        try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
+    }
+
+    /// Removes a directory with everything in it.
+    static func remove(_ path: FilePath) throws {
+        try FileManager.default.removeItem(atPath: path.string)
+    }
+
+    /// Writes a file.
+    static func write(_ bytes: some Sequence<UInt8>, to path: FilePath) throws {
+        let file = try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .truncate, .closeOnExec],
+            permissions: [.ownerReadWrite, .groupRead, .otherRead])
+        _ = try file.closeAfter { try file.writeAll(bytes) }
+    }
+
+    /// Waits until everything of a directory's file system is on storage, as `sync -f` does; not in a quick run.
+    func flush(_ directory: FilePath) async throws {
+        guard !isQuick else { return }
+        guard let program = InstalledProgram.find("sync") else { throw BenchFailure("there is no sync") }
+        _ = try await TimedCommand(program: program, arguments: ["-f", directory.string]).run()
+    }
+
+    /// Throws unless a directory has so many files, each of so many bytes.
+    static func check(_ directory: FilePath, files count: Int, size: Int64) throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.string)
+        guard names.count == count else {
+            throw BenchFailure("\(names.count) files are there in place of \(count)")
+        }
+        for name in names {
+            let found = try directory.appending(name).stat().size
+            guard Int64(found) == size else {
+                throw BenchFailure("\(name) has \(found) bytes in place of \(size)")
+            }
+        }
+    }
+}
+
+extension Duration {
+    /// In seconds.
+    var seconds: Double { self / .seconds(1) }
+}

@@ -1,0 +1,59 @@
+import MusterPostgres
+
+/// What a database has written.
+struct DatabaseMeter: Sendable {
+    /// What was written so far, or in between.
+    struct Reading: Sendable, Hashable {
+        /// Bytes of the write-ahead log of the whole server.
+        var walBytes: Double
+        /// Transactions that wrote something: each takes one id.
+        var commits: Double
+
+        /// Both for each of so many units of work, under the names of a report.
+        func facts(per count: Int, unit: String) -> [String: Double] {
+            guard count > 0 else { return [:] }
+            return [
+                "WAL KiB/\(unit)": walBytes / 1_024 / Double(count),
+                "commits/\(unit)": commits / Double(count),
+            ]
+        }
+    }
+
+    private let connection: PostgresConnection
+
+    /// A meter with a connection of its own.
+    init(conninfo: String) async throws {
+        var configuration = PostgresConfiguration(conninfo)
+        configuration.applicationName = "muster-bench"
+        connection = try await PostgresConnection.open(configuration)
+    }
+
+    /// What was written so far. Ids rather than `pg_stat_database`, which learns of commits up to ten seconds late.
+    func read() async throws -> Reading {
+        let rows = try await connection.query(
+            """
+            SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 AS wal,
+                pg_snapshot_xmax(pg_current_snapshot())::text::float8 AS transactions
+            """)
+        guard let row = rows.first else { throw BenchFailure("the database says nothing of its log") }
+        return Reading(walBytes: try row.decode("wal"), commits: try row.decode("transactions"))
+    }
+
+    /// What was written since an earlier reading.
+    func since(_ before: Reading) async throws -> Reading {
+        let now = try await read()
+        return Reading(walBytes: now.walBytes - before.walBytes, commits: now.commits - before.commits)
+    }
+
+    /// Ends the connection.
+    func close() async { await connection.close() }
+}
+
+/// Something is not as a measurement needs it.
+struct BenchFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

@@ -1,0 +1,90 @@
+import FoundationEssentials
+import Glibc
+import MusterTestSupport
+import SystemPackage
+
+/// Files of one size in a directory of their own, which a real nginx serves.
+final class OriginFiles: Sendable {
+    /// The server.
+    let server: NginxServer
+    /// The files' names.
+    let names: [String]
+    /// How many bytes each of them has.
+    let size: Int64
+    private let directory: TemporaryDirectory
+
+    /// The URLs, in the order of the names.
+    var urls: [String] { names.map { "\(server.url)/\($0)" } }
+    /// All bytes together.
+    var totalBytes: Int64 { size * Int64(names.count) }
+
+    /// Makes the files, and waits until they are on storage, so that nobody pays for that later.
+    ///
+    /// - Parameters:
+    ///   - isShared: Whether all names lead to one content, which saves room.
+    ///   - limitRate: Bytes per second and connection; nil is no limit.
+    ///   - isLogged: Whether requests are to be counted.
+    init(
+        _ bench: Bench, count: Int, size: Int64, isShared: Bool = false, limitRate: Int? = nil, isLogged: Bool = false
+    ) async throws {
+        directory = try bench.directory()
+        self.size = size
+        names = (0..<count).map { "f\($0).bin" }
+        let content = Self.content(bytes: Int(min(size, 1 << 20)))
+        for (index, name) in names.enumerated() {
+            let path = directory.path.appending(name)
+            if isShared, index > 0 {
+                guard link(directory.path.appending(names[0]).string, path.string) == 0 else {
+                    throw Errno(rawValue: errno)
+                }
+            } else {
+                try Self.fill(path, with: content, size: size)
+            }
+        }
+        try await bench.flush(directory.path)
+        server = try await NginxServer.start(
+            documentRoot: directory.path, limitRate: limitRate,
+            serverDirectives: isLogged ? "" : "access_log off;")
+    }
+
+    /// Lines of a manifest that puts the first files, or all of them, below a directory of the sink.
+    func manifest(below prefix: String, first count: Int? = nil) -> String {
+        zip(urls, names).prefix(count ?? names.count).map { url, name in
+            "{\"urls\":[\"\(url)\"],\"path\":\"\(prefix)/\(name)\"}\n"
+        }.joined()
+    }
+
+    /// Where a served file is.
+    func path(_ name: String) -> FilePath { directory.path.appending(name) }
+
+    /// Serves one more file, and returns its URL.
+    func put(_ name: String, _ content: String) throws -> String {
+        try Bench.write(content.utf8, to: path(name))
+        return "\(server.url)/\(name)"
+    }
+
+    private static func fill(_ path: FilePath, with content: [UInt8], size: Int64) throws {
+        let file = try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec],
+            permissions: [.ownerReadWrite, .groupRead, .otherRead])
+        try file.closeAfter {
+            var left = size
+            while left > 0 {
+                let piece = Int(min(left, Int64(content.count)))
+                try content.withUnsafeBytes { _ = try file.writeAll(UnsafeRawBufferPointer(rebasing: $0[..<piece])) }
+                left -= Int64(piece)
+            }
+        }
+    }
+
+    /// Bytes without a pattern that anything could compress.
+    private static func content(bytes: Int) -> [UInt8] {
+        var state: UInt64 = 0x9E37_79B9_7F4A_7C15
+        return (0..<bytes).map { _ in
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            return UInt8(truncatingIfNeeded: state >> 32)
+        }
+    }
+}

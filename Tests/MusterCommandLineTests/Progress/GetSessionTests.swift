@@ -1,0 +1,46 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("What get wants of its coordinator")
+struct GetSessionTests {
+    /// A coordinator whose worker is done before `get` hears that its request was taken.
+    @Test func aFileThatIsThereAtOnceHasItsLineAndNobodyWaitsForItsEnd() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try FileDescriptor.open(
+            directory.path.appending("a.bin"), .writeOnly, options: .create, permissions: .ownerReadWrite)
+        try file.closeAfter { _ = try file.writeAll([1, 2, 3]) }
+        let tasks = try TaskList(manifest: nil, urls: ["https://example.org/a.bin"], digest: nil)
+        let survey = try tasks.survey()
+        let name = "get-\(survey.identity.text)"
+        let log = ScriptedLog(
+            .init(
+                end: 7, looks: [Samples.group(name), Samples.group(name, state: .succeeded)],
+                tasks: [Samples.finished("a.bin", size: 3)],
+                submission: [
+                    Samples.event("task.succeeded", Samples.success("a.bin", size: 3), group: name, position: 8),
+                    Samples.event("group.succeeded", Samples.end(.succeeded), group: name, position: 9),
+                ]))
+        let settings = try Settings(command: "get", arguments: [:], configuration: nil, environment: [:])
+        let pipe = try FileDescriptor.pipe()
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        defer { try? null.close() }
+        let session = GetSession(
+            client: log.client(), tasks: tasks, survey: survey, transfers: try settings.transfers(base: "/"),
+            directory: directory.path, onFull: .fail,
+            context: CommandContext(
+                settings: settings, console: Console(json: false, output: pipe.writeEnd, errorOutput: null)))
+        #expect(try await session.run().group.state == .succeeded)
+        try pipe.writeEnd.close()
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
+        try pipe.readEnd.close()
+        #expect(String(decoding: buffer[..<count], as: UTF8.self) == "finished: a.bin (3 B)\n")
+        // The first answer of the log has the end; a second question would wait for what never comes.
+        #expect(log.requests.count { $0.contains("wait=") } == 1)
+    }
+}
