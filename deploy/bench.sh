@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures Muster beside other programs on this machine, in about 20 minutes after the build: deploy/bench.sh [DIRECTORY]
+# Measures Muster beside other programs on this machine, meant to take 20 minutes after the build: deploy/bench.sh [DIRECTORY]
 # Everything but a backlog of 10 million tasks (muster-bench backlog --tasks 10000000). Files are served from and written to /tmp and,
 # for large files once more, memory. The tables come on standard output; DIRECTORY (default: .build/bench) gets them, JSON and a plot.
 set -euo pipefail

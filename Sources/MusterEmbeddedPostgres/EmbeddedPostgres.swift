@@ -60,7 +60,8 @@ public actor EmbeddedPostgres {
     ///   - stateDirectory: Where the cluster is kept, in `pg`. Made, with its parents, if it is missing.
     ///   - environment: The process's environment: `MUSTER_PG_BINDIR` and `PATH` are read from it.
     ///   - configuration: Tuning and limits.
-    ///   - content: What new clusters are copied with. One that can't be copied is made without it: whoever needs it looks.
+    ///   - content: What the template of new clusters is filled with. A cluster that can't be copied from it is made empty, so the
+    ///     caller must not count on the content.
     ///   - logger: Gets what happens, without any secret.
     public init(
         stateDirectory: FilePath,

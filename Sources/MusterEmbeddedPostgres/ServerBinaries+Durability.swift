@@ -12,7 +12,7 @@ extension ServerBinaries {
     /// Makes everything durable that was written below a directory.
     ///
     /// One call for the whole file system takes a fifth of the time that a call for each of a thousand files takes. Where there is no such
-    /// call, or it reports no failure, `initdb` does the other.
+    /// call, or it does not report failures, `initdb` syncs each file.
     func makeDurable(_ directory: FilePath, account: ServerAccount) async throws {
         if Self.wholeSyncReportsErrors {
             let sync = PostgresTool(path: "/bin/sync", arguments: ["-f", directory.string])

@@ -61,7 +61,7 @@ struct PostgresService: Service {
         self.logger = logger
     }
 
-    /// What its database is full of before its first use.
+    /// The schema that a copied database has before its first use.
     private static let schema = ClusterContent(digest: SchemaMigration.build) { endpoint in
         _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
     }

@@ -2,7 +2,7 @@
 -- says of the lost past would be taken for what is said of the present (I1).
 
 -- What tells a database from its own past: its cluster, its timeline, which every promotion and every restore to a point in time changes, and
--- itself within its cluster. Its id tells it from the copies of what it is a copy of itself.
+-- itself within its cluster. Its id tells it from other copies of the same template.
 CREATE FUNCTION database_incarnation() RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT concat_ws('.', c.system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), d.oid, i.id)
@@ -19,7 +19,7 @@ DECLARE
     v_known text;
 BEGIN
     IF pg_is_in_recovery() THEN RETURN; END IF;
-    -- Its first use gives it its id. Of two connections that are first, one does.
+    -- The first use gives the database its id. Where two connections come first at once, one of them inserts it.
     IF NOT EXISTS (SELECT 1 FROM installation) THEN INSERT INTO installation DEFAULT VALUES ON CONFLICT DO NOTHING; END IF;
     v_now := database_incarnation();
     IF EXISTS (SELECT 1 FROM installation WHERE incarnation = v_now) THEN RETURN; END IF;
