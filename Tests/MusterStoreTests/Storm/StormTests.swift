@@ -41,8 +41,12 @@ import Testing
         try await fixture.run("UPDATE origins SET not_before = NULL")
         var worker = try await fixture.makeWorker("last", sinks: StormRider.sinks)
         for group in try await store.groups(state: nil, after: nil, limit: 100) {
-            _ = try await store.apply(.resume, to: group.name, keys: nil)
-            _ = try await store.seal(group.name)
+            do {
+                _ = try await store.apply(.resume, to: group.name, keys: nil)
+                _ = try await store.seal(group.name)
+            } catch Store.Refusal.noSuchGroup {
+                // A removal that the storm began has come to its end meanwhile.
+            }
         }
         try await worker.finishEverything()
         try await fixture.check("after the work")

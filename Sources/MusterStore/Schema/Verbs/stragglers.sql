@@ -220,7 +220,8 @@ LANGUAGE sql STABLE AS $$
         FROM (
             SELECT t.moves, t.silence,
                 (l.durable - l.resume) / greatest(0.1, CASE WHEN t.moves THEN t.age - t.silence ELSE t.age END) AS speed,
-                coalesce(g.lease_bytes * 1000.0 / nullif(g.lease_ms, 0), 1048576)::double precision AS typical
+                -- Leases that brought nothing have no speed to compare with.
+                greatest(1, coalesce(g.lease_bytes * 1000.0 / nullif(g.lease_ms, 0), 1048576))::double precision AS typical
             FROM (
                 SELECT extract(epoch FROM statement_timestamp() - l.granted_at)::double precision AS age,
                     extract(epoch FROM statement_timestamp() - l.progress_at)::double precision AS silence,
