@@ -33,6 +33,16 @@ import Testing
         }
     }
 
+    @Test func aGroupWhoseLeasesBroughtNothingHasNoSpeedToCompareWith() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Straggling.begin(fixture, durable: [0])
+            try await fixture.run("UPDATE groups SET lease_bytes = 0, lease_ms = 1000")
+            let help = try await scene.idle.help()
+            #expect(help.asked.isEmpty && help.doubles.isEmpty)
+            try await scene.finish()
+        }
+    }
+
     @Test func anEndThatIsNotNearerSaysNoAndIsNotAskedForAgainAtOnce() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200])
