@@ -92,9 +92,9 @@ let package = Package(
                     "Schema/Verbs",
                     [
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "deadlines",
-                        "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "mirrors",
-                        "origins",
-                        "paths", "purges", "questions", "reports", "returns", "reuse", "sessions", "shares", "sharing",
+                        "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
+                        "mirrors", "origins", "paths", "preemption", "purges", "questions", "reports", "returns",
+                        "reuse", "sessions", "shares", "sharing",
                         "slices", "stragglers", "verbs", "windows",
                     ])),
         library(

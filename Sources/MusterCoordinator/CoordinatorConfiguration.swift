@@ -18,7 +18,7 @@ public struct CoordinatorConfiguration: Sendable {
     public var sessionTimeToLive: Duration = .seconds(30)
     /// How long a sync or a reader of events may wait, at the most.
     public var longPoll: Duration = Limits.longPoll
-    /// The most leases on one origin in the whole fleet, where the origin has no cap of its own.
+    /// The most connections to one origin in the whole fleet, where the origin has no cap of its own.
     public var maxConnectionsPerOrigin: Int32 = 8
     /// How many bytes per second the whole fleet may fetch; as many as come when absent. Every coordinator of a database must be
     /// given the same.

@@ -11,7 +11,7 @@ public struct Store: Sendable {
     public struct Policy: Sendable, Hashable {
         /// The size of the chunk that is leased before a file's size is known, in bytes.
         public var firstChunk: Int64 = Limits.chunk.lowerBound.bytes
-        /// The most leases on an origin that has no cap of its own.
+        /// The most connections to an origin that has no cap of its own.
         public var leasesPerOrigin: Int32 = 8
         /// The most leases of one session.
         public var leasesPerSession: Int32 = 1_024

@@ -45,7 +45,7 @@ struct ProgressAPITests {
             #expect(inHand.done == 4_000_000 && (4_000_001...10_000_000).contains(inHand.total))
             #expect(inHand.unknownLeases == 0 && worker.bytesPerSecond > 0 && worker.etaSeconds ?? 0 > 0)
             let source = try #require(try await coordinator.client.origins().items.first)
-            #expect(source.leases == 1 && source.bytes == inHand)
+            #expect(source.connections == 1 && source.bytes == inHand)
             let explanation = try await coordinator.client.groupExplanation(of: "g")
             #expect(explanation.waits.first?.reason == .fetching && explanation.waits.first?.tasks == 1)
             #expect(explanation.summary.hasPrefix("One task is being fetched over one connection, "))
@@ -202,7 +202,8 @@ struct ProgressAPITests {
         // Chunks are counted up to a hundred, per kind and for each of the four origins, with the task of each; leases come on top.
         #expect(large[2] <= small[2] + 1_000 && large[3] <= small[3] + 1_000, "\(costs)")
         #expect(large[4] <= small[4] + 200, "\(costs)")
-        #expect(fleet > 0 && fleet < 200, "\(fleet)")
+        // The lanes of each origin are found by a probe each, which reads all of so small a table.
+        #expect(fleet > 0 && fleet < 400, "\(fleet)")
         #expect(small.allSatisfy { $0 > 0 }, "what is read is counted at all")
     }
 

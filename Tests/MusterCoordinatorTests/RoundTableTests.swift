@@ -125,7 +125,7 @@ struct RoundTableTests {
                         }
                     case .polls, .sessions, .backoffs, .hours, .groupDeadlines, .recalls, .purges, .repeats,
                         .taskDeadlines,
-                        .originRates, .work, .shrinking, .events, .slow, .stalled, .uploads, .retention:
+                        .originRates, .work, .preemption, .shrinking, .events, .slow, .stalled, .uploads, .retention:
                         round
                     }
                 }

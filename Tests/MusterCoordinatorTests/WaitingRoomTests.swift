@@ -7,7 +7,7 @@ import Testing
 struct WaitingRoomTests {
     private func guest(_ session: Int64, _ sequence: Int64, deadline: Int64 = 100) -> WaitingRoom<String>.Guest {
         .init(
-            session: SessionID(session), sequence: sequence, room: 4, deadline: deadline,
+            session: SessionID(session), sequence: sequence, room: 4, ahead: 0, deadline: deadline,
             ticket: "\(session)/\(sequence)")
     }
 
@@ -41,6 +41,19 @@ struct WaitingRoomTests {
         #expect(room.endClaim(granted: [], now: 0).isEmpty)
         #expect(room.dismiss([SessionID(1)]).map(\.ticket) == ["1/1"])
         #expect(room.count == 1)
+    }
+
+    @Test func whoTakesNoWorkWaitsToBeTold() {
+        var room = WaitingRoom<String>()
+        _ = room.enter(
+            .init(session: SessionID(1), sequence: 1, room: 0, ahead: 0, deadline: 100, ticket: "1/1"))
+        #expect(room.beginClaim().isEmpty)
+        room.news()
+        #expect(room.beginClaim().isEmpty)
+        #expect(room.dismiss([SessionID(1)]).map(\.ticket) == ["1/1"])
+        _ = room.enter(
+            .init(session: SessionID(1), sequence: 2, room: 0, ahead: 0, deadline: 100, ticket: "1/2"))
+        #expect(room.expire(now: 100).map(\.ticket) == ["1/2"])
     }
 
     @Test func whoIsAskedIsUrgentUntilItIsToldOnce() {

@@ -92,15 +92,15 @@ extension EndToEnd {
 }
 
 extension Fleet {
-    /// The counters of stragglers of the first coordinator.
-    fileprivate func metrics() throws -> [String: Int] {
+    /// The counters of stragglers, of preemption and of bytes of the first coordinator.
+    func metrics() throws -> [String: Int] {
         guard let port = coordinators.first?.port else { throw Unexpected("no coordinator") }
         let lines = try PlainHTTP.get(port: port, path: "/metrics").body.split(separator: "\n")
         return Dictionary(
             lines.compactMap { line in
                 let words = line.split(separator: " ")
                 guard words.count == 2, let value = Int(words[1]) else { return nil }
-                return ["shrinks", "doubles", "bytes"].contains(where: words[0].contains)
+                return ["shrinks", "doubles", "preempted", "bytes"].contains(where: words[0].contains)
                     ? (String(words[0]), value) : nil
             }, uniquingKeysWith: { first, _ in first })
     }

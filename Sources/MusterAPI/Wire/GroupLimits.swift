@@ -2,7 +2,7 @@ import MusterCore
 
 /// What a group may use, and when.
 public struct GroupLimits: Hashable, Sendable, Codable {
-    /// The most leases, and so connections, that the group may hold in the whole fleet.
+    /// The most connections that the group may hold in the whole fleet.
     public var maxConnections: Int32?
     /// The most bytes per second of the whole fleet for the group, where its timetable says nothing.
     public var bytesPerSecond: Int64?

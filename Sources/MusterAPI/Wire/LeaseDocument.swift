@@ -73,6 +73,8 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var group: String?
     /// The origin whose byte budget it draws from; absent for work that fetches nothing.
     public var origin: String?
+    /// The connection to that which it uses: one lease of a lane is at work at a time. Absent for work that fetches nothing.
+    public var lane: Int64?
     /// For the first request of a task: a file of the sink that may be what it asks for. The origin is asked whether it still is; a
     /// worker of before just fetches.
     public var have: HeldFile?

@@ -4,12 +4,12 @@ public import MusterCore
 public struct OriginDocument: Hashable, Sendable, Codable {
     /// Scheme, host and port.
     public var key: String
-    /// The most leases that the fleet may hold on it: its own cap, or the coordinator's default.
+    /// The most connections that the fleet may have to it: its own cap, or the coordinator's default.
     public var maxConnections: Int32
     /// How many of these are allowed now: fewer after the origin refused, one more with every clean minute (range contract, row 24).
     public var allowedConnections: Int32
     /// Leases on it now.
-    public var leases: Int64
+    public var connections: Int64
     /// Nothing is leased on it before this moment.
     public var pausedUntil: Timestamp?
     /// When it last refused because there was too much at once.
@@ -25,14 +25,14 @@ public struct OriginDocument: Hashable, Sendable, Codable {
 
     /// An origin's document.
     public init(
-        key: String, maxConnections: Int32, allowedConnections: Int32, leases: Int64, pausedUntil: Timestamp?,
+        key: String, maxConnections: Int32, allowedConnections: Int32, connections: Int64, pausedUntil: Timestamp?,
         limitedAt: Timestamp?, bytesPerSecond: Int64, bytesPerSecondLimit: Int64? = nil,
         bytes: LeaseProgress? = nil, etaSeconds: Int64? = nil
     ) {
         self.key = key
         self.maxConnections = maxConnections
         self.allowedConnections = allowedConnections
-        self.leases = leases
+        self.connections = connections
         self.pausedUntil = pausedUntil
         self.limitedAt = limitedAt
         self.bytesPerSecond = bytesPerSecond
@@ -47,7 +47,7 @@ public struct OriginDocument: Hashable, Sendable, Codable {
         try container.encode(key, forKey: .key)
         try container.encode(maxConnections, forKey: .maxConnections)
         try container.encode(allowedConnections, forKey: .allowedConnections)
-        try container.encode(leases, forKey: .leases)
+        try container.encode(connections, forKey: .connections)
         try container.encode(pausedUntil, forKey: .pausedUntil)
         try container.encode(limitedAt, forKey: .limitedAt)
         try container.encode(bytesPerSecond, forKey: .bytesPerSecond)

@@ -62,8 +62,10 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     public var reports: [Report]
     /// Every lease that the worker holds or that a report not yet acknowledged is about.
     public var held: [LeaseName]
-    /// How many more leases it can take now.
+    /// How many more transfers it can begin now.
     public var room: Int
+    /// How many leases it takes besides, to have them wait in its lanes (`docs/protocol.md`); none when absent.
+    public var ahead: Int?
     /// How long it is willing to wait for work, in milliseconds; a sync with reports is answered at once.
     public var waitMilliseconds: Int64
     /// Its sinks.
@@ -78,13 +80,15 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     /// A sync.
     public init(
         sequence: Int64, settled: Int64, reports: [Report] = [], held: [LeaseName] = [], room: Int = 0,
-        waitMilliseconds: Int64 = 0, sinks: [SinkStatus] = [], receivedBytes: Int64 = 0, traffic: [Traffic]? = nil
+        ahead: Int? = nil, waitMilliseconds: Int64 = 0, sinks: [SinkStatus] = [], receivedBytes: Int64 = 0,
+        traffic: [Traffic]? = nil
     ) {
         self.sequence = sequence
         self.settled = settled
         self.reports = reports
         self.held = held
         self.room = room
+        self.ahead = ahead
         self.waitMilliseconds = waitMilliseconds
         self.sinks = sinks
         self.receivedBytes = receivedBytes

@@ -31,8 +31,8 @@ struct OriginsListCommand: MusterSubcommand {
         abstract: "Lists the origins, and what the fleet may do to them.",
         usage: "muster origins [--json]",
         discussion: """
-            CONNECTIONS is how many leases there are, ALLOWED how many there may be now, MOST how many there may be once the \
-            origin has not refused for a while. TO COME is what is left to fetch under these leases, a + meaning that not every \
+            CONNECTIONS is how many there are, ALLOWED how many there may be now, MOST how many there may be once the \
+            origin has not refused for a while. TO COME is what is left to fetch of what is leased there, a + meaning that not every \
             length is known, and ETA how long that takes.
 
             Example:
@@ -70,8 +70,8 @@ struct OriginsListCommand: MusterSubcommand {
         ])
         for origin in origins {
             table.add([
-                origin.key, "\(origin.leases)", "\(origin.allowedConnections)", "\(origin.maxConnections)",
-                origin.leases > 0 ? ProgressSnapshot.rate(origin.bytesPerSecond) : "-",
+                origin.key, "\(origin.connections)", "\(origin.allowedConnections)", "\(origin.maxConnections)",
+                origin.connections > 0 ? ProgressSnapshot.rate(origin.bytesPerSecond) : "-",
                 origin.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(origin.bytes),
                 ProgressSnapshot.time(origin.etaSeconds), origin.pausedUntil?.description ?? "-",
                 origin.limitedAt?.description ?? "-",

@@ -24,6 +24,8 @@ enum RoundName: String, CaseIterable, Sendable {
     case originRates
     /// Work is looked for although nobody said that there is any: hints may be lost (fault F14).
     case work
+    /// Holders are asked to give up connections for what is more urgent, and those beyond a smaller cap.
+    case preemption
     /// Finds sessions that are asked to shrink chunks, by any coordinator.
     case shrinking
     /// Events get their positions that a coordinator committed which has died since.

@@ -69,6 +69,9 @@ struct Sweeps: Sendable {
             Round(.originRates, every: .seconds(1)) { try await store.foldOriginRates() },
             // Other coordinators poll as well: they need no hint.
             Round(.work, every: .seconds(1)) { claims.raiseNews() },
+            Round(.preemption, every: .seconds(1)) {
+                metrics.add(.leasesPreempted, try await store.preempt().count)
+            },
             Round(.shrinking, every: .seconds(1)) { try await dispatcher.findAsked() },
             Round(.events, every: .seconds(1), isAtStart: true) { try await sequencer.sequence() },
             Round(.slow, every: .seconds(5)) { metrics.add(.leasesSlow, Int(try await store.sweepSlow())) },

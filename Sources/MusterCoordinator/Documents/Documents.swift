@@ -73,7 +73,7 @@ extension OriginDocument {
         self.init(
             key: record.key, maxConnections: record.maxConnections ?? cap,
             allowedConnections: record.allowedConnections,
-            leases: record.leases, pausedUntil: record.pausedUntil, limitedAt: record.limitedAt,
+            connections: record.connections, pausedUntil: record.pausedUntil, limitedAt: record.limitedAt,
             bytesPerSecond: record.bytesPerSecond, bytesPerSecondLimit: record.bytesPerSecondLimit,
             bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond))
     }

@@ -27,6 +27,7 @@ extension LeaseDocument {
             group = lease.group
             origin = lease.origin
             have = lease.have
+            lane = lease.lane
         }
         guard lease.kind == .resolve else { return }
         resolver = try StoredJSON.document(

@@ -67,7 +67,7 @@ extension GroupFacts.Origin {
     /// An origin and the group's part of it.
     fileprivate init(_ record: GroupExplanationRecord.Origin) {
         self.init(
-            key: record.origin.key, pausedUntil: record.origin.pausedUntil, leases: record.origin.leases,
+            key: record.origin.key, pausedUntil: record.origin.pausedUntil, leases: record.origin.connections,
             allowed: record.origin.allowedConnections, bytesPerSecond: record.origin.bytesPerSecond,
             bytesPerSecondLimit: record.origin.bytesPerSecondLimit, own: record.leases,
             ownBytesPerSecond: record.bytesPerSecond,

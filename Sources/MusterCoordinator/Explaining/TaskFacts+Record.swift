@@ -48,7 +48,7 @@ extension TaskFacts {
         {
             origins.append(
                 Origin(
-                    key: source.origin.key, pausedUntil: source.origin.pausedUntil, leases: source.origin.leases,
+                    key: source.origin.key, pausedUntil: source.origin.pausedUntil, leases: source.origin.connections,
                     allowed: source.origin.allowedConnections))
         }
         return origins

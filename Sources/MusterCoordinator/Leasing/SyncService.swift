@@ -82,7 +82,8 @@ struct SyncService: Sendable {
         }
         var shares = try await settle(session, request)
         var leases: [GrantedLease] = []
-        if renewed.isNewest, !renewed.isDraining, request.room > 0 {
+        let asks = request.room > 0 || request.ahead ?? 0 > 0 || request.waitMilliseconds > 0
+        if renewed.isNewest, !renewed.isDraining, asks {
             // Reports are answered at once; only a sync that has nothing to say waits for work.
             var wait: Duration =
                 request.reports.isEmpty && lost.isEmpty
@@ -93,8 +94,9 @@ struct SyncService: Sendable {
             // So does who is asked to shrink something.
             if asked.isUrgent(session) { wait = .zero }
             leases = try await dispatcher.claim(
-                session: session, sequence: request.sequence, room: Int32(min(request.room, Limits.leasesPerSync)),
-                wait: wait)
+                session: session, sequence: request.sequence,
+                room: Int32(clamping: min(request.room, Limits.leasesPerSync)),
+                ahead: Int32(clamping: min(request.ahead ?? 0, Limits.leasesPerSync)), wait: wait)
         }
         // What was granted may draw from budgets that the session had no share of before.
         if leases.contains(where: \.isLimited) { shares = try await store.budgetShares(of: session) }

@@ -9,12 +9,17 @@ struct WaitingRoom<Ticket: Sendable> {
         let session: SessionID
         /// The number of the sync.
         let sequence: Int64
-        /// How many leases it can take.
+        /// How many transfers it can begin.
         let room: Int32
+        /// How many leases it takes besides.
+        let ahead: Int32
         /// When it is to be answered at the latest.
         let deadline: Int64
         /// What its answer goes to.
         let ticket: Ticket
+
+        /// Whether it asks for work at all. One that does not waits only to be told something.
+        var takesWork: Bool { room > 0 || ahead > 0 }
     }
 
     /// Where a guest is.
@@ -23,7 +28,7 @@ struct WaitingRoom<Ticket: Sendable> {
         case fresh
         /// In the claim that runs now. Goes to `waiting`, or leaves.
         case inClaim
-        /// There was nothing for it. Goes to `fresh` at the next news, or leaves at its deadline.
+        /// There was nothing for it, or it takes none. Goes to `fresh` at the next news, or leaves at its deadline.
         case waiting
     }
 
@@ -39,7 +44,7 @@ struct WaitingRoom<Ticket: Sendable> {
     /// that is here already supersedes the newcomer.
     mutating func enter(_ guest: Guest) -> Guest? {
         if let present = guests[guest.session]?.guest, present.sequence >= guest.sequence { return guest }
-        let before = guests.updateValue((guest, .fresh), forKey: guest.session)
+        let before = guests.updateValue((guest, guest.takesWork ? .fresh : .waiting), forKey: guest.session)
         return before?.guest
     }
 
@@ -53,7 +58,7 @@ struct WaitingRoom<Ticket: Sendable> {
     /// There may be something new to lease.
     mutating func news() {
         if isClaiming { hasNews = true }
-        for (session, entry) in guests where entry.place == .waiting {
+        for (session, entry) in guests where entry.place == .waiting && entry.guest.takesWork {
             guests[session]?.place = .fresh
         }
     }

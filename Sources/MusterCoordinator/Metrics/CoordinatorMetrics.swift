@@ -22,6 +22,8 @@ final class CoordinatorMetrics: Sendable {
         case leasesSlow = "muster_leases_slow_total"
         /// Leases taken back since they held up their group and their holder was not heard of.
         case leasesSilent = "muster_leases_silent_total"
+        /// Holders that were asked to give up a connection for something more urgent, or since a cap was made smaller.
+        case leasesPreempted = "muster_leases_preempted_total"
         /// Holders that were asked to shrink a chunk.
         case shrinksAsked = "muster_shrinks_asked_total"
         /// Chunks that were shrunk, their tails given to others.
@@ -79,6 +81,8 @@ final class CoordinatorMetrics: Sendable {
             case .leasesRepaired: "Leases given back because the answer with them was lost."
             case .leasesSlow: "Leases taken back because they were much slower than their peers."
             case .leasesSilent: "Leases taken back because they held up their group and their worker was silent."
+            case .leasesPreempted:
+                "Requests to holders to give a connection to something more urgent, or since a cap was made smaller."
             case .shrinksAsked: "Requests to holders to give the tail of a chunk away."
             case .shrinksAgreed: "Chunks whose tail was given to others."
             case .doublesGranted: "Second leases on the rest of chunks that held up their group."

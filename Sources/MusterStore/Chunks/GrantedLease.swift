@@ -7,6 +7,8 @@ public struct GrantedLease: Sendable {
     public let session: SessionID
     /// Its name.
     public let name: LeaseName
+    /// The connection that it uses, after the leases that were put there before it (adr/0024); 0 for work that uses none.
+    public let lane: Int64
     /// What to do.
     public let kind: LeaseKind
     /// The task.
@@ -77,6 +79,7 @@ public struct GrantedLease: Sendable {
     /// A row of `granted_leases`.
     init(_ row: PostgresRow) throws {
         session = try row.decode("session_id")
+        lane = try row.decode("lane")
         name = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
         kind = try row.decode("kind")
         task = try row.decode("task_id")

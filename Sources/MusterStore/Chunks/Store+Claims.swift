@@ -7,14 +7,17 @@ public struct ClaimRequest: Sendable, Hashable {
     public let session: SessionID
     /// The sync that asks; only the session's newest one is granted anything.
     public let sequence: Int64
-    /// How many leases it can take.
+    /// How many transfers it can begin: lanes that may be opened for it, or other work that it can take.
     public let room: Int32
+    /// How many leases it takes besides, to have them wait in its lanes.
+    public let ahead: Int32
 
     /// A request.
-    public init(session: SessionID, sequence: Int64, room: Int32) {
+    public init(session: SessionID, sequence: Int64, room: Int32, ahead: Int32 = 0) {
         self.session = session
         self.sequence = sequence
         self.room = room
+        self.ahead = ahead
     }
 }
 
@@ -30,7 +33,7 @@ extension Store {
             FROM (
                 SELECT array_agg(s.chunk_id) AS chunks, array_agg(s.chunk_id) FILTER (WHERE s.is_limited) AS limited
                 FROM share_leases(\(requests.map(\.session)), \(requests.map(\.sequence)), \(requests.map(\.room)),
-                    \(policy.leasesPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate)) AS s
+                    \(requests.map(\.ahead)), \(policy.leasesPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate)) AS s
             ) AS shared
             CROSS JOIN LATERAL granted_leases(shared.chunks, coalesce(shared.limited, '{}')) AS g
             WHERE shared.chunks IS NOT NULL

@@ -64,6 +64,13 @@ extension Store {
         return StragglerHelp(doubles: leases, asked: asked, taken: taken)
     }
 
+    /// Asks the holders of lanes that more urgent groups have a use for, or that are beyond a cap that was made smaller, to give them up
+    /// (I5, I15). Returns the sessions that are asked, once for each lease.
+    public func preempt() async throws -> [SessionID] {
+        try await writeOnce("SELECT p AS session FROM preempt(\(policy.leasesPerOrigin)) AS p", waking: .nobody)
+            .map { try $0.decode("session", as: SessionID.self) }
+    }
+
     /// The sessions that are asked to shrink something and have not answered.
     public func shrinkingSessions() async throws -> Set<SessionID> {
         let rows = try await query("SELECT DISTINCT session_id FROM leases WHERE shrink_to IS NOT NULL")

@@ -15,7 +15,7 @@ extension Store {
                 """
                 INSERT INTO groups (name, sink, priority, weight, max_connections, metadata, creation_key, fetch_options,
                     policy, resolver, bytes_per_second, window_from, window_to, window_zone, timetable, time_limit,
-                    deadline_at, deadline_action, reuses, served)
+                    deadline_at, deadline_action, reuses)
                 VALUES (\(creation.name), \(creation.sink), \(creation.priority), \(creation.weight),
                     \(creation.maxConnections), \(creation.metadata.map { PostgresJSON($0) }), \(creation.creationKey),
                     \(creation.options.map { PostgresJSON($0) }), \(creation.policy.map { PostgresJSON($0) }),
@@ -23,10 +23,7 @@ extension Store {
                     \(creation.window?.from)::text::time, \(creation.window?.to)::text::time,
                     \(creation.window?.timeZone), \(creation.timetable.map { PostgresJSON($0) }),
                     \(limit)::bigint * interval '1 ms', statement_timestamp() + \(limit)::bigint * interval '1 ms',
-                    \(creation.deadlineAction.rawValue), \(creation.reuses),
-                    -- A new group starts level with those that are being served, not ahead of them by all that they had.
-                    coalesce((SELECT min(served) FROM groups
-                        WHERE sink = \(creation.sink) AND state IN ('open', 'sealed') AND desired = 'run'), 0))
+                    \(creation.deadlineAction.rawValue), \(creation.reuses))
                 ON CONFLICT (name) DO NOTHING RETURNING id
                 """)
             guard let id = try rows.first?.decode("id", as: GroupID.self) else {

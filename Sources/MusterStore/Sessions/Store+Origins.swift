@@ -5,10 +5,12 @@ import MusterPostgres
 public struct OriginRecord: Sendable {
     /// Scheme, host and port.
     public let key: String
-    /// Its own cap on leases, if it has one.
+    /// Its own cap on connections, if it has one.
     public let maxConnections: Int32?
-    /// How many leases it may have now: fewer than the cap after it refused, one more with every minute (range contract, row 24).
+    /// How many connections it may have now: fewer than the cap after it refused, one more with every minute (range contract, row 24).
     public let allowedConnections: Int32
+    /// Connections that sessions have to it now (adr/0024).
+    public let connections: Int64
     /// Leases on it now, and what is fetched under them.
     public let inHand: LeasedBytes
     /// Nothing is leased on it before this moment.
@@ -20,16 +22,13 @@ public struct OriginRecord: Sendable {
     /// How many bytes per second the fleet may take from it, if that is limited.
     public let bytesPerSecondLimit: Int64?
 
-    /// Leases on it now.
-    public var leases: Int64 { inHand.leases }
-
     /// What of its leases is told, to be joined to `origins o`.
     static let leases = LeasedBytes.sums(where: "l.origin_id = o.id")
 
     /// Of `origins o` with `leases`, where `cap` is the one of origins that have none of their own.
     static func columns(cap: Int32) -> SQL {
         """
-        o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed,
+        o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed, (SELECT count(*) FROM lanes_to(o.id)) AS lanes,
         CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.limited_at,
         bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate, o.bytes_per_second AS rate_limit, u.*
         """
@@ -39,6 +38,7 @@ public struct OriginRecord: Sendable {
         key = try row.decode("key")
         maxConnections = try row.decode("max_connections")
         allowedConnections = try row.decode("allowed")
+        connections = try row.decode("lanes")
         inHand = try LeasedBytes(row)
         pausedUntil = try row.decode("paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
         limitedAt = try row.decode("limited_at", as: PostgresTimestamp?.self).map(Timestamp.init)

@@ -35,7 +35,7 @@ public struct ExplanationRecord: Sendable {
         public let state: GroupState
         /// Whether it is paused as a whole.
         public let isPaused: Bool
-        /// The most leases on origins that it may have, if it has a cap.
+        /// The most connections to origins that it may have, if it has a cap.
         public let maxConnections: Int32?
         /// Those that it has.
         public let leases: Int64

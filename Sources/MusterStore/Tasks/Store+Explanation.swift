@@ -31,7 +31,7 @@ extension Store {
         """
         SELECT \(taskColumns), statement_timestamp() AS moment, g.state AS group_state,
             g.desired AS group_desired, g.max_connections AS group_cap,
-            (SELECT count(*) FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0) AS group_leases,
+            (SELECT count(*) FROM lanes_of(g.id)) AS group_leases,
             (SELECT count(*) FROM done_chunks d WHERE d.task_id = t.id AND d.version = t.version) AS chunks_done,
             (SELECT count(*) FROM leases l WHERE l.task_id = t.id AND l.kind IN ('fetch', 'finalize')) AS chunks_leased,
             EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind = 'resolve') AS is_asking,

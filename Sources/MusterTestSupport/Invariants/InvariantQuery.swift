@@ -125,7 +125,7 @@ public enum InvariantQuery {
         WHERE l.kind = 'finalize' OR l.kind = 'fetch' AND (NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size)
         UNION ALL
         SELECT 'I5: group ' || g.name || ' has ' || count(*) || ' leases' FROM groups g
-        JOIN leases l ON l.group_id = g.id AND l.origin_id > 0 GROUP BY g.id HAVING count(*) > g.max_connections
+        JOIN leases l ON l.group_id = g.id AND l.origin_id > 0 GROUP BY g.id HAVING count(DISTINCT (l.session_id, l.lane)) > g.max_connections
         UNION ALL
         SELECT 'I6: group ' || g.name || ' counts ' || concat_ws(' ', g.queued, g.active, g.paused, g.finalizing,
             g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total, g.unknown_tasks) || ' instead of ' || c::text

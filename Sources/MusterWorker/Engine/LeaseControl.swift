@@ -22,12 +22,15 @@ final class LeaseControl: Sendable {
 
     /// Where the chunk ends.
     let bound: ChunkBound
+    /// The number of its lane among those of the worker, if it has one.
+    let seat: Int?
     private let current = Atomic<Wish>(.work)
     private let running = Mutex<Running?>(nil)
 
     /// The control of a job whose chunk ends where `bound` says; one that stays where it is when absent.
-    init(_ bound: ChunkBound = ChunkBound()) {
+    init(_ bound: ChunkBound = ChunkBound(), seat: Int? = nil) {
         self.bound = bound
+        self.seat = seat
     }
 
     /// What is wanted now; cheap enough to be asked before every write.

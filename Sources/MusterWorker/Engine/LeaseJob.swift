@@ -68,10 +68,9 @@ struct LeaseJob: Sendable {
             lastModified: lease.representation.lastModified
         )
         switch placed {
-        // Nothing was fetched: its bytes must not count among the sizes that decide about fetching ahead.
         case .inPlace(let finished):
             let whole = DurablePrefix(offset: size, crc: CRC32C.whole(lease.chunks))
-            return .done(whole, nil, finished, bytes: 0)
+            return .done(whole, nil, finished)
         case .failed(let failure): return .failed(failure, nil, nil)
         case .storage(let error): return JobEnding(error)
         case .stopped: return stopped
@@ -87,7 +86,7 @@ struct LeaseJob: Sendable {
         }
         let order = PurgeOrder(task: lease.task, version: lease.version, file: file)
         switch await equipment.purges.submit(order) {
-        case .success?: return .done(nil, nil, nil, bytes: 0)
+        case .success?: return .done(nil, nil, nil)
         case .failure(let error)?: return JobEnding(error)
         case nil: return .released(nil, nil)
         }

@@ -1,7 +1,8 @@
 import MusterCurl
 import Synchronization
 
-/// The transfer loops of a worker; each transfer goes to the loop that carries the fewest.
+/// The transfer loops of a worker. The transfers of a lane go to one loop, where the connection of the one before is; others go to the
+/// loop that carries the fewest.
 final class LoopSet: Sendable {
     private let loops: [CurlLoop]
     private let loads: Mutex<[Int]>
@@ -16,10 +17,10 @@ final class LoopSet: Sendable {
         loads = Mutex(Array(repeating: 0, count: loops.count))
     }
 
-    /// Runs `transfer` on the least loaded loop, and counts it there as long as it runs.
-    func withLoop<Value: Sendable>(_ transfer: (CurlLoop) async -> Value) async -> Value {
+    /// Runs `transfer` on the loop of a seat, or on the least loaded one, and counts it there as long as it runs.
+    func withLoop<Value: Sendable>(at seat: Int? = nil, _ transfer: (CurlLoop) async -> Value) async -> Value {
         let index = loads.withLock { loads in
-            let index = loads.indices.min { loads[$0] < loads[$1] } ?? 0
+            let index = seat.map { $0 % loads.count } ?? loads.indices.min { loads[$0] < loads[$1] } ?? 0
             loads[index] += 1
             return index
         }

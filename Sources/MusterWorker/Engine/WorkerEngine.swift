@@ -162,8 +162,8 @@ struct WorkerEngine: Sendable {
         // Every write asks the gate itself, and holds its transfer when that is closed.
         case .suspendWriting: break
         case .resumeWriting: resumeTransfers(controls)
-        case .start(let lease):
-            let control = LeaseControl(ChunkBound(lease))
+        case .start(let lease, let seat):
+            let control = LeaseControl(ChunkBound(lease), seat: seat)
             controls[lease.name] = control
             let job = LeaseJob(lease: lease, context: context, control: control)
             group.addTask {

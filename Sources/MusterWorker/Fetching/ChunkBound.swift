@@ -77,8 +77,8 @@ final class ChunkBound: Sendable {
     func shrink(to wanted: Int64) -> Int64? {
         state.withLock { state in
             guard let end = state.end else { return leasedEnd }
-            let possible = max(wanted, state.claimed)
-            guard wanted > start, possible < end else { return end }
+            let possible = max(wanted, state.claimed, start + 1)
+            guard possible < end else { return end }
             state.end = possible
             state.isShrunk = true
             return possible

@@ -34,7 +34,7 @@ extension FetchJob {
             if !plan.digests.given.isEmpty {
                 switch try await examine(size: lease.expectedSize, plan.digests.given, lastModified: nil) {
                 case .absent: break
-                case .matches(let size, let digests): return .over(.done(nil, nil, found(size, digests), bytes: 0))
+                case .matches(let size, let digests): return .over(.done(nil, nil, found(size, digests)))
                 case .differs(let reason): return .over(taken(reason))
                 case .stopped: return .over(control.wish == .abort ? .aborted : .released(nil, nil))
                 }
@@ -74,7 +74,7 @@ extension FetchJob {
             case .matches(let size, let digests):
                 // The part was made for nothing.
                 _ = await equipment.purges.submit(PurgeOrder(task: lease.task, version: lease.version, file: nil))
-                return .done(nil, plan.learned, found(size, digests), bytes: 0)
+                return .done(nil, plan.learned, found(size, digests))
             case .differs(let reason): return taken(reason)
             // Somebody took it away in this very moment: another try fetches.
             case .absent: return .released(nil, nil)

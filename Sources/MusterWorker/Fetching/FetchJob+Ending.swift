@@ -7,16 +7,16 @@ extension FetchJob {
     func complete(_ plan: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
         let prefix = writer.prefix
         let learned = plan.isWorthTellingAtOnce ? nil : plan.learned
-        let fetched = prefix.offset - lease.start
+        // The next transfer can begin; durability and report follow.
+        context.tell(lease.name, .fetched)
         guard plan.isPlacedHere else {
             do {
                 try await equipment.sync.makeDurable(writer.part)
             } catch {
                 return ending(of: error, durable: nil, learned)
             }
-            return .done(prefix, learned, nil, bytes: fetched)
+            return .done(prefix, learned, nil)
         }
-        context.tell(lease.name, .fetched)
         let chunks = [ByteRange(first: prefix.offset)].filter { !$0.isEmpty }.map {
             FinishedChunk(range: $0, crc: prefix.crc)
         }
@@ -29,7 +29,7 @@ extension FetchJob {
             lastModified: plan.known.lastModified
         )
         switch placed {
-        case .inPlace(let finished): return .done(prefix, learned, finished, bytes: fetched)
+        case .inPlace(let finished): return .done(prefix, learned, finished)
         case .failed(let failure): return .failed(attributed(failure, plan), nil, nil)
         case .storage(let error): return ending(of: error, durable: nil, nil)
         case .stopped: return await stop(plan, writer)

@@ -21,7 +21,7 @@ extension FetchJob {
         switch placed {
         case .inPlace(var finished):
             finished.reusedFrom = held.path
-            return .done(DurablePrefix(offset: size, crc: held.crc), plan.learned, finished, bytes: 0)
+            return .done(DurablePrefix(offset: size, crc: held.crc), plan.learned, finished)
         case .failed(let failure):
             context.logger.debug(
                 "A file that was there could not be used",

@@ -143,7 +143,7 @@ struct FetchJob: Sendable {
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end
-        let ending = await context.loops.withLoop { [request, control] loop in
+        let ending = await context.loops.withLoop(at: control.seat) { [request, control] loop in
             await transfer.run(request, on: loop, control: control)
         }
         guard let ending else { return .stopped }

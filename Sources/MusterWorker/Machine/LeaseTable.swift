@@ -22,9 +22,15 @@ enum LeasePhase: Sendable {
 struct HeldLease: Sendable {
     let kind: LeaseKind
     let sink: String
+    /// The connection that it uses after those before it; `nil` for work that uses none.
+    let lane: Int64?
+    /// The origin that it leads to.
+    let origin: String?
     /// Where its chunk ends; `nil` where only the stream can tell.
     var end: Int64?
     var phase: LeasePhase
+    /// When its job was started.
+    var startedAt: Int64?
 }
 
 /// Every lease of the process with the counts that decide about room, kept by the one place that changes phases.
@@ -44,9 +50,19 @@ struct LeaseTable: Sendable {
         var unfinished: Int { queued + running + finishing + releasing + aborting }
     }
 
+    /// The leases of a lane: one of them transfers at a time.
+    private struct Lane: Sendable {
+        /// Its number among the lanes there are now: its transfers follow each other where that leads, and find their connection there.
+        let seat: Int
+        var queued = 0
+        var occupying = 0
+    }
+
     private(set) var counts = Counts()
     private var leases: [LeaseName: HeldLease] = [:]
     private var queue: Deque<LeaseName> = []
+    /// What each lane has.
+    private var lanes: [Int64: Lane] = [:]
     /// Chunks with a job that was told to stop: a new lease of the same chunk waits until it has.
     private var stopping: [ChunkID: Int] = [:]
 
@@ -63,51 +79,94 @@ struct LeaseTable: Sendable {
         return since
     }
 
+    /// How many slots the queue could use at once: one for each lane in which nothing runs, and for each lease without one.
+    var startable: Int {
+        let waiting = lanes.values.reduce(0) { $0 + $1.queued }
+        return lanes.values.count { $0.occupying == 0 && $0.queued > 0 } + counts.queued - waiting
+    }
+
+    /// How many lanes have something to transfer.
+    var laneCount: Int { lanes.count }
+
+    /// The number of the lane of a lease that is queued or running; `nil` where it has none.
+    func seat(of name: LeaseName) -> Int? { leases[name]?.lane.flatMap { lanes[$0]?.seat } }
+
+    /// The least number that no lane has.
+    private var freeSeat: Int {
+        let taken = Set(lanes.values.map(\.seat))
+        return (0...taken.count).first { !taken.contains($0) } ?? 0
+    }
+
+    /// The queued leases that lead to an origin, in order.
+    func queued(for origin: String) -> [LeaseName] { queue.filter { leases[$0]?.origin == origin } }
+
     mutating func enqueue(_ lease: LeaseDocument, now: Int64) {
         leases[lease.name] = HeldLease(
             kind: lease.kind,
             sink: lease.sink,
+            lane: lease.lane,
+            origin: lease.origin,
             end: lease.end,
             phase: .queued(lease, since: now)
         )
-        counts.queued += 1
-        queue.append(lease.name)
+        // In the order in which they were granted: the more urgent ones of a claim come first, however their answers arrive.
+        let place = queue.lastIndex { $0.epoch <= lease.name.epoch }
+        queue.insert(lease.name, at: place.map { $0 + 1 } ?? 0)
+        count(.queued(lease, since: now), lease.name, by: 1)
     }
 
     mutating func move(_ name: LeaseName, to phase: LeasePhase) {
-        guard var lease = leases[name] else { return }
-        count(lease.phase, name, by: -1)
-        if case .queued = lease.phase { queue.removeAll { $0 == name } }
-        lease.phase = phase
-        leases[name] = lease
+        guard let before = leases[name]?.phase else { return }
+        // Its lane stays what it is in between.
         count(phase, name, by: 1)
+        count(before, name, by: -1)
+        if case .queued = before { queue.removeAll { $0 == name } }
+        leases[name]?.phase = phase
     }
 
     /// Brings the end of a chunk nearer.
     mutating func shorten(_ name: LeaseName, to end: Int64) {
         leases[name]?.end = end
+        // How long it takes says nothing of others any more.
+        leases[name]?.startedAt = nil
         guard case .queued(var document, let since)? = leases[name]?.phase else { return }
         document.end = end
         leases[name]?.phase = .queued(document, since: since)
     }
 
     mutating func remove(_ name: LeaseName) {
-        guard let lease = leases.removeValue(forKey: name) else { return }
+        guard let lease = leases[name] else { return }
         count(lease.phase, name, by: -1)
+        leases[name] = nil
         if case .queued = lease.phase { queue.removeAll { $0 == name } }
     }
 
-    /// Takes the first queued lease that may begin, and whose chunk nobody here still works on, and makes it running.
-    mutating func startNext(where mayBegin: (LeaseDocument) -> Bool) -> LeaseDocument? {
-        for name in queue where stopping[name.chunk] == nil {
-            guard case .queued(let document, _)? = leases[name]?.phase, mayBegin(document) else { continue }
-            move(name, to: .running)
-            return document
+    /// Takes the first queued lease that may begin, in whose lane nothing runs, and whose chunk nobody here still works on, and makes it
+    /// running.
+    mutating func startNext(_ now: Int64, where mayBegin: (LeaseDocument) -> Bool) -> LeaseDocument? {
+        let next = queue.firstIndex { name in
+            guard stopping[name.chunk] == nil, let lease = leases[name], case .queued(let document, _) = lease.phase
+            else {
+                return false
+            }
+            return lease.lane.map { lanes[$0]?.occupying ?? 0 == 0 } ?? true && mayBegin(document)
         }
-        return nil
+        guard let next, case .queued(let document, _)? = leases[queue[next]]?.phase else { return nil }
+        move(document.name, to: .running)
+        leases[document.name]?.startedAt = now
+        return document
     }
 
     private mutating func count(_ phase: LeasePhase, _ name: LeaseName, by step: Int) {
+        if let lane = leases[name]?.lane {
+            var content = lanes[lane] ?? Lane(seat: freeSeat)
+            switch phase {
+            case .queued: content.queued += step
+            case .running, .releasing, .aborting: content.occupying += step
+            case .finishing, .ended: break
+            }
+            lanes[lane] = content.queued == 0 && content.occupying == 0 ? nil : content
+        }
         switch phase {
         case .queued: counts.queued += step
         case .running: counts.running += step

@@ -33,7 +33,7 @@ struct MachineConfiguration: Sendable {
     /// A poll that was answered empty sooner than this is not repeated at once: the coordinator does not wait.
     var emptyPollBrake: Duration = .milliseconds(50)
     /// How long a lease may wait for a slot before it is given back.
-    var queueTime: Duration = .seconds(5)
+    var queueTime: Duration = .seconds(2)
     /// A sink that goes bad again within this span goes on with the backoff that it had.
     var sinkRelapse: Duration = .seconds(60)
     /// How long a drain lets finalizations run.
@@ -42,10 +42,10 @@ struct MachineConfiguration: Sendable {
     var drainAbort: Duration = .milliseconds(8_500)
     /// When a drain ends, whatever was reached.
     var drainEnd: Duration = .milliseconds(9_500)
-    /// Expected bytes per slot that may wait for a slot: more would starve other workers of large chunks.
-    var prefetchBytesPerSlot: Int64 = 1 << 20
-    /// Leases held for each slot at the most, when files are small.
-    var leasesPerSlot = 4
+    /// Leases for each slot whose transfer runs, or is over while their bytes are not durable yet, at the most: each holds a file open.
+    static let jobsPerSlot = 4
+    /// Leases of a lane at the most, when transfers are short.
+    var leasesPerLane = 32
 }
 
 extension Duration {

@@ -20,8 +20,8 @@ enum MachineEffect: Sendable, Hashable {
     case suspendWriting
     /// The trust was renewed after it had ended.
     case resumeWriting
-    /// Work on a lease; ends as `job(_, .ended)`.
-    case start(LeaseDocument)
+    /// Work on a lease, where those before it in its lane were worked on; ends as `job(_, .ended)`.
+    case start(LeaseDocument, seat: Int?)
     /// Make durable what is there and end the job as `released`.
     case release(LeaseName)
     /// Stop the job at once and delete nothing; it ends as `aborted`.

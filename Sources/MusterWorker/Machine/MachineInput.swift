@@ -51,8 +51,8 @@ enum JobNews: Sendable {
 
 /// How the work on one lease ended.
 enum JobEnding: Sendable {
-    /// The chunk is durable, the file is in place, or the remains are purged. `bytes` is how much was fetched for it.
-    case done(DurablePrefix?, Report.Learned?, Report.Finished?, bytes: Int64)
+    /// The chunk is durable, the file is in place, or the remains are purged.
+    case done(DurablePrefix?, Report.Learned?, Report.Finished?)
     /// The resolver gave a fresh URL.
     case resolved(ResolverAnswer)
     /// It can't go on.

@@ -2,23 +2,42 @@ import MusterAPI
 import MusterCore
 
 extension WorkerMachine {
-    /// How many more leases the worker takes now: its free slots, and while files are small a few more for each slot, so
-    /// that no slot waits for a round trip between two files.
+    /// How many more transfers the worker can begin now: its free slots, without those that what waits could use.
     var room: Int {
-        guard case .working = course, sinks.contains(where: \.isWell) else { return 0 }
-        let counts = leases.counts
-        let free = configuration.slots + prefetch - counts.unfinished
-        let bound = min(Limits.leasesPerSync, Limits.heldPerSync - counts.unfinished - counts.ended)
-        return max(0, min(free, bound))
+        guard takesWork else { return 0 }
+        return max(0, min(freeSlots - leases.startable, bound))
     }
 
-    /// How many leases may wait for a slot: as many as are expected to be worth 1 MiB per slot. None before the first
-    /// lease ended, since nobody knows yet how large the files are.
+    /// How many transfers more may begin. What is being made durable and put in place takes no slot, but holds a file open.
+    private var freeSlots: Int {
+        let counts = leases.counts
+        return min(
+            configuration.slots - counts.occupying,
+            MachineConfiguration.jobsPerSlot * configuration.slots - counts.occupying - counts.finishing)
+    }
+
+    /// How many leases it takes besides, to have them wait in its lanes: so many that no lane waits for a round trip between two transfers.
+    var ahead: Int {
+        guard takesWork else { return 0 }
+        return max(0, min(prefetch - (leases.counts.queued - leases.startable), bound - room))
+    }
+
+    private var takesWork: Bool {
+        if case .working = course { sinks.contains(where: \.isWell) } else { false }
+    }
+
+    private var bound: Int {
+        min(Limits.leasesPerSync, Limits.heldPerSync - leases.counts.unfinished - leases.counts.ended)
+    }
+
+    /// How many leases may wait: for each lane as many as bridge two round trips, so that no lane is idle until the next answer; none where
+    /// that would be less than a twentieth of a transfer. None before the first transfer has ended, since it is not known yet how long they take.
     private var prefetch: Int {
-        guard let meanBytes else { return 0 }
-        let most = (configuration.leasesPerSlot - 1) * configuration.slots
-        let worth = Int64(configuration.slots) * configuration.prefetchBytesPerSlot / max(1, meanBytes)
-        return Int(min(Int64(most), worth))
+        guard let meanTime, let roundTrip else { return 0 }
+        let mean = max(1, meanTime)
+        let bridging = (40 * roundTrip + 19 * mean) / (20 * mean)
+        let lanes = min(configuration.slots, max(1, leases.laneCount))
+        return lanes * Int(min(Int64(configuration.leasesPerLane - 1), bridging))
     }
 
     /// When a lease has waited too long for a slot.
@@ -36,13 +55,15 @@ extension WorkerMachine {
     /// Starts what waits, as long as there are slots; nothing while writing is suspended.
     mutating func startQueued(_ now: Int64) {
         guard case .open(let open) = session, !open.isSuspended, course == .working else { return }
-        while leases.counts.occupying < configuration.slots, let lease = leases.startNext(where: isPayable) {
-            effects.append(.start(lease))
+        // Not the machine itself: a closure that has a copy of it makes every change copy the table of leases.
+        let shares = shares
+        while freeSlots > 0, let lease = leases.startNext(now, where: { Self.isPayable($0, shares) }) {
+            effects.append(.start(lease, seat: leases.seat(of: lease.name)))
         }
     }
 
     /// Whether a lease may begin as far as budgets go: not while its share of one is nothing yet.
-    private func isPayable(_ lease: LeaseDocument) -> Bool {
+    private static func isPayable(_ lease: LeaseDocument, _ shares: [String: Int64]) -> Bool {
         shares.isEmpty || lease.budgetNames.allSatisfy { shares[$0] != 0 }
     }
 
@@ -103,19 +124,36 @@ extension WorkerMachine {
         case (.progress(let durable, let learned), .running), (.progress(let durable, let learned), .finishing),
             (.progress(let durable, let learned), .releasing):
             ledger.add(Report(lease: name, kind: .progress, durable: durable, learned: learned), now: now)
-        case (.fetched, .running): leases.move(name, to: .finishing)
+        case (.fetched, .running):
+            noteTime(of: lease, now)
+            leases.move(name, to: .finishing)
         case (.fetched, .finishing), (.fetched, .releasing): break
         case (.ended(let ending), .running), (.ended(let ending), .finishing), (.ended(let ending), .releasing):
             end(name, ending, of: lease, now)
         }
     }
 
+    /// How long a transfer took says how many may wait.
+    private mutating func noteTime(of lease: HeldLease, _ now: Int64) {
+        guard lease.kind == .fetch, case .running = lease.phase, let start = lease.startedAt else { return }
+        meanTime = meanTime.map { $0 + (now - start - $0) / 8 } ?? now - start
+    }
+
+    /// An origin that refuses because of too much at once is asked no more for what waits: it goes back, to wait as the coordinator says.
+    private mutating func heedLimit(_ failure: Report.Failure, of lease: HeldLease, _ now: Int64) {
+        guard failure.retryAfter != nil || failure.kind.limitSignal(status: failure.status) == .certain,
+            let origin = lease.origin
+        else {
+            return
+        }
+        for name in leases.queued(for: origin) { giveBackUntouched(name, now) }
+    }
+
     private mutating func end(_ name: LeaseName, _ ending: JobEnding, of lease: HeldLease, _ now: Int64) {
         leases.move(name, to: .ended)
         switch ending {
-        case .done(let durable, let learned, let finished, let bytes):
-            // What only verifies or deletes says nothing about how large files are.
-            if lease.kind == .fetch { meanBytes = meanBytes.map { $0 + (bytes - $0) / 8 } ?? bytes }
+        case .done(let durable, let learned, let finished):
+            noteTime(of: lease, now)
             ledger.add(
                 Report(lease: name, kind: .done, durable: durable, learned: learned, finished: finished),
                 now: now
@@ -127,6 +165,7 @@ extension WorkerMachine {
                 Report(lease: name, kind: .failed, durable: durable, learned: learned, failure: failure),
                 now: now
             )
+            heedLimit(failure, of: lease, now)
         case .released(let durable, let learned):
             ledger.add(Report(lease: name, kind: .released, durable: durable, learned: learned), now: now)
         case .restart(let what):

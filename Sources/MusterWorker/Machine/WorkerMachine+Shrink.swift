@@ -8,7 +8,9 @@ extension WorkerMachine {
     mutating func shrink(_ wish: Shrink, _ now: Int64) {
         guard let lease = leases[wish.lease], lease.kind == .fetch else { return }
         switch lease.phase {
-        // Nobody writes yet, and whoever will begins with the shorter chunk.
+        // What waits is of no use to a connection that is to be given up.
+        case .queued(let document, _) where wish.end <= document.start: giveBackUntouched(wish.lease, now)
+        // No job writes yet, and the one that will begins with the shorter chunk.
         case .queued(let document, _):
             if let end = ChunkBound(document).shrink(to: wish.end) { tellEnd(end, of: wish.lease, now) }
         case .running: effects.append(.shrink(wish.lease, end: wish.end))

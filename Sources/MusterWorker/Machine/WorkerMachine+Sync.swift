@@ -18,10 +18,11 @@ extension WorkerMachine {
         return max(due, open.notBefore)
     }
 
-    /// When the sync that waits for work is due.
+    /// When the sync that waits for work is due. A worker that has no room waits for wishes alone, once it has nothing else to say.
     private func pollDue(_ open: OpenSession) -> Int64? {
-        guard open.poll == nil, open.prompt == nil, room > 0 else { return nil }
-        return max(open.notBefore, open.pollNotBefore)
+        guard open.poll == nil, open.prompt == nil, course == .working else { return nil }
+        let quiet = room > 0 || ahead > 0 ? .min : open.lastSent + configuration.progressDelay.wholeNanoseconds
+        return max(open.notBefore, open.pollNotBefore, quiet)
     }
 
     /// When a superseded poll is given up.
@@ -74,6 +75,7 @@ extension WorkerMachine {
                     reports: reports,
                     held: leases.names,
                     room: room,
+                    ahead: ahead > 0 ? ahead : nil,
                     waitMilliseconds: wait.milliseconds,
                     sinks: sinks.map(\.status),
                     receivedBytes: sync.receivedBytes,
@@ -100,6 +102,8 @@ extension WorkerMachine {
         {
             open.pollNotBefore = now + configuration.emptyPollBrake.wholeNanoseconds
         }
+        // A poll says nothing of it: it waits for work.
+        if sync.wait == 0 { roundTrip = roundTrip.map { $0 + (now - sync.sent - $0) / 8 } ?? now - sync.sent }
         renew(&open, sent: sync.sent, answer, now)
         session = .open(open)
         for refusal in answer.refused where leases[refusal.lease]?.isStopping == false {

@@ -20,8 +20,10 @@ struct WorkerMachine: Sendable {
     var shares: [String: Int64] = [:]
     /// What was used of budgets and no sync has told of, by their names.
     var untoldTraffic: [String: Traffic] = [:]
-    /// The mean of what finished leases fetched, moving; `nil` before the first one ended.
-    var meanBytes: Int64?
+    /// How long transfers took lately, in nanoseconds; `nil` before the first one ended.
+    var meanTime: Int64?
+    /// How long it took lately until a sync that brings news was answered, in nanoseconds; `nil` before the first one was.
+    var roundTrip: Int64?
     /// Whether the present outage was told of.
     var hasToldOutage = false
     /// What the step has asked for so far.

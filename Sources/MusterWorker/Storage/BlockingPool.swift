@@ -21,6 +21,8 @@ final class BlockingPool: Sendable {
         var head = 0
         var threads: [pthread_t] = []
         var living = 0
+        /// Threads that wait to be rung for, and that nobody has rung for yet.
+        var idle = 0
         var stopped = false
         var waiting: [CheckedContinuation<Void, Never>] = []
 
@@ -96,13 +98,16 @@ final class BlockingPool: Sendable {
 
     /// Leaves `work` to one of the threads; returns why not, if it won't.
     func submit(_ work: @escaping @Sendable () -> Void) -> Refusal? {
-        let refusal: Refusal? = state.withLock { state in
-            if state.stopped { return .stopped }
-            if state.waitingCount >= places { return .overloaded }
+        let (refusal, isAwaited): (Refusal?, Bool) = state.withLock { state in
+            if state.stopped { return (.stopped, false) }
+            if state.waitingCount >= places { return (.overloaded, false) }
             state.queue.append(work)
-            return nil
+            // Threads that are at work look for more before they wait.
+            guard state.idle > 0 else { return (nil, false) }
+            state.idle -= 1
+            return (nil, true)
         }
-        if refusal == nil { bell.ring() }
+        if isAwaited { bell.ring() }
         return refusal
     }
 
@@ -126,21 +131,27 @@ final class BlockingPool: Sendable {
     }
 
     private func stop() {
-        let living = state.withLock { state in
+        let idle = state.withLock { state in
             state.stopped = true
-            return state.living
+            defer { state.idle = 0 }
+            return state.idle
         }
-        for _ in 0..<living { bell.ring() }
+        for _ in 0..<idle { bell.ring() }
     }
 
     private func loop() {
-        while true {
-            bell.wait()
-            let (work, stopped) = state.withLock { ($0.next(), $0.stopped) }
+        var isOver = false
+        while !isOver {
+            let work: (@Sendable () -> Void)? = state.withLock { state in
+                if let work = state.next() { return work }
+                isOver = state.stopped
+                if !isOver { state.idle += 1 }
+                return nil
+            }
             if let work {
                 work()
-            } else if stopped {
-                break
+            } else if !isOver {
+                bell.wait()
             }
         }
         let waiting = state.withLock { state in

@@ -27,12 +27,12 @@ public enum DescriptorLimit {
     /// How many descriptors there may be.
     static var current: Int { read().map { Int(clamping: $0.rlim_cur) } ?? 1_024 }
 
-    /// How many transfers may run at once: each has a part file, a connection, and maybe one that idles. The process must not run out of
-    /// descriptors: parts of the system's libraries end it then.
+    /// How many transfers may run at once: each has a part file, a connection, and maybe one that idles, and files of transfers before it that
+    /// are not durable yet. The process must not run out of descriptors: parts of the system's libraries end it then.
     ///
     /// - Parameter sinks: how many sinks there are, each with threads of its own that hold directories.
     static func transfers(of limit: Int, sinks: Int) -> Int {
-        max(1, (limit - reserved - walks * directories(of: limit) * sinks) / 3)
+        max(1, (limit - reserved - walks * directories(of: limit) * sinks) / (2 + MachineConfiguration.jobsPerSlot))
     }
 
     /// How many directories one batch of files that are put in place or deleted may hold open. One more path can double that.

@@ -257,11 +257,11 @@ struct DocumentTests {
         #expect(try jsonText(worker) == json)
         #expect(try document(WorkerDocument.self, json) == worker)
         let origin = OriginDocument(
-            key: "https://h:443", maxConnections: 8, allowedConnections: 4, leases: 1, pausedUntil: later,
+            key: "https://h:443", maxConnections: 8, allowedConnections: 4, connections: 1, pausedUntil: later,
             limitedAt: nil, bytesPerSecond: 7, etaSeconds: 8)
         #expect(
             try jsonText(origin)
-                == #"{"allowedConnections":4,"bytesPerSecond":7,"bytesPerSecondLimit":null,"etaSeconds":8,"key":"https://h:443","leases":1,"limitedAt":null,"#
+                == #"{"allowedConnections":4,"bytesPerSecond":7,"bytesPerSecondLimit":null,"connections":1,"etaSeconds":8,"key":"https://h:443","limitedAt":null,"#
                 + #""maxConnections":8,"pausedUntil":"2026-03-01T12:00:01.250Z"}"#
         )
         #expect(try document(OriginDocument.self, jsonText(origin)) == origin)

@@ -14,10 +14,11 @@ struct OriginsTests {
     @Test func theTableOfOrigins() {
         let origins = [
             OriginDocument(
-                key: "https://a.example:443", maxConnections: 8, allowedConnections: 4, leases: 3, pausedUntil: nil,
+                key: "https://a.example:443", maxConnections: 8, allowedConnections: 4, connections: 3,
+                pausedUntil: nil,
                 limitedAt: Samples.moment, bytesPerSecond: 36_805_017, bytesPerSecondLimit: 41_943_040),
             OriginDocument(
-                key: "https://b.example:443", maxConnections: 2, allowedConnections: 2, leases: 0,
+                key: "https://b.example:443", maxConnections: 2, allowedConnections: 2, connections: 0,
                 pausedUntil: Samples.moment, limitedAt: nil, bytesPerSecond: 0),
         ]
         #expect(
@@ -31,7 +32,7 @@ struct OriginsTests {
 
     @Test func whatComesFromAnOriginIsShownWithItsEnd() {
         let origin = OriginDocument(
-            key: "https://a.example:443", maxConnections: 8, allowedConnections: 8, leases: 3, pausedUntil: nil,
+            key: "https://a.example:443", maxConnections: 8, allowedConnections: 8, connections: 3, pausedUntil: nil,
             limitedAt: nil, bytesPerSecond: 1 << 20, bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0),
             etaSeconds: 52)
         #expect(

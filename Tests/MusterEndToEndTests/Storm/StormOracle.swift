@@ -35,15 +35,18 @@ struct StormOracle: Sendable {
         return text.split(separator: "\n").map(String.init)
     }
 
-    /// Origins with more leases than any of them may have, and groups that were granted one although they had as many as they may
-    /// have (I5).
+    /// Origins with more lanes than any of them may have, and groups that were granted a lease in a lane beyond those that they may
+    /// have (I5). After a cap was made smaller, the oldest lanes go on.
     static func exceededCaps(_ fleet: Fleet, _ ledger: StormLedger) async throws -> [String] {
         let text = try await fleet.postgres.execute(
             """
-            SELECT 'origin', count(*), 16, 0 FROM leases WHERE origin_id > 0 GROUP BY origin_id HAVING count(*) > 16
+            SELECT 'origin', count(*), 16, 0 FROM origins o CROSS JOIN LATERAL lanes_to(o.id) GROUP BY o.id HAVING count(*) > 16
             UNION ALL
-            SELECT g.name, count(*), g.max_connections, extract(epoch FROM max(l.granted_at))
-            FROM groups g JOIN leases l ON l.group_id = g.id AND l.origin_id > 0
+            SELECT g.name, count(*), g.max_connections, (
+                SELECT extract(epoch FROM coalesce(max(l.granted_at), '-infinity')) FROM leases l
+                WHERE l.group_id = g.id AND l.origin_id > 0
+                    AND l.lane IN (SELECT b.lane FROM lanes_of(g.id) AS b ORDER BY b.lane OFFSET g.max_connections))
+            FROM groups g CROSS JOIN LATERAL lanes_of(g.id)
             GROUP BY g.id HAVING count(*) > g.max_connections
             """, conninfo: fleet.conninfo)
         return text.split(separator: "\n").map(String.init).filter { line in

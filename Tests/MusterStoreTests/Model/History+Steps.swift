@@ -96,7 +96,8 @@ extension History {
             requests.append(
                 ClaimRequest(
                     session: session, sequence: (model.sessions[session]?.sequence ?? 1) - (isOld ? 1 : 0),
-                    room: Int32.random(in: 1...5, using: &random)))
+                    room: Int32.random(in: 1...5, using: &random),
+                    ahead: chance(50) ? Int32.random(in: 1...6, using: &random) : 0))
         }
         log("claim \(requests.map { "\($0.room) by \($0.session) in \($0.sequence)" })")
         let leases = try await store.claim(requests)

@@ -29,9 +29,14 @@ import Testing
             name: "the last chunk of a plan is forgotten (I3)", function: "report_answer",
             original: "generate_series(l.last, p_size - 1,", replacement: "generate_series(l.last, p_size - 101,"),
         Mutant(
-            name: "the cap of an origin is not counted (I5)", function: "grant_turn",
-            original: "v_origin.cap - (SELECT count(*) FROM leases l WHERE l.origin_id = v_origin.id)",
-            replacement: "v_origin.cap"),
+            name: "the lanes to an origin are not counted (I5)", function: "free_lanes",
+            original: "(SELECT count(*) FROM lanes_to(o.id))::integer", replacement: "0"),
+        Mutant(
+            name: "a lane that was taken back counts no more at once (I5)", function: "lanes_to",
+            original: "UNION SELECT h.session_id, h.lane FROM holdouts h WHERE h.origin_id = p_origin", replacement: ""),
+        Mutant(
+            name: "what waits in a lane counts as a death (I12)", function: "heads_lane",
+            original: "l.lane = 0 OR", replacement: "true OR"),
         Mutant(
             name: "an old sync is granted leases", function: "share_leases",
             original: "s.sequence = r.sequence AND", replacement: ""),
@@ -56,7 +61,7 @@ import Testing
             replacement: "l.deaths"),
         Mutant(
             name: "an installation that is killed is a death (I12)", function: "return_leases",
-            original: "NOT p_lost OR l.session_id = ANY (p_killed)", replacement: "NOT p_lost"),
+            original: "OR NOT l.heads OR l.session_id = ANY (p_killed)", replacement: "OR NOT l.heads"),
     ]
 
     /// Breakages of what concerns several sources, budgets and resolvers (range contract, rows 21, 24 and 30).
@@ -71,9 +76,8 @@ import Testing
             name: "an origin never gets more again (row 24)", function: "allowed_connections", original: "+ floor(",
             replacement: "+ 0 * floor("),
         Mutant(
-            name: "the cap of a mirror is not counted (I5)", function: "mirror_turns",
-            original: "allowed_connections(o, p_origin_cap) - b.held",
-            replacement: "allowed_connections(o, p_origin_cap)"),
+            name: "the lanes to a mirror are not counted (I5)", function: "mirror_turns",
+            original: "free_lanes(o, p_origin_cap)", replacement: "allowed_connections(o, p_origin_cap)"),
         Mutant(
             name: "sources are mixed that nothing tells apart (row 30)", function: "report_answer",
             original: "coalesce(p_etag LIKE '\"%\"', false)", replacement: "true"),

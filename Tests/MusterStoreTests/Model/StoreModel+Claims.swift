@@ -12,13 +12,16 @@ extension StoreModel {
     mutating func grant(_ requests: [ClaimRequest], _ leases: [GrantedLease]) -> [String] {
         step += 1
         var wrong: [String] = []
+        let before = connections
         for lease in leases {
             guard let request = requests.first(where: { $0.session == lease.session }), isEligible(request) else {
                 wrong.append("session \(lease.session) may not be granted anything")
                 continue
             }
             let held = Lease(
-                session: lease.session, sync: request.sequence, epoch: lease.name.epoch, grantedAt: step)
+                session: lease.session, sync: request.sequence, epoch: lease.name.epoch, grantedAt: step,
+                lane: Lane(session: lease.session, number: lease.lane, origin: lease.origin, group: lease.group))
+            if (lease.kind == .fetch) != (lease.lane > 0) { wrong.append("lease \(lease.name) has lane \(lease.lane)") }
             if lease.name.epoch <= newestEpoch { wrong.append("I1: epoch \(lease.name.epoch) is not new") }
             switch lease.kind {
             case .purge:
@@ -31,25 +34,32 @@ extension StoreModel {
         }
         for lease in leases {
             guard let origin = origin(of: lease), let learned = origins[origin]?.learned else { continue }
-            if fetches(from: origin) > learned { seen.insert(.grown) }
+            if lanes(to: origin).count > learned { seen.insert(.grown) }
         }
         newestEpoch = leases.map(\.name.epoch).max().map { max($0, newestEpoch) } ?? newestEpoch
         for request in requests where isEligible(request) {
-            let granted = leases.count { $0.session == request.session }
-            if granted > Int(request.room) { wrong.append("session \(request.session) got more than its room") }
+            let own = leases.filter { $0.session == request.session }
+            let begun = own.filter { $0.lane == 0 || !before.contains([$0.session.rawValue, $0.lane]) }
+            let opened = Set(begun.map(\.lane)).subtracting([0]).count
+            if own.count > begun.count { seen.insert(.queued) }
+            if own.count > Int(request.room + request.ahead) || opened > Int(request.room) {
+                wrong.append("session \(request.session) got more than its room")
+            }
             let isFull = leaseCount { $0.session == request.session } >= Int(policy.leasesPerSession)
-            if granted < Int(request.room), !isFull, let idle = claimable {
-                wrong.append("session \(request.session) got \(granted) although \(idle) is free")
+            guard own.count < Int(request.room + request.ahead), !isFull else { continue }
+            // What needs no lane may have taken places of both kinds.
+            if opened + own.count(where: { $0.lane == 0 }) < Int(request.room), let idle = claimable {
+                wrong.append("session \(request.session) got \(own.count) although \(idle) is free")
             }
         }
-        return wrong + overfull(leases)
+        return wrong + overfull(leases.filter { !before.contains([$0.session.rawValue, $0.lane]) })
     }
 
-    /// What was granted beyond what its origin is allowed now. A halving takes nothing back, so that only origins count on which
-    /// something was granted just now (I5).
+    /// What was granted beyond what its origin is allowed now. A halving takes nothing back, so that only origins count to which
+    /// a lane was opened just now (I5).
     private func overfull(_ leases: [GrantedLease]) -> [String] {
         let touched = leases.filter { $0.kind == .fetch }.compactMap { origin(of: $0) }
-        return Set(touched).filter { fetches(from: $0) > allowed($0) }.map { "I5: \($0) has more than it is allowed" }
+        return Set(touched).filter { lanes(to: $0).count > allowed($0) }.map { "I5: \($0) has more than it is allowed" }
     }
 
     private mutating func grantQuestion(_ lease: GrantedLease, _ held: Lease) -> [String] {
@@ -91,6 +101,8 @@ extension StoreModel {
         {
             wrong.append("the lease of \(place) says something else: \(lease) instead of \(chunk)")
         }
+        var held = held
+        held.lane.origin = chunk.origin
         task.chunks[index].status = .leased(held)
         task.chunks[index].resume = chunk.durable
         if chunk.kind == .fetch {
@@ -125,7 +137,7 @@ extension StoreModel {
                 if let question = task.question, isFree(question, of: place) { return "the question of \(key)" }
                 for chunk in task.chunks where chunk.status == .ready {
                     if chunk.kind == .finalize, isFree(chunk, of: place) { return "the finalizing of \(key)" }
-                    let isGroupFull = group.maxConnections.map { fetches(in: name) >= $0 } ?? false
+                    let isGroupFull = group.maxConnections.map { lanes(of: name).count >= $0 } ?? false
                     guard chunk.kind == .fetch, !isGroupFull else { continue }
                     let others = task.sources.indices.filter { mayPull(chunk, of: task, to: $0) }.map {
                         task.sources[$0].origin
@@ -133,7 +145,7 @@ extension StoreModel {
                     for origin in [chunk.origin] + others {
                         var moved = chunk
                         moved.origin = origin
-                        if isFree(moved, of: place), fetches(from: origin) < allowed(origin) {
+                        if isFree(moved, of: place), lanes(to: origin).count < allowed(origin) {
                             return "\(name)/\(key) from \(chunk.first) at \(origin)"
                         }
                     }
@@ -147,16 +159,5 @@ extension StoreModel {
         let tasks = groups.values.flatMap(\.tasks.values)
         let chunks = tasks.flatMap(\.chunks) + tasks.compactMap(\.question) + purges.values
         return chunks.count { $0.lease.map(isMeant) ?? false }
-    }
-
-    private func fetches(in group: String) -> Int {
-        groups[group]?.tasks.values.reduce(0) { $0 + $1.leases } ?? 0
-    }
-
-    /// Leases that count against an origin.
-    func fetches(from origin: String) -> Int {
-        groups.values.flatMap(\.tasks.values).reduce(0) { sum, task in
-            sum + task.chunks.count { $0.kind == .fetch && $0.lease != nil && $0.origin == origin }
-        }
     }
 }

@@ -128,7 +128,7 @@ extension StoreModel {
         // Neither a limit nor a URL that has expired.
         let isHopeless =
             failure.kind == .httpStatus(403) && chunk.kind == .fetch && !task.isPlanned && chunk.attempts >= 2
-            && fetches(from: chunk.origin) <= 1
+            && busyLanes(to: chunk.origin).count <= 1
         let rule = counts != nil ? .retry : isHopeless ? .nextSource : failure.kind.rule
         let before = chunk.hasProgress(in: task) ? 0 : chunk.attempts
         let attempts = before + (counts == false ? 0 : 1)
@@ -221,7 +221,7 @@ extension StoreModel {
         guard signal != .none else { return nil }
         let origin = origins[chunk.origin, default: Origin()]
         let isEcho = lease.grantedAt <= origin.limitedAt
-        let isShared = isEcho || fetches(from: chunk.origin) > 1
+        let isShared = isEcho || busyLanes(to: chunk.origin).count > 1
         if signal == .possible {
             let isPlausible =
                 failure.kind == .network

@@ -20,7 +20,7 @@ extension StoreModel {
     /// Remembers a session that may still be at work under a lease that is about to be taken away. One that is gone is not waited for.
     mutating func holdOut(_ lease: Lease, of task: TaskID) {
         guard sessions[lease.session] != nil else { return }
-        holdouts[lease.epoch] = Holdout(session: lease.session, sync: lease.sync, task: task)
+        holdouts[lease.epoch] = Holdout(session: lease.session, sync: lease.sync, task: task, lane: lease.lane)
     }
 
     /// Whether something is about to be deleted at the path of a task. No two tasks of a history have one path.

@@ -4,6 +4,7 @@ import MusterStore
 extension StoreModel {
     /// Puts the leases that `isMeant` chooses back. No chunk is to blame for what was killed with its whole installation.
     mutating func putBack(isLost: Bool, isKilled: Bool = false, where isMeant: (Lease) -> Bool) {
+        let waiting = queuedEpochs
         for (leftover, purge) in purges {
             guard let lease = purge.lease, isMeant(lease) else { continue }
             if isLost { holdOut(lease, of: leftover.task) }
@@ -11,12 +12,14 @@ extension StoreModel {
         }
         for (name, group) in groups {
             for key in group.tasks.keys {
-                putBack(Place(group: name, key: key), isLost: isLost, isKilled: isKilled, where: isMeant)
+                putBack(Place(group: name, key: key), isLost: isLost, isKilled: isKilled, waiting, where: isMeant)
             }
         }
     }
 
-    private mutating func putBack(_ place: Place, isLost: Bool, isKilled: Bool, where isMeant: (Lease) -> Bool) {
+    private mutating func putBack(
+        _ place: Place, isLost: Bool, isKilled: Bool, _ waiting: Set<LeaseEpoch>, where isMeant: (Lease) -> Bool
+    ) {
         guard var task = self[place] else { return }
         var deaths: [Int] = []
         if let lease = task.question?.lease, isMeant(lease) {
@@ -37,7 +40,7 @@ extension StoreModel {
                 // A worker that asks a resolver writes nothing; every other one may write still.
                 task.isFenced = true
             }
-            if isLost, !isKilled {
+            if isLost, !isKilled, !waiting.contains(lease.epoch) {
                 task.chunks[index].deaths = chunk.hasProgress(in: task) ? 1 : chunk.deaths + 1
             }
             if chunk.kind == .fetch {

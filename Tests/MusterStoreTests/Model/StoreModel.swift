@@ -115,6 +115,19 @@ struct StoreModel {
         var epoch: LeaseEpoch
         /// The step in which it was granted.
         var grantedAt: Int
+        var lane: Lane
+    }
+
+    /// A connection of a session to an origin; number 0 for work that uses none.
+    struct Lane: Hashable {
+        var session: SessionID
+        var number: Int64
+        var origin: String?
+        /// The group of the lease that is in it: what its cap counts.
+        var group: String
+
+        /// The lane, whatever group uses it.
+        var connection: [Int64] { [session.rawValue, number] }
     }
 
     struct Session {
@@ -150,6 +163,7 @@ struct StoreModel {
         var session: SessionID
         var sync: Int64
         var task: TaskID
+        var lane: Lane
     }
 
     /// What chance must bring about, or else the comparison says nothing of it.
@@ -168,6 +182,8 @@ struct StoreModel {
         case stayedPaused, heldBack
         /// A group was reopened, failed by its deadline, was recalled, and let others begin.
         case reopened, expired, recalled, released
+        /// A lease was put into a lane that was there already.
+        case queued
     }
 
     let policy: Store.Policy

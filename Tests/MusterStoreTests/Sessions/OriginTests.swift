@@ -8,12 +8,12 @@ import Testing
     @Test func anOriginCanBeSetBeforeAnythingIsFetchedFromIt() async throws {
         try await StoreFixture.run { fixture in
             let record = try await fixture.store.setOrigin("http://a.test:80", maxConnections: .set(2))
-            #expect(record.maxConnections == 2 && record.allowedConnections == 2 && record.leases == 0)
+            #expect(record.maxConnections == 2 && record.allowedConnections == 2 && record.connections == 0)
             #expect(record.pausedUntil == nil && record.limitedAt == nil && record.bytesPerSecond == 0)
             try await fixture.makeGroup("g", Wanted.many(5))
             var worker = try await fixture.makeWorker()
             #expect(try await worker.claim(5).count == 2)
-            #expect(try await fixture.store.origins(after: nil, limit: 10).map(\.leases) == [2])
+            #expect(try await fixture.store.origins(after: nil, limit: 10).map(\.connections) == [2])
             try await fixture.check()
         }
     }

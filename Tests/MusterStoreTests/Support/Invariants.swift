@@ -9,16 +9,18 @@ enum Invariants {
         let policy = fixture.policy
         return try await fixture.values(
             SQL(unsafeRaw: InvariantQuery.text) + """
-                UNION ALL SELECT 'I5: origin ' || l.origin_id || ' has ' || count(*) || ' leases'
+                UNION ALL SELECT 'I5: origin ' || l.origin_id || ' has ' || count(DISTINCT (l.session_id, l.lane)) || ' lanes'
                 FROM leases l JOIN origins o ON o.id = l.origin_id GROUP BY l.origin_id, o.max_connections
-                HAVING count(*) > coalesce(o.max_connections, \(policy.leasesPerOrigin))
-                UNION ALL SELECT 'I5: origin ' || o.key || ' was granted lease ' || l.n || ' after it refused at ' || o.learned
-                FROM (
-                    SELECT origin_id, granted_at, count(*) OVER (PARTITION BY origin_id ORDER BY granted_at) AS n FROM leases
-                ) AS l JOIN origins o ON o.id = l.origin_id
-                -- A halving takes nothing back: what counts is how many there were at the grant, and what was allowed then.
-                WHERE l.granted_at > o.learned_at
-                    AND l.n > o.learned + floor(extract(epoch FROM l.granted_at - o.learned_at) / 60)
+                HAVING count(DISTINCT (l.session_id, l.lane)) > coalesce(o.max_connections, \(policy.leasesPerOrigin))
+                UNION ALL SELECT 'I5: leases to origin ' || o.key || ' were put into ' || count(DISTINCT (l.session_id, l.lane))
+                    || ' lanes after it refused at ' || o.learned
+                -- A halving takes nothing back: what counts is what was granted since, and what was allowed then.
+                FROM leases l JOIN origins o ON o.id = l.origin_id AND l.granted_at > o.learned_at
+                GROUP BY o.id
+                HAVING count(DISTINCT (l.session_id, l.lane))
+                    > o.learned + floor(extract(epoch FROM max(l.granted_at) - o.learned_at) / 60)
+                UNION ALL SELECT 'I5: lane ' || lane || ' is of several sessions or origins' FROM leases WHERE lane > 0
+                GROUP BY lane HAVING count(DISTINCT (session_id, origin_id)) > 1
                 UNION ALL SELECT 'I5: session ' || session_id || ' has ' || count(*) || ' leases'
                 FROM leases GROUP BY session_id HAVING count(*) > \(policy.leasesPerSession)
                 """)

@@ -28,9 +28,9 @@ struct TestWorker: Sendable {
     }
 
     /// Syncs and asks for work.
-    mutating func claim(_ room: Int32 = 1, parked: [String] = []) async throws -> [GrantedLease] {
+    mutating func claim(_ room: Int32 = 1, ahead: Int32 = 0, parked: [String] = []) async throws -> [GrantedLease] {
         try await sync(parked: parked)
-        return try await claimAgain(room)
+        return try await claimAgain(room, ahead: ahead)
     }
 
     /// Says that it has stopped all writes, but for the leases that it still holds, and lets what waited for that be deleted.
@@ -40,8 +40,8 @@ struct TestWorker: Sendable {
     }
 
     /// Asks for work with the newest sync.
-    func claimAgain(_ room: Int32 = 1) async throws -> [GrantedLease] {
-        try await store.claim([ClaimRequest(session: session, sequence: sequence, room: room)])
+    func claimAgain(_ room: Int32 = 1, ahead: Int32 = 0) async throws -> [GrantedLease] {
+        try await store.claim([ClaimRequest(session: session, sequence: sequence, room: room, ahead: ahead)])
     }
 
     /// Returns whether the lease is still held.

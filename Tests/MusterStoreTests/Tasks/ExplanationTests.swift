@@ -24,7 +24,8 @@ import Testing
             let lease = try #require(facts.leases.first)
             #expect(facts.leases.count == 1 && lease.worker == "w1" && lease.kind == .fetch)
             #expect(lease.start == second.start && lease.source == second.url && lease.grantedAt <= facts.at)
-            #expect(facts.sources.map(\.origin.leases).reduce(0, +) == 1 && facts.sources.map(\.ordinal) == [0, 1])
+            #expect(
+                facts.sources.map(\.origin.connections).reduce(0, +) == 1 && facts.sources.map(\.ordinal) == [0, 1])
             #expect(facts.sources[0].bytes == 100 && facts.sources.map(\.readyChunks).reduce(0, +) == 3)
             #expect(facts.attempts.isEmpty && facts.question == nil)
         }

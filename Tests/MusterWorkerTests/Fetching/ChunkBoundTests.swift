@@ -33,11 +33,18 @@ import Testing
         #expect(bound.shrink(to: 50) == 50)
     }
 
+    @Test func anEndAtTheStartMeansWhereverItIs() {
+        #expect(bound().shrink(to: 20) == 21, "a chunk has a byte at least")
+        let running = bound()
+        _ = running.claim(25, at: 20)
+        #expect(running.shrink(to: 20) == 45)
+        #expect(running.isFull)
+    }
+
     @Test func oldEndSaysThatItIsTooLateOrMakesNoSense() {
         let bound = bound()
         #expect(bound.shrink(to: 80) == 80)
         #expect(bound.shrink(to: 90) == 80)
-        #expect(bound.shrink(to: 20) == 80)
         _ = bound.claim(60, at: 20)
         #expect(bound.shrink(to: 50) == 80)
         #expect(bound.agreedEnd == nil)

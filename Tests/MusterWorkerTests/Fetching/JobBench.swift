@@ -165,17 +165,17 @@ extension JobEnding {
     }
     var durable: DurablePrefix? {
         switch self {
-        case .done(let durable, _, _, _), .failed(_, let durable, _), .released(let durable, _),
+        case .done(let durable, _, _), .failed(_, let durable, _), .released(let durable, _),
             .sinkTrouble(_, let durable, _):
             durable
         case .restart, .aborted, .resolved: nil
         }
     }
     var finished: Report.Finished? {
-        if case .done(_, _, let finished, _) = self { finished } else { nil }
+        if case .done(_, _, let finished) = self { finished } else { nil }
     }
     var learned: Report.Learned? {
-        if case .done(_, let learned, _, _) = self { learned } else { nil }
+        if case .done(_, let learned, _) = self { learned } else { nil }
     }
     var resolved: ResolverAnswer? {
         if case .resolved(let answer) = self { answer } else { nil }

@@ -114,7 +114,7 @@ extension [MachineEffect] {
         compactMap { if case .sync(_, let request) = $0 { request } else { nil } }
     }
     var started: [LeaseName] {
-        compactMap { if case .start(let lease) = $0 { lease.name } else { nil } }
+        compactMap { if case .start(let lease, _) = $0 { lease.name } else { nil } }
     }
     var released: [LeaseName] {
         compactMap { if case .release(let name) = $0 { name } else { nil } }
@@ -130,9 +130,11 @@ func lease(
     _ chunk: Int64,
     epoch: Int64 = 1,
     kind: LeaseKind = .fetch,
-    sink: String = "default"
+    sink: String = "default",
+    lane: Int64? = nil,
+    origin: String? = nil
 ) -> LeaseDocument {
-    LeaseDocument(
+    var document = LeaseDocument(
         name: LeaseName(chunk: ChunkID(chunk), epoch: LeaseEpoch(epoch)),
         kind: kind,
         task: TaskID(chunk),
@@ -151,10 +153,13 @@ func lease(
         source: LeaseSource(ordinal: 0, url: "http://127.0.0.1/f\(chunk)", headers: [:]),
         chunks: []
     )
+    document.lane = lane
+    document.origin = origin
+    return document
 }
 
 func done(_ bytes: Int64 = 8 << 20) -> JobEnding {
-    .done(DurablePrefix(offset: bytes, crc: 1), nil, nil, bytes: bytes)
+    .done(DurablePrefix(offset: bytes, crc: 1), nil, nil)
 }
 
 let network = JobEnding.failed(Report.Failure(kind: .network, detail: "reset"), nil, nil)

@@ -32,7 +32,7 @@ struct WorkerMachineDrainTests {
         let next = harness.answer(news).syncs.last
         #expect(next?.reports.first?.durable?.offset == 3)
         #expect(harness.answer(next).closings == 0)
-        let last = harness.end(lease(2, kind: .finalize), .done(nil, nil, nil, bytes: 0)).syncs.last
+        let last = harness.end(lease(2, kind: .finalize), .done(nil, nil, nil)).syncs.last
         #expect(last?.reports.map(\.kind) == [.done])
         // Closed only when the last report is acknowledged.
         #expect(harness.answer(last).closings == 1)

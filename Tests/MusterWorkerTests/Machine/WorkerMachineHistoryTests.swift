@@ -42,7 +42,7 @@ struct WorkerMachineHistoryTests {
                 case .sync(_, let request): check(request)
                 case .abandonSync(let sequence): waiting.removeAll { $0.sequence == sequence }
                 case .closeSession: harness.feed(.sessionClosed).contains(.stop) ? (isStopped = true) : ()
-                case .start(let lease): #expect(jobs.insert(lease.name).inserted)
+                case .start(let lease, _): #expect(jobs.insert(lease.name).inserted)
                 case .release(let name), .abort(let name): #expect(jobs.contains(name))
                 case .shrink(let name, let end):
                     if jobs.contains(name) { answers.append(.job(name, .shrunk(end: end))) }

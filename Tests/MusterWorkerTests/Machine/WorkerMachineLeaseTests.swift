@@ -23,45 +23,124 @@ struct WorkerMachineLeaseTests {
         #expect(harness.feed(.job(lease(1).name, .fetched)).started == [lease(2).name])
     }
 
-    @Test func smallFilesAreFetchedAhead() {
-        var harness = MachineHarness(slots: 4)
-        var poll = harness.open()
-        poll = harness.answer(poll, [lease(1)]).syncs.last
-        #expect(poll?.room == 3)
-        harness.end(lease(1), done(10_000))
-        #expect(harness.effects.syncs.last?.room == 16)
-    }
-
-    @Test func roomShrinksWithTheSizeOfFiles() {
+    /// With two lanes, a transfer of so many milliseconds, and an answer of a coordinator after so many.
+    @Test(
+        arguments: [(100, 100, 4), (100, 60, 4), (100, 51, 2), (100, 1, 0), (1, 100, 62), (2_000, 20, 0)]
+            as [(Int64, Int64, Int)])
+    func leasesAreTakenAheadForEachLaneThatBridgeTwoRoundTrips(transfer: Int64, answer: Int64, ahead: Int) {
         var harness = MachineHarness(slots: 4)
         let first = harness.open()
-        harness.answer(first, [lease(1)])
-        harness.end(lease(1), done(1 << 20))
-        // 4 MiB may wait: four files of 1 MiB.
-        #expect(harness.effects.syncs.last?.room == 8)
-        var large = MachineHarness(slots: 4)
-        let other = large.open()
-        large.answer(other, [lease(1)])
-        large.end(lease(1), done(64 << 20))
-        #expect(large.effects.syncs.last?.room == 4)
+        #expect(first?.room == 4 && first?.ahead == nil, "it is not known yet how long anything takes")
+        harness.answer(first, [lease(1, lane: 1), lease(2, lane: 1), lease(3, lane: 2)])
+        harness.now += transfer * 1_000_000
+        let news = harness.end(lease(1, lane: 1), done()).syncs.last
+        #expect(news?.ahead == nil)
+        harness.now += answer * 1_000_000
+        harness.answer(news)
+        #expect(harness.machine.ahead == ahead)
     }
 
-    @Test func verifyingALargeFileSaysNothingAboutTheSizeOfFiles() {
+    @Test func onlyTransfersSayHowManyLeasesAreTakenAhead() {
         var harness = MachineHarness(slots: 4)
         let first = harness.open()
-        harness.answer(first, [lease(1), lease(2, kind: .finalize)])
-        harness.end(lease(1), done(64 << 20))
-        harness.end(lease(2, kind: .finalize), .done(nil, nil, nil, bytes: 0))
-        #expect(harness.machine.meanBytes == 64 << 20)
+        harness.answer(first, [lease(1, kind: .finalize), lease(2, kind: .resolve), lease(3, kind: .purge)])
+        harness.now += 1_000_000
+        harness.end(lease(1, kind: .finalize), .done(nil, nil, nil))
+        harness.end(lease(2, kind: .resolve), .resolved(ResolverAnswer(url: "https://a/")))
+        harness.end(lease(3, kind: .purge), .done(nil, nil, nil))
+        #expect(harness.machine.meanTime == nil && harness.machine.ahead == 0)
     }
 
-    @Test func finishingLeasesTakeRoomButNoSlot() {
+    @Test func oneLeaseOfALaneIsAtWorkAtATime() {
+        var harness = MachineHarness(slots: 4)
+        let first = harness.open()
+        let leases = [lease(1, lane: 1), lease(2, lane: 1), lease(3, lane: 2), lease(4, lane: 1)]
+        #expect(harness.answer(first, leases).started == [leases[0].name, leases[2].name])
+        #expect(harness.machine.room == 2, "what waits in a lane that is busy needs no slot")
+        // The next one begins when the last byte has come; the file is put in place meanwhile.
+        #expect(harness.feed(.job(leases[0].name, .fetched)).started == [leases[1].name])
+        #expect(harness.end(leases[0], done()).started.isEmpty)
+        #expect(harness.end(leases[1], network).started == [leases[3].name])
+    }
+
+    @Test func theLeasesOfALaneBeginInTheOrderInWhichTheyWereGranted() {
+        var harness = MachineHarness(slots: 4)
+        let first = harness.open()
+        // The most urgent one was granted first.
+        let leases = [lease(1, epoch: 7, lane: 1), lease(2, epoch: 8, lane: 1), lease(3, epoch: 6, lane: 1)]
+        #expect(harness.answer(first, leases).started == [leases[2].name])
+        #expect(harness.end(leases[2], done()).started == [leases[0].name])
+        #expect(harness.end(leases[0], done()).started == [leases[1].name])
+    }
+
+    @Test func theTransfersOfALaneRunInOnePlace() {
+        var harness = MachineHarness(slots: 4)
+        let first = harness.open()
+        let leases = [lease(1, lane: 7), lease(2, lane: 9), lease(3, lane: 9), lease(4, lane: 7)]
+        harness.answer(first, leases)
+        harness.end(leases[1], done())
+        harness.end(leases[0], done())
+        let seats = harness.effects.compactMap { effect -> [Int64?]? in
+            if case .start(let lease, let seat) = effect { [lease.lane, seat.map(Int64.init)] } else { nil }
+        }
+        #expect(seats == [[7, 0], [9, 1], [9, 1], [7, 0]])
+    }
+
+    @Test func aLaneIsBusyUntilAnAbortedTransferHasStopped() {
+        var harness = MachineHarness(slots: 4)
+        let first = harness.open()
+        let leases = [lease(1, lane: 1), lease(2, lane: 1)]
+        let sync = harness.answer(first, leases).syncs.last
+        #expect(harness.answer(sync, lost: [leases[0].name]).started.isEmpty)
+        #expect(harness.end(leases[0], .released(nil, nil)).started == [leases[1].name])
+    }
+
+    @Test func whatWaitsForAnOriginThatRefusesGoesBack() {
+        var harness = MachineHarness(slots: 4)
+        let first = harness.open()
+        let leases = [
+            lease(1, lane: 1, origin: "a"), lease(2, lane: 1, origin: "a"), lease(3, lane: 2, origin: "b"),
+            lease(4, lane: 2, origin: "b"),
+        ]
+        harness.answer(first, leases)
+        var refusal = Report.Failure(kind: .httpStatus(429), detail: "slow down")
+        refusal.status = 429
+        let effects = harness.end(leases[0], .failed(refusal, nil, nil))
+        #expect(effects.started.isEmpty)
+        #expect(effects.syncs.last?.reports.map(\.kind) == [.failed, .released])
+        #expect(effects.syncs.last?.reports.last?.lease == leases[1].name)
+        #expect(harness.end(leases[2], done()).started == [leases[3].name])
+    }
+
+    @Test func aLeaseThatWaitsIsGivenBackWhenItsLaneIsWanted() {
+        var harness = MachineHarness(slots: 4)
+        let first = harness.open()
+        let leases = [lease(1, lane: 1), lease(2, lane: 1)]
+        let sync = harness.answer(first, leases).syncs.last
+        let effects = harness.answer(sync, shrink: leases.map { Shrink(lease: $0.name, end: 0) })
+        #expect(effects.contains { if case .shrink(leases[0].name, end: 0) = $0 { true } else { false } })
+        #expect(effects.syncs.last?.reports.map(\.lease) == [leases[1].name])
+        #expect(effects.syncs.last?.reports.map(\.kind) == [.released])
+    }
+
+    @Test func leasesWhoseBytesHaveComeTakeNoSlot() {
         var harness = MachineHarness(slots: 2)
         let first = harness.open()
         harness.answer(first, [lease(1), lease(2)])
         harness.feed(.job(lease(1).name, .fetched))
-        #expect(harness.machine.room == 0)
+        #expect(harness.machine.room == 1)
         #expect(harness.machine.leases.counts.occupying == 1)
+    }
+
+    @Test func whatIsNotDurableYetHoldsNoMoreFilesOpenThanThereMayBe() {
+        var harness = MachineHarness(slots: 1)
+        let first = harness.open()
+        let leases = (1...6).map { lease($0, lane: 1) }
+        harness.answer(first, leases)
+        for lease in leases.prefix(4) { harness.feed(.job(lease.name, .fetched)) }
+        #expect(harness.effects.started == leases.prefix(4).map(\.name))
+        #expect(harness.machine.room == 0)
+        #expect(harness.end(leases[1], done()).started == [leases[4].name])
     }
 
     @Test func doubledGrantStartsOnce() {
@@ -178,13 +257,5 @@ struct WorkerMachineLeaseTests {
         harness.answer(again)
         #expect(harness.machine.ledger.isEmpty)
         #expect(harness.machine.leases[lease(1).name] == nil)
-    }
-
-    @Test func questionsSayNothingAboutTheSizeOfFiles() {
-        var harness = MachineHarness()
-        let first = harness.open()
-        harness.answer(first, [lease(1, kind: .resolve)])
-        harness.end(lease(1), .resolved(ResolverAnswer(url: "https://a/")))
-        #expect(harness.machine.meanBytes == nil)
     }
 }

@@ -152,10 +152,20 @@ struct WorkerMachineSyncTests {
         var harness = MachineHarness(slots: 1)
         let first = harness.open()
         #expect(harness.answer(first, [lease(1)]).syncs.isEmpty)
-        let syncs = harness.pass(.seconds(10)).syncs
-        #expect(syncs.count == 1)
-        #expect(syncs.first?.room == 0)
-        #expect(syncs.first?.waitMilliseconds == 0)
+        // Its poll is not answered.
+        let syncs = harness.pass(.seconds(11)).syncs
+        #expect(syncs.map(\.room) == [0, 0])
+        #expect(syncs.last?.waitMilliseconds == 0)
+    }
+
+    @Test func workerWithoutRoomListensForWishes() {
+        var harness = MachineHarness(slots: 1)
+        let first = harness.open()
+        harness.answer(first, [lease(1)])
+        let poll = harness.pass(.seconds(1)).syncs.last
+        #expect(poll?.room == 0 && poll?.ahead == nil && (poll?.waitMilliseconds ?? 0) > 0)
+        // What it has to say goes beside it.
+        #expect(harness.end(lease(1), network).syncs.first?.waitMilliseconds == 0)
     }
 
     @Test func coordinatorThatDoesNotWaitIsNotAskedInALoop() {

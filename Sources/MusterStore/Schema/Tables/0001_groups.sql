@@ -27,7 +27,7 @@ CREATE TABLE groups (
     creation_key     text,                                   -- the Idempotency-Key of the request that made it (I10)
     priority         integer NOT NULL DEFAULT 0,             -- higher goes first, strictly
     weight           integer NOT NULL DEFAULT 1,             -- its part of what its priority is served, against the others' weights
-    max_connections  integer,                                -- most leases on origins at once (I5); NULL: no cap
+    max_connections  integer,                                -- most lanes to origins at once (I5); NULL: no cap
     bytes_per_second bigint CONSTRAINT groups_rate_positive CHECK (bytes_per_second > 0),   -- its byte budget; NULL: none (adr/0009)
     -- When it may run, by local time: over midnight where from > to, always where both are the same. NULL: always.
     window_from      time,                                   -- the first moment of the window

@@ -2,6 +2,8 @@
 
 -- Chunks keep their id as they move between ready_chunks and leases.
 CREATE SEQUENCE chunk_ids AS bigint;
+-- The lanes of leases (adr/0024).
+CREATE SEQUENCE lane_ids AS bigint;
 -- The fencing tokens (I1): a later lease of a chunk has a greater epoch, whatever becomes of transactions.
 CREATE SEQUENCE lease_epochs AS bigint;
 
@@ -84,6 +86,7 @@ CREATE TABLE leases (
     chunk_id        bigint PRIMARY KEY,                      -- I2: a chunk has at most one lease
     epoch           bigint NOT NULL DEFAULT nextval('lease_epochs'),   -- the fencing token (I1)
     session_id      bigint NOT NULL,                         -- the holder
+    lane            bigint NOT NULL DEFAULT 0,               -- the connection that it uses, after those before it; 0: none
     sync            bigint NOT NULL,                         -- the session's sync in whose answer it was granted
     kind            text NOT NULL,                           -- as in ready_chunks, or double: a second lease on a chunk (adr/0012)
     task_id         bigint NOT NULL,                         -- as in ready_chunks
@@ -115,14 +118,14 @@ CREATE TABLE leases (
     doubles         bigint,                                  -- of a double: the chunk
     CONSTRAINT leases_durable_within CHECK (durable >= resume AND (last IS NULL OR durable <= last)),
     CONSTRAINT leases_doubles_are_kind CHECK ((kind = 'double') = (doubles IS NOT NULL)),
-    CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to > first AND shrink_to < last)
+    CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to >= first AND shrink_to < last)
 ) WITH (fillfactor = 50);
 
 CREATE INDEX leases_deletions ON leases (sink, remove_path) WHERE remove_path IS NOT NULL;
 CREATE INDEX leases_by_session ON leases (session_id);
 CREATE INDEX leases_by_task ON leases (task_id);
 CREATE INDEX leases_by_group ON leases (group_id);
-CREATE INDEX leases_by_origin ON leases (origin_id);
+CREATE INDEX leases_by_origin ON leases (origin_id, lane);
 CREATE UNIQUE INDEX leases_one_question ON leases (task_id) WHERE kind = 'resolve';
 -- Both are empty most of the time, and leave updates of offsets HOT.
 CREATE INDEX leases_shrinking ON leases (session_id) WHERE shrink_to IS NOT NULL;
@@ -145,6 +148,9 @@ CREATE TABLE holdouts (
     epoch      bigint PRIMARY KEY,                           -- of the lease
     session_id bigint NOT NULL,                              -- the session that held it
     sync       bigint NOT NULL,                              -- the session's sync in whose answer it was granted
+    lane       bigint NOT NULL,                              -- the connection that may still be used
+    origin_id  bigint NOT NULL,                              -- where that leads; 0: nowhere
+    group_id   bigint NOT NULL,                              -- of the lease
     task_id    bigint NOT NULL,                              -- no foreign key: a purge outlives its task
     sink       text NOT NULL,                                -- of the task
     path       text NOT NULL,                                -- where a file may still be put or deleted; empty: nowhere
@@ -153,6 +159,8 @@ CREATE TABLE holdouts (
 CREATE INDEX holdouts_by_path ON holdouts (sink, path);
 CREATE INDEX holdouts_by_session ON holdouts (session_id);
 CREATE INDEX holdouts_by_task ON holdouts (task_id);
+CREATE INDEX holdouts_by_origin ON holdouts (origin_id);
+CREATE INDEX holdouts_by_group ON holdouts (group_id);
 
 -- Each session's share of each byte budget (adr/0009, Verbs/budgets.sql). Not logged: after a crash of the database every session says
 -- what it keeps to, and has that again as far as the rate goes.
@@ -187,12 +195,14 @@ CREATE TYPE claim AS (
     fleet_rate  bigint,                                      -- the fleet's byte budget, in bytes per second; NULL: none
     origins     bigint[],                                    -- the origins whose locks are held: no other one is granted on
     slots       bigint[],                                    -- a session for every lease that may still be granted; sessions take turns
+    openings    bigint[],                                    -- a session for every lane that it may still open
     granted     bigint[],                                    -- the chunks that are leased by this claim
     limited     bigint[],                                    -- those of them that a byte budget bounds
     -- The group whose turn it is.
     group_id    bigint,                                      -- the group
     group_name  text,                                        -- its name
     group_rate  bigint,                                      -- its byte budget, in bytes per second; NULL: none
+    group_cap   integer,                                     -- lanes that it may have; NULL: any number
     mean        bigint,                                      -- the mean size of its files, where sizes are unknown: `mean_size`
     mixes       boolean,                                     -- whether some of its tasks may be fetched from any of their sources
     room        integer,                                     -- leases that it may still be granted in this turn

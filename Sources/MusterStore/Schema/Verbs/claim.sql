@@ -1,11 +1,13 @@
 -- The grant of leases (I1, I2, I5). Only a double of a lease that runs comes into being elsewhere: `grant_double`.
 --
--- One call serves many sessions at once, each with its newest sync and its room. For each sink it takes every lock first and reads counts in later
+-- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), and how many leases it takes
+-- besides (p_ahead). For each sink it takes every lock first and reads counts in later
 -- statements, whose snapshots are newer than the locks: a statement that locks and counts at once grants beyond a cap (I5).
 -- p_fleet_rate is the fleet's byte budget in bytes per second, or NULL. Returns the chunks that are leased; `is_limited` marks those
 -- that a byte budget bounds. Which group goes first is decided in sharing.sql, which mirror in mirrors.sql.
 CREATE FUNCTION share_leases(
-    p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_origin_cap integer, p_session_cap integer, p_fleet_rate bigint
+    p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_ahead integer[], p_origin_cap integer, p_session_cap integer,
+    p_fleet_rate bigint
 ) RETURNS TABLE (chunk_id bigint, is_limited boolean)
 LANGUAGE plpgsql VOLATILE
 -- Statements of a claim are planned once per connection: planning them for the values of every call takes longer than running them.
@@ -19,17 +21,19 @@ AS $$
 #variable_conflict use_column
 DECLARE
     c claim;
-    v_ids bigint[];                     -- the sessions that may be granted anything, and how many leases each
+    v_ids bigint[];                     -- the sessions that may be granted anything, and how many leases and lanes each
     v_rooms integer[];
+    v_lanes integer[];
     v_sink text;
 BEGIN
     -- The sessions that may be granted anything: alive, not draining, and asking with their newest sync.
     PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
     SELECT array_agg(s.id ORDER BY s.id),
-        array_agg(least(r.room, p_session_cap - (SELECT count(*) FROM leases l WHERE l.session_id = s.id))::integer
-            ORDER BY s.id)
-    INTO v_ids, v_rooms
-    FROM unnest(p_sessions, p_sequences, p_rooms) AS r (session_id, sequence, room)
+        array_agg(least(r.room + r.ahead, p_session_cap - (SELECT count(*) FROM leases l WHERE l.session_id = s.id))::integer
+            ORDER BY s.id),
+        array_agg(r.room ORDER BY s.id)
+    INTO v_ids, v_rooms, v_lanes
+    FROM unnest(p_sessions, p_sequences, p_rooms, p_ahead) AS r (session_id, sequence, room, ahead)
     JOIN sessions s ON s.id = r.session_id
     WHERE s.sequence = r.sequence AND NOT s.draining AND s.expires_at > statement_timestamp();
 
@@ -44,11 +48,14 @@ BEGIN
     LOOP
         c.sink := v_sink;
         -- What a session got for an earlier sink is not free for this one.
-        SELECT coalesce(array_agg(r.id ORDER BY turn, r.id), '{}') INTO c.slots
-        FROM unnest(v_ids, v_rooms) AS r (id, room)
+        SELECT coalesce(array_agg(r.id ORDER BY turn, r.id), '{}'),
+            coalesce(array_agg(r.id ORDER BY turn, r.id) FILTER (WHERE turn <= r.lanes - g.granted), '{}')
+        INTO c.slots, c.openings
+        FROM unnest(v_ids, v_rooms, v_lanes) AS r (id, room, lanes)
         JOIN sessions s ON s.id = r.id AND v_sink = ANY (s.sinks) AND v_sink <> ALL (s.parked)
-        CROSS JOIN generate_series(1, r.room - (
-            SELECT count(*)::integer FROM leases l WHERE l.session_id = r.id AND l.chunk_id = ANY (c.granted))) AS turn;
+        CROSS JOIN LATERAL (
+            SELECT count(*)::integer AS granted FROM leases l WHERE l.session_id = r.id AND l.chunk_id = ANY (c.granted)) AS g
+        CROSS JOIN generate_series(1, r.room - g.granted) AS turn;
         c := grant_purges(c);
         c := grant_to_groups(c);
     END LOOP;
@@ -66,7 +73,7 @@ BEGIN
         SELECT id FROM ready_chunks
         WHERE sink = c.sink AND kind = 'purge' AND status = 'ready' ORDER BY id LIMIT cardinality(c.slots) FOR UPDATE SKIP LOCKED
     ) AS p;
-    RETURN grant_chunks(c, v_picked, c.slots, 0, NULL);
+    RETURN grant_chunks(c, v_picked, c.slots, NULL, 0, NULL);
 END
 $$;
 
@@ -78,7 +85,7 @@ DECLARE
     v_priority integer;
 BEGIN
     IF c.slots = '{}' THEN RETURN c; END IF;
-    v_groups := claimable_groups(c.sink, c.origin_cap);
+    v_groups := claimable_groups(c);
     IF v_groups IS NULL THEN RETURN c; END IF;
     -- The lock of an origin is for its cap; the lock of a group serialises every verb on its tasks and chunks from here on.
     SELECT array_agg(locked.id) INTO c.origins FROM (
@@ -105,26 +112,20 @@ $$;
 
 -- The groups of a sink that something could be granted to now, 32 at the most; NULL when there is none. A group whose origins are all
 -- parked or busy does not stand in the way of others. A group that may not run, since it is paused or waits, is only finalized.
-CREATE FUNCTION claimable_groups(p_sink text, p_origin_cap integer) RETURNS bigint[]
+CREATE FUNCTION claimable_groups(c claim) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_queues bigint[] := CASE WHEN cardinality(c.slots) > cardinality(c.openings) THEN c.slots ELSE '{}' END;
 BEGIN
     RETURN (SELECT array_agg(candidate.id) FROM (
         SELECT g.id FROM groups g
-        WHERE g.sink = p_sink AND g.state IN ('open', 'sealed') AND (g.finalizing > 0 OR group_may_run(g))
+        WHERE g.sink = c.sink AND g.state IN ('open', 'sealed') AND (g.finalizing > 0 OR group_may_run(g))
             AND EXISTS (
                 SELECT 1 FROM ready_origins(g.id) AS r (origin_id) LEFT JOIN origins o ON o.id = r.origin_id
-                WHERE r.origin_id = 0 OR group_may_run(g)
-                    AND (g.max_connections IS NULL OR g.max_connections > (
-                        SELECT count(*) FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
-                    AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
-                    AND (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) < allowed_connections(o, p_origin_cap)
+                WHERE r.origin_id = 0 OR group_may_run(g) AND may_claim(g, o, c.origin_cap, v_queues)
                 UNION ALL
                 SELECT 1 FROM pull_sources(g.id) AS r JOIN origins o ON o.id = r.origin_id
-                WHERE group_may_run(g)
-                    AND (g.max_connections IS NULL OR g.max_connections > (
-                        SELECT count(*) FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
-                    AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
-                    AND (SELECT count(*) FROM leases l WHERE l.origin_id = o.id) < allowed_connections(o, p_origin_cap))
+                WHERE group_may_run(g) AND may_claim(g, o, c.origin_cap, v_queues))
         ORDER BY g.priority DESC, g.served, g.id LIMIT 32
     ) AS candidate);
 END
@@ -149,7 +150,7 @@ BEGIN
             WHERE group_id = v_group.id AND origin_id = 0 AND status = 'ready' AND sink = c.sink AND (kind <> 'resolve' OR v_group.runs)
             ORDER BY rank, id LIMIT cardinality(c.slots) FOR UPDATE SKIP LOCKED
         ) AS p;
-        c := grant_chunks(c, without_disputed(v_picked), c.slots, v_group.id, NULL);
+        c := grant_chunks(c, without_disputed(v_picked), c.slots, NULL, v_group.id, NULL);
     END LOOP;
     RETURN c;
 END
@@ -173,15 +174,12 @@ BEGIN
             c.group_id := v_turn.id;
             c.group_name := v_turn.name;
             c.group_rate := v_turn.rate;
+            c.group_cap := v_turn.max_connections;
             c.mean := v_turn.mean;
             c.mixes := v_turn.mixes;
             c.allowance := v_turn.allowance;
             c.repeats := false;
             c.room := least(v_turn.want, cardinality(c.slots));
-            IF v_turn.max_connections IS NOT NULL THEN
-                c.room := least(c.room, v_turn.max_connections
-                    - (SELECT count(*) FROM leases l WHERE l.group_id = v_turn.id AND l.origin_id > 0)::integer);
-            END IF;
             v_before := cardinality(c.granted);
             c := grant_turn(c);
             -- A group that took less than it was offered is exhausted.
@@ -204,6 +202,7 @@ DECLARE
     v_again boolean;
     v_is_limited boolean;
     v_usable bigint[];                  -- the slots whose sessions may draw from the byte budgets
+    v_places record;
     v_want integer;
     v_picked bigint[];
     v_found integer;
@@ -212,17 +211,16 @@ BEGIN
     LOOP
         v_again := false;
         FOR v_origin IN SELECT * FROM origin_turns(c, v_idle) LOOP
-            v_want := least(cardinality(c.slots), c.room, coalesce(v_origin.share,
-                v_origin.cap - (SELECT count(*) FROM leases l WHERE l.origin_id = v_origin.id)));
             -- A session without a share of a byte budget gets nothing that would have to draw from it.
             v_usable := c.slots;
             v_is_limited := c.fleet_rate IS NOT NULL OR c.group_rate IS NOT NULL OR v_origin.rate IS NOT NULL;
             IF v_is_limited THEN
                 v_usable := usable_slots(c.slots, c.sink, c.fleet_rate, c.group_name, c.group_rate, v_origin.key, v_origin.rate);
-                v_want := least(v_want, cardinality(v_usable));
             END IF;
+            v_places := lane_places(c, v_origin.id, v_usable, v_origin.free);
+            v_want := least(cardinality(v_places.sessions), c.room);
             CONTINUE WHEN v_want <= 0;
-            IF v_origin.share IS NOT NULL THEN
+            IF c.mixes THEN
                 PERFORM pull_chunks(c.group_id, v_origin.id, v_want);
             END IF;
             SELECT p.chunks, p.charge INTO v_picked, v_charge FROM pick_chunks(c, v_origin.id, v_want) AS p;
@@ -231,14 +229,15 @@ BEGIN
             v_found := coalesce(cardinality(v_picked), 0);
             v_picked := without_repeats(without_disputed(v_picked), c.group_id);
             c.repeats := c.repeats OR coalesce(cardinality(v_picked), 0) < v_found;
-            IF v_origin.share IS NOT NULL AND coalesce(cardinality(v_picked), 0) < v_want
+            IF c.mixes AND coalesce(cardinality(v_picked), 0) < v_want
                 AND (c.allowance IS NULL OR coalesce(v_charge, 0) < c.allowance)
             THEN
                 v_idle := v_idle || v_origin.id;
                 v_again := true;
             END IF;
             CONTINUE WHEN v_picked IS NULL;
-            c := grant_chunks(c, v_picked, v_usable, c.group_id, c.mean);
+            c := grant_chunks(c, v_picked, v_places.sessions, v_places.lanes, c.group_id, c.mean);
+            c.openings := without_slots(c.openings, v_places.sessions[:least(v_places.opened, cardinality(v_picked))]);
             IF v_is_limited THEN
                 c.limited := c.limited || v_picked;
             END IF;

@@ -115,9 +115,9 @@ BEGIN
     IF NOT FOUND THEN RETURN NEXT; RETURN; END IF;
     UPDATE leases l SET doubled_at = statement_timestamp() WHERE l.chunk_id = p_chunk;
     -- The group is not charged for it: its slot would have been idle.
-    INSERT INTO leases (chunk_id, session_id, sync, kind, doubles, task_id, group_id, origin_id, source, sink, version, first,
+    INSERT INTO leases (chunk_id, session_id, lane, sync, kind, doubles, task_id, group_id, origin_id, source, sink, version, first,
         last, resume, durable, crc, rank, attempts, deaths, moves)
-    SELECT nextval('chunk_ids'), s.id, s.sequence, 'double', l.chunk_id, l.task_id, l.group_id, l.origin_id, l.source,
+    SELECT nextval('chunk_ids'), s.id, nextval('lane_ids'), s.sequence, 'double', l.chunk_id, l.task_id, l.group_id, l.origin_id, l.source,
         l.sink, l.version, l.first, l.last, l.durable, l.durable, l.crc, l.rank, l.attempts, l.deaths, l.moves
     FROM leases l JOIN sessions s ON s.id = usable[1] WHERE l.chunk_id = p_chunk
     RETURNING leases.chunk_id INTO double;

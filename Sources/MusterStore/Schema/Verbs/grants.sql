@@ -46,17 +46,17 @@ BEGIN
 END
 $$;
 
--- The origins that the group of a claim may be granted on now, in their order: each with its cap, or, where mirrors share the room, with
--- its share of it. p_idle are mirrors that have nothing more to take.
+-- The origins that the group of a claim may be granted on now, in their order: each with the lanes that may be opened, or, where mirrors
+-- share the room, with its share of that. p_idle are mirrors that have nothing more to take.
 CREATE FUNCTION origin_turns(c claim, p_idle bigint[])
-RETURNS TABLE (id bigint, turn bigint, key text, rate bigint, cap integer, share integer)
+RETURNS TABLE (id bigint, turn bigint, key text, rate bigint, free integer)
 LANGUAGE sql STABLE AS $$
-    SELECT r.origin_id, r.origin_id, o.key, o.bytes_per_second, allowed_connections(o, c.origin_cap), NULL::integer
+    SELECT r.origin_id, r.origin_id, o.key, o.bytes_per_second, free_lanes(o, c.origin_cap)
     FROM ready_origins(c.group_id) AS r (origin_id) JOIN origins o ON o.id = r.origin_id
     WHERE NOT c.mixes AND o.id = ANY (c.origins) AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
     UNION ALL
-    SELECT m.origin_id, m.turn, o.key, o.bytes_per_second, NULL, m.share
-    FROM mirror_turns(c.group_id, least(cardinality(c.slots), c.room), c.origin_cap, c.origins, p_idle) AS m
+    SELECT m.origin_id, m.turn, o.key, o.bytes_per_second, m.share
+    FROM mirror_turns(c.group_id, least(cardinality(c.openings), c.room), c.origin_cap, c.origins, p_idle) AS m
     JOIN origins o ON o.id = m.origin_id
     WHERE c.mixes
     ORDER BY 2
@@ -84,23 +84,27 @@ BEGIN
 END
 $$;
 
--- Leases chunks that the caller has locked to the first of p_usable, which are slots of the claim. NULL chunks change nothing.
-CREATE FUNCTION grant_chunks(c claim, p_chunks bigint[], p_usable bigint[], p_group bigint, p_mean bigint) RETURNS claim
+-- Leases chunks that the caller has locked to the first of p_usable, which are slots of the claim, in lanes where there are any. What needs
+-- no lane takes the place of one. NULL chunks change nothing.
+CREATE FUNCTION grant_chunks(
+    c claim, p_chunks bigint[], p_usable bigint[], p_lanes bigint[], p_group bigint, p_mean bigint
+) RETURNS claim
 LANGUAGE plpgsql AS $$
 BEGIN
     IF p_chunks IS NULL THEN RETURN c; END IF;
-    PERFORM lease_chunks(p_chunks, p_usable, p_group, p_mean);
+    PERFORM lease_chunks(p_chunks, p_usable, p_lanes, p_group, p_mean);
     c.granted := c.granted || p_chunks;
     c.slots := CASE WHEN p_usable = c.slots THEN c.slots[cardinality(p_chunks) + 1:]
         ELSE without_slots(c.slots, p_usable[:cardinality(p_chunks)]) END;
+    IF p_lanes IS NULL THEN
+        c.openings := without_slots(c.openings, p_usable[:cardinality(p_chunks)]);
+    END IF;
     RETURN c;
 END
 $$;
 
-
-
--- Moves chunks that the caller has locked into leases: the first one for the first session of p_slots, and so on.
-CREATE FUNCTION lease_chunks(p_chunks bigint[], p_slots bigint[], p_group bigint, p_mean bigint) RETURNS void
+-- Moves chunks that the caller has locked into leases: the first one for the first session of p_slots, in the first of p_lanes, and so on.
+CREATE FUNCTION lease_chunks(p_chunks bigint[], p_slots bigint[], p_lanes bigint[], p_group bigint, p_mean bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_charged bigint;
@@ -109,10 +113,10 @@ BEGIN
     WITH taken AS MATERIALIZED (
         DELETE FROM ready_chunks WHERE id = ANY (p_chunks) RETURNING *
     ), granted AS MATERIALIZED (
-        INSERT INTO leases (chunk_id, session_id, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
+        INSERT INTO leases (chunk_id, session_id, lane, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
             resume, durable, crc, rank, attempts, deaths, moves, remove_path, remove_size,
             remove_group, charged)
-        SELECT t.id, p_slots[t.n], s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
+        SELECT t.id, p_slots[t.n], coalesce(p_lanes[t.n], 0), s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
             t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.remove_path, t.remove_size,
             t.remove_group,
             CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume,
@@ -140,7 +144,7 @@ $$;
 
 -- Leases with all that their work needs. p_limited are those that a byte budget bounds.
 CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TABLE (
-    session_id bigint, chunk_id bigint, epoch bigint, kind text, task_id bigint, sink text, path text, version integer,
+    session_id bigint, lane bigint, chunk_id bigint, epoch bigint, kind text, task_id bigint, sink text, path text, version integer,
     first bigint, last bigint, planned boolean, rung text, fenced boolean, resume bigint, crc bigint,
     size bigint, etag text, last_modified text, date_strong boolean, stated_digests text,
     expected_size bigint, expected_digests text, content_type text,
@@ -159,7 +163,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT l.session_id, l.chunk_id, l.epoch, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END, l.task_id, l.sink,
+    SELECT l.session_id, l.lane, l.chunk_id, l.epoch, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END, l.task_id, l.sink,
         coalesce(t.path, l.remove_path, ''), l.version,
         l.first, l.last, coalesce(t.planned, false), coalesce(t.rung, 'chunks'), coalesce(t.fenced, false), l.resume, l.crc,
         coalesce(t.size, l.remove_size), t.etag, t.last_modified, coalesce(t.date_strong, false), t.stated_digests::text,

@@ -51,10 +51,10 @@ LANGUAGE sql STABLE AS $$
         FROM weighed w
         JOIN origins o ON o.id = w.origin_id AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
         CROSS JOIN LATERAL (
-            SELECT count(*)::integer AS held, count(*) FILTER (WHERE l.group_id = p_group)::integer AS own
-            FROM leases l WHERE l.origin_id = o.id
+            SELECT count(DISTINCT (l.session_id, l.lane))::integer AS own FROM leases l
+            WHERE l.origin_id = o.id AND l.group_id = p_group
         ) AS b
-        CROSS JOIN generate_series(b.own + 1, b.own + least(p_room, allowed_connections(o, p_origin_cap) - b.held)) AS k
+        CROSS JOIN generate_series(b.own + 1, b.own + least(p_room, free_lanes(o, p_origin_cap))) AS k
     )
     SELECT origin_id, min(n), count(*)::integer FROM place WHERE n <= p_room GROUP BY 1
 $$;

@@ -1,6 +1,12 @@
 -- What the fleet may do at an origin, what it has learned there, and how fast that one is.
 
--- How many leases an origin may have now: what was learned when it refused, one more with every minute since, and never more than its
+-- Whether another lane leads to the origin of a lease: what waits in the same one was not asked for yet.
+CREATE FUNCTION shares_origin(l leases) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane))
+$$;
+
+-- How many lanes an origin may have now: what was learned when it refused, one more with every minute since, and never more than its
 -- cap. It grows without a write.
 CREATE FUNCTION allowed_connections(o origins, p_default integer) RETURNS integer
 LANGUAGE sql STABLE AS $$
@@ -25,7 +31,7 @@ BEGIN
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND OR p_limit = 'none' THEN RETURN NULL; END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
-    v_is_shared := v_is_echo OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.chunk_id <> l.chunk_id);
+    v_is_shared := v_is_echo OR shares_origin(l);
     -- A refusal that may have another reason is believed if there was something to limit, and if it worked before or nothing came at all.
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
     -- and some more times where the origin is known to have limits, since it may count connections that have ended already.

@@ -19,7 +19,7 @@ BEGIN
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
         WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch
-        RETURNING l.*
+        RETURNING l.*, heads_lane(l) AS heads
     ), returned AS (
         INSERT INTO ready_chunks (id, kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, crc,
             rank, attempts, deaths, moves, remove_path, remove_size, remove_group)
@@ -27,7 +27,8 @@ BEGIN
             l.version, l.first, l.last, l.durable, l.crc, l.rank,
             -- Progress clears the record, but not that of a plain GET, whose progress is lost with its lease.
             CASE WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 0 ELSE l.attempts END,
-            CASE WHEN NOT p_lost OR l.session_id = ANY (p_killed) THEN l.deaths
+            -- What waits in a lane was not worked on.
+            CASE WHEN NOT p_lost OR NOT l.heads OR l.session_id = ANY (p_killed) THEN l.deaths
                 WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 1 ELSE l.deaths + 1 END,
             l.moves, l.remove_path, l.remove_size, l.remove_group
         FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
@@ -260,8 +261,8 @@ $$;
 -- resolver writes nothing that could be left over, and purges are not taken away with the rest. A session that is gone is not waited for.
 CREATE FUNCTION hold_out(p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO holdouts (epoch, session_id, sync, task_id, sink, path)
-    SELECT l.epoch, l.session_id, l.sync, l.task_id, t.sink, t.path FROM leases l JOIN tasks t ON t.id = l.task_id
+    INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path)
+    SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, t.path FROM leases l JOIN tasks t ON t.id = l.task_id
     WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double')
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING
@@ -270,8 +271,8 @@ $$;
 -- The same for some leases alone, if they are still held. A purge that is taken away may still delete a file.
 CREATE FUNCTION hold_out_leases(p_chunks bigint[], p_epochs bigint[]) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO holdouts (epoch, session_id, sync, task_id, sink, path, deletes)
-    SELECT l.epoch, l.session_id, l.sync, l.task_id, l.sink,
+    INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path, deletes)
+    SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, l.sink,
         CASE WHEN l.kind = 'purge' THEN coalesce(l.remove_path, '') ELSE coalesce(t.path, '') END, l.kind = 'purge'
     FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
     LEFT JOIN tasks t ON t.id = l.task_id

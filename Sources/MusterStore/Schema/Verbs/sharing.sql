@@ -1,19 +1,24 @@
 -- How groups share what is fetched (adr/0008): within a priority by bytes, in proportion to their weights. A group is charged for a lease
 -- when it is granted, by what the lease can bring, and the charge is set right when the lease ends, by what it brought.
 
--- Makes the service of groups comparable to that of the others of their priority. The caller holds their locks.
+-- Makes the service of groups of one sink comparable to that of the others of their priority. The caller holds their locks.
 CREATE FUNCTION level_groups(p_groups bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    -- A group that returns from idle joins at the lowest service level: no credit, no penalty.
-    UPDATE groups g
-    SET shares_at = g.priority,
-        served = CASE WHEN g.shares_at IS NULL THEN greatest(g.served, l.served) ELSE l.served END
-    FROM (
-        SELECT priority, coalesce(min(served) FILTER (WHERE shares_at = priority), max(served)) AS served
-        FROM groups WHERE id = ANY (p_groups) GROUP BY 1
-    ) AS l
-    WHERE g.id = ANY (p_groups) AND g.priority = l.priority AND g.shares_at IS DISTINCT FROM g.priority;
+    -- A group that returns from idle joins at the lowest service level: no credit, no penalty. What the others are charged for bytes that are
+    -- still to come does not count: it may be far more than what comes, where sizes are unknown.
+    IF EXISTS (SELECT 1 FROM groups g WHERE g.id = ANY (p_groups) AND g.shares_at IS DISTINCT FROM g.priority) THEN
+        UPDATE groups g
+        SET shares_at = g.priority,
+            served = CASE WHEN g.shares_at IS NULL THEN greatest(g.served, l.served) ELSE l.served END
+        FROM (
+            SELECT priority, coalesce(
+                min(served - pending_charge(id) / weight) FILTER (WHERE shares_at = priority), shared_level(min(sink), priority),
+                max(served)) AS served
+            FROM groups WHERE id = ANY (p_groups) GROUP BY 1
+        ) AS l
+        WHERE g.id = ANY (p_groups) AND g.priority = l.priority AND g.shares_at IS DISTINCT FROM g.priority;
+    END IF;
 
     -- A group that could not be served for long, since an origin was busy or parked, is not owed all of that: no more than one large
     -- chunk lies between a group and the next one. All groups below such a gap move together, so that they stay fair to each other.
@@ -28,6 +33,21 @@ BEGIN
     ) AS f
     WHERE g.id = f.id AND f.shift > 0;
 END
+$$;
+
+-- The service level of the groups of a sink that are served now, by the least served of them; NULL where there is none.
+CREATE FUNCTION shared_level(p_sink text, p_priority integer) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT g.served - pending_charge(g.id) / g.weight FROM groups g
+    WHERE g.sink = p_sink AND g.priority = p_priority AND g.shares_at = p_priority AND g.state IN ('open', 'sealed')
+    ORDER BY g.served LIMIT 1
+$$;
+
+-- What a group is charged for bytes of its leases that are still to come.
+CREATE FUNCTION pending_charge(p_group bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(sum(greatest(0, l.charged - byte_charge(l.durable - l.resume))), 0)::bigint
+    FROM leases l WHERE l.group_id = p_group AND l.kind = 'fetch'
 $$;
 
 -- Forgets the service level of groups that have nothing to lease while those of p_groups go on: what a group does not ask for is not

@@ -47,8 +47,8 @@ BEGIN
         ORDER BY s.needs DESC, s.chunk_id
     LOOP
         EXIT WHEN v_left <= 0;
-        -- A chunk that is taken back leaves its connection to the session that takes over.
-        CONTINUE WHEN v_row.remedy <> 'take' AND NOT has_room_for_helper(v_row.group_id, v_row.origin_id, p_origin_cap);
+        -- The connection of a chunk that is taken back may be in use until its holder has said that it has let go.
+        CONTINUE WHEN NOT has_room_for_helper(v_row.group_id, v_row.origin_id, p_origin_cap);
         v_usable := helper_slots(v_slots, v_row.sink, v_row.session_id, v_row.remedy = 'shrink');
         CONTINUE WHEN v_usable = '{}';
         asked := NULL;
@@ -93,14 +93,12 @@ CREATE FUNCTION has_room_for_helper(p_group bigint, p_origin bigint, p_origin_ca
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN (
-        SELECT allowed_connections(o, p_origin_cap) > (
-                SELECT count(*) + count(*) FILTER (
-                    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s')
-                FROM leases l WHERE l.origin_id = o.id)
-            AND (g.max_connections IS NULL OR g.max_connections > (
-                SELECT count(*) + count(*) FILTER (
-                    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s')
-                FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
+        SELECT free_lanes(o, p_origin_cap) > (
+                SELECT count(*) FROM leases l
+                WHERE l.origin_id = o.id AND l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s')
+            AND (g.max_connections IS NULL OR free_lanes_of(g.id, g.max_connections) > (
+                SELECT count(*) FROM leases l
+                WHERE l.group_id = g.id AND l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s'))
         FROM groups g CROSS JOIN origins o WHERE g.id = p_group AND o.id = p_origin);
 END
 $$;

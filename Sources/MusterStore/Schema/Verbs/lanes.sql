@@ -1,0 +1,120 @@
+-- Lanes: leases wait ahead in a worker's queue, and connections keep to their caps all the same (I5, adr/0024).
+--
+-- A lane is one connection of a session to one origin, with the leases that are to use it one after the other. It is there as long as a lease
+-- is in it, or one was taken from it whose holder has not said that it has let go. A claim opens lanes as far as caps go, and puts further
+-- leases into lanes that the session has. Caps bound lanes; the worker runs one transfer of a lane at a time.
+
+-- The lanes to an origin, found by leaps through the index: as many probes as there are lanes, however many leases wait in them.
+CREATE FUNCTION lanes_to(p_origin bigint) RETURNS TABLE (session_id bigint, lane bigint)
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE leap AS (
+        (SELECT l.session_id, l.lane FROM leases l WHERE l.origin_id = p_origin ORDER BY l.lane LIMIT 1)
+        UNION ALL
+        SELECT n.session_id, n.lane
+        FROM leap CROSS JOIN LATERAL (
+            SELECT l.session_id, l.lane FROM leases l WHERE l.origin_id = p_origin AND l.lane > leap.lane ORDER BY l.lane LIMIT 1
+        ) AS n
+    )
+    SELECT leap.session_id, leap.lane FROM leap
+    UNION SELECT h.session_id, h.lane FROM holdouts h WHERE h.origin_id = p_origin
+$$;
+
+-- The lanes that have leases of a group, whatever their origins.
+CREATE FUNCTION lanes_of(p_group bigint) RETURNS TABLE (session_id bigint, lane bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT l.session_id, l.lane FROM leases l WHERE l.group_id = p_group AND l.origin_id > 0
+    UNION SELECT h.session_id, h.lane FROM holdouts h WHERE h.group_id = p_group AND h.origin_id > 0
+$$;
+
+-- How many lanes more an origin may have. Fewer than none, after its cap was made smaller.
+CREATE FUNCTION free_lanes(o origins, p_default integer) RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT allowed_connections(o, p_default) - (SELECT count(*) FROM lanes_to(o.id))::integer
+$$;
+
+-- How many lanes more a group may have; NULL where nothing bounds them.
+CREATE FUNCTION free_lanes_of(p_group bigint, p_cap integer) RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN p_cap IS NOT NULL THEN p_cap - (SELECT count(*) FROM lanes_of(p_group))::integer END
+$$;
+
+-- Whether a claim of these sessions may lease anything of a group on an origin: in a new lane, or in one that a session has.
+CREATE FUNCTION may_claim(g groups, o origins, p_default integer, p_queues bigint[]) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+        AND (free_lanes(o, p_default) > 0 AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true)
+            OR EXISTS (SELECT 1 FROM leases l WHERE l.origin_id = o.id AND l.session_id = ANY (p_queues)
+                AND (g.max_connections IS NULL OR l.group_id = g.id)))
+$$;
+
+-- The places that a claim has for leases of its group on an origin: a session and a lane for each, in the order in which they are to be
+-- filled. p_usable are the sessions that may have them, one for each lease; p_free is how many lanes may be opened for them (`opened`).
+--
+-- Lanes are opened first. What a session takes besides is spread over its lanes, the emptiest first. While a session has no lane
+-- to the origin, and would have one, those with more than their part of the lanes put nothing more into the surplus: it empties.
+CREATE FUNCTION lane_places(c claim, p_origin bigint, p_usable bigint[], p_free integer)
+RETURNS TABLE (sessions bigint[], lanes bigint[], opened integer)
+LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_column
+DECLARE
+    v_free integer := greatest(0, least(p_free, coalesce(free_lanes_of(c.group_id, c.group_cap), p_free)));
+BEGIN
+    SELECT coalesce(array_agg(u.id ORDER BY u.n), '{}'), coalesce(array_agg(nextval('lane_ids') ORDER BY u.n), '{}'), count(*)::integer
+    INTO sessions, lanes, opened
+    FROM (
+        SELECT id, n FROM unnest(c.openings) WITH ORDINALITY AS u (id, n) WHERE id = ANY (p_usable) ORDER BY n LIMIT v_free
+    ) AS u;
+    IF c.mixes OR cardinality(c.slots) = cardinality(c.openings) THEN RETURN NEXT; RETURN; END IF;
+    SELECT sessions || coalesce(array_agg(p.session_id ORDER BY p.depth, p.session_id, p.lane), '{}'),
+        lanes || coalesce(array_agg(p.lane ORDER BY p.depth, p.session_id, p.lane), '{}')
+    INTO sessions, lanes
+    FROM (
+        SELECT b.session_id, b.lane, b.depth + k AS depth, u.places,
+            row_number() OVER (PARTITION BY b.session_id ORDER BY b.depth + k, b.lane) AS nth
+        FROM usable_lanes(c, p_origin, p_usable, sessions, lanes) AS b
+        JOIN (
+            SELECT id, count(*) - (SELECT count(*) FROM unnest(c.openings) AS o (id) WHERE o.id = n.id) AS places
+            FROM unnest(p_usable) AS n (id) GROUP BY 1
+        ) AS u ON u.id = b.session_id
+        CROSS JOIN generate_series(1, u.places) AS k
+    ) AS p
+    WHERE p.nth <= p.places;
+    RETURN NEXT;
+END
+$$;
+
+-- The lanes to an origin into which leases of a claim's group may be put, with how many leases are in them: those that the sessions have,
+-- and those that are opened now. Lanes beyond what the origin or the group may have are to empty. A group with a cap keeps to lanes that have
+-- leases of it.
+CREATE FUNCTION usable_lanes(c claim, p_origin bigint, p_usable bigint[], p_sessions bigint[], p_opened bigint[])
+RETURNS TABLE (session_id bigint, lane bigint, depth bigint)
+LANGUAGE sql STABLE AS $$
+    WITH allowed AS (
+        SELECT b.session_id, b.lane FROM lanes_to(p_origin) AS b
+        ORDER BY b.lane LIMIT (SELECT greatest(0, allowed_connections(o, c.origin_cap)) FROM origins o WHERE o.id = p_origin)
+    ), own AS (
+        SELECT b.session_id, b.lane FROM lanes_of(c.group_id) AS b WHERE c.group_cap IS NOT NULL ORDER BY b.lane LIMIT c.group_cap
+    ), lane AS (
+        SELECT l.session_id, l.lane, count(*) AS depth
+        FROM leases l JOIN allowed a ON a.session_id = l.session_id AND a.lane = l.lane
+        WHERE l.origin_id = p_origin AND l.session_id = ANY (p_usable)
+            AND (c.group_cap IS NULL OR EXISTS (SELECT 1 FROM own WHERE own.session_id = l.session_id AND own.lane = l.lane))
+        GROUP BY 1, 2
+        -- Nothing is put behind what takes long, or into a lane that is to be given up.
+        HAVING min(l.granted_at) > statement_timestamp() - interval '2 s' AND bool_and(l.shrink_to IS NULL)
+        UNION ALL SELECT u.session_id, u.lane, 1 FROM unnest(p_sessions, p_opened) AS u (session_id, lane)
+    ), part AS (
+        SELECT CASE WHEN EXISTS (SELECT 1 FROM unnest(c.openings) AS o (id) WHERE o.id = ANY (p_usable) AND o.id NOT IN (SELECT session_id FROM lane))
+            THEN greatest(1, (SELECT count(*) FROM lane) / (SELECT count(DISTINCT id) FROM unnest(p_usable) AS u (id))) END AS lanes
+    )
+    SELECT r.session_id, r.lane, r.depth
+    FROM (SELECT l.*, row_number() OVER (PARTITION BY l.session_id ORDER BY l.lane) AS nth FROM lane l) AS r, part
+    WHERE part.lanes IS NULL OR r.nth <= part.lanes
+$$;
+
+-- Whether a lease is the one of its lane that has a connection, as far as the database can know: none was put into the lane before it.
+CREATE FUNCTION heads_lane(l leases) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.lane = 0 OR NOT EXISTS (
+        SELECT 1 FROM leases e WHERE e.session_id = l.session_id AND e.origin_id = l.origin_id AND e.lane = l.lane AND e.epoch < l.epoch)
+$$;

@@ -1,0 +1,179 @@
+-- How connections go to what is more urgent, and how a smaller cap acts on what runs (I5, I15, adr/0024).
+--
+-- The holder of a less urgent lease is asked to end its chunk where it is, as a straggler is asked to give its tail away (stragglers.sql):
+-- what has come stays, the rest is ready again, and nothing is fetched twice. What waits behind it in its lane comes back as it was.
+
+-- Asks for the lanes that are to be given up. Returns the sessions that are asked, once for each lease. p_origin_cap is the default cap of
+-- an origin. Harmless beside another one: one of them asks, since two would ask for twice as much.
+CREATE FUNCTION preempt(p_origin_cap integer) RETURNS SETOF bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_want record;
+    v_asked bigint[];                   -- the sessions that are asked, once for each lease
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('muster.preempt')) THEN RETURN; END IF;
+    FOR v_want IN SELECT * FROM surplus_lanes(p_origin_cap) UNION ALL SELECT * FROM urgent_lanes(p_origin_cap) LOOP
+        RETURN QUERY SELECT ask_for_lanes(v_want.sink, v_want.origin_id, v_want.group_id, v_want.priority, v_want.lanes);
+    END LOOP;
+    FOR v_want IN SELECT * FROM uneven_lanes(p_origin_cap) LOOP
+        PERFORM g.id FROM groups g WHERE g.id = v_want.taker FOR NO KEY UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
+        v_asked := ARRAY(SELECT ask_for_lanes(NULL, v_want.origin_id, v_want.giver, NULL, v_want.lanes));
+        CONTINUE WHEN v_asked = '{}';
+        -- What the giver is charged less when its chunks end sooner is the taker's, or the next claim would give the lanes back to it.
+        UPDATE groups g SET served = least(CASE WHEN g.shares_at = g.priority THEN g.served END, l.level), shares_at = g.priority
+        FROM (SELECT h.served - least(cardinality(v_asked), v_want.lanes) * v_want.step AS level FROM groups h WHERE h.id = v_want.giver) AS l
+        WHERE g.id = v_want.taker;
+        RETURN QUERY SELECT unnest(v_asked);
+    END LOOP;
+END
+$$;
+
+-- Asks the holders of some lanes to give them up (see `preemptible_lanes`). Returns their sessions, once for each lease.
+CREATE FUNCTION ask_for_lanes(p_sink text, p_origin bigint, p_group bigint, p_priority integer, p_limit bigint) RETURNS SETOF bigint
+LANGUAGE sql AS $$
+    WITH lane AS MATERIALIZED (
+        SELECT * FROM preemptible_lanes(p_sink, p_origin, p_group, p_priority, greatest(0, p_limit))
+    ), held AS MATERIALIZED (
+        SELECT b.chunk_id FROM leases b JOIN lane ON lane.session_id = b.session_id AND lane.lane = b.lane
+        WHERE b.kind = 'fetch' FOR UPDATE OF b SKIP LOCKED
+    )
+    UPDATE leases l
+    SET shrink_to = l.first, shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
+    FROM held WHERE l.chunk_id = held.chunk_id
+    RETURNING l.session_id
+$$;
+
+-- The lanes beyond the caps of origins and of groups, after somebody made a cap smaller. What an origin taught by refusing takes effect as
+-- its transfers end.
+CREATE FUNCTION surplus_lanes(p_origin_cap integer)
+RETURNS TABLE (sink text, origin_id bigint, group_id bigint, priority integer, lanes bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT NULL::text, o.id, NULL::bigint, NULL::integer,
+        (SELECT count(*) FROM lanes_to(o.id)) - o.max_connections - asked_lanes(o.id, NULL)
+    FROM origins o WHERE o.max_connections IS NOT NULL
+    UNION ALL
+    SELECT g.sink, NULL, g.id, NULL, -free_lanes_of(g.id, g.max_connections) - asked_lanes(NULL, g.id)
+    FROM groups g WHERE g.max_connections IS NOT NULL AND g.state IN ('open', 'sealed')
+$$;
+
+-- The lanes that groups have a use for, and that less urgent groups of their sink have: on an origin that may have no more lanes, or on any
+-- where no session has a slot free. The 32 most urgent groups are looked at.
+CREATE FUNCTION urgent_lanes(p_origin_cap integer)
+RETURNS TABLE (sink text, origin_id bigint, group_id bigint, priority integer, lanes bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT g.sink, w.full_origin, NULL::bigint, g.priority,
+        least(ready_on(g.id, w.id), free_lanes_of(g.id, g.max_connections), CASE WHEN w.full_origin IS NULL THEN w.free END)
+            - asked_lanes(w.full_origin, NULL)
+    FROM (
+        SELECT u.* FROM groups u
+        JOIN (
+            SELECT b.sink, min(b.priority) AS priority FROM groups b WHERE b.state IN ('open', 'sealed') GROUP BY 1
+        ) AS lowest ON lowest.sink = u.sink AND lowest.priority < u.priority
+        WHERE u.state IN ('open', 'sealed') AND group_may_run(u)
+            AND EXISTS (SELECT 1 FROM sessions s WHERE u.sink = ANY (s.sinks) AND u.sink <> ALL (s.parked) AND NOT s.draining)
+            AND EXISTS (SELECT 1 FROM ready_chunks c WHERE c.group_id = u.id AND c.origin_id > 0 AND c.status = 'ready')
+        ORDER BY u.priority DESC, u.served, u.id LIMIT 32
+    ) AS g
+    CROSS JOIN LATERAL (
+        SELECT o.id, f.free, CASE WHEN f.free <= 0 THEN o.id END AS full_origin
+        FROM ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
+        CROSS JOIN LATERAL (SELECT free_lanes(o, p_origin_cap) AS free OFFSET 0) AS f
+        WHERE o.not_before IS NULL OR o.not_before <= statement_timestamp()
+    ) AS w
+    WHERE w.full_origin IS NOT NULL OR NOT EXISTS (
+        SELECT 1 FROM sessions s
+        WHERE g.sink = ANY (s.sinks) AND g.sink <> ALL (s.parked) AND NOT s.draining AND s.slots > (
+            SELECT count(DISTINCT l.lane) FILTER (WHERE l.lane > 0) + count(*) FILTER (WHERE l.lane = 0)
+            FROM leases l WHERE l.session_id = s.id))
+$$;
+
+-- The lanes of an origin that is full that are to go from one group to another of the same priority, since their numbers are far from the
+-- groups' weights and transfers take long; for each origin one pair, and by how much the taker has to be below the giver's level of service
+-- for each lane to get it. By bytes the taker has had no more than the giver (adr/0008): what is charged for bytes that are still to come
+-- does not count.
+CREATE FUNCTION uneven_lanes(p_origin_cap integer)
+RETURNS TABLE (origin_id bigint, taker bigint, giver bigint, lanes bigint, step bigint)
+LANGUAGE sql STABLE AS $$
+    WITH waiting AS MATERIALIZED (
+        SELECT g.id, o.id AS origin_id, ready_on(g.id, o.id) AS ready
+        FROM (
+            SELECT u.* FROM groups u
+            WHERE u.state IN ('open', 'sealed') AND group_may_run(u) AND group_rate(u) IS NULL
+                AND EXISTS (SELECT 1 FROM ready_chunks c WHERE c.group_id = u.id AND c.origin_id > 0 AND c.status = 'ready')
+            ORDER BY u.priority DESC, u.served, u.id LIMIT 32
+        ) AS g
+        CROSS JOIN LATERAL ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
+        WHERE free_lanes(o, p_origin_cap) <= 0 AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+            AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true) AND asked_lanes(o.id, NULL) = 0
+    ), held AS MATERIALIZED (
+        SELECT l.origin_id, l.group_id AS id, count(DISTINCT (l.session_id, l.lane)) AS lanes,
+            sum(greatest(0, l.charged - byte_charge(l.durable - l.resume))) AS pending
+        FROM leases l
+        WHERE l.origin_id IN (SELECT w.origin_id FROM waiting w) AND l.kind = 'fetch' GROUP BY 1, 2
+    ), sharer AS (
+        SELECT i.origin_id, g.id, g.sink, g.priority, g.weight, g.served, g.shares_at, coalesce(h.lanes, 0) AS lanes,
+            coalesce(h.pending, 0) AS pending, coalesce(w.ready, 0) AS ready,
+            sum(coalesce(h.lanes, 0)) OVER same * g.weight / sum(g.weight) OVER same AS part
+        FROM (SELECT w.origin_id, w.id FROM waiting w UNION SELECT h.origin_id, h.id FROM held h) AS i
+        JOIN groups g ON g.id = i.id
+        LEFT JOIN waiting w ON w.origin_id = i.origin_id AND w.id = i.id
+        LEFT JOIN held h ON h.origin_id = i.origin_id AND h.id = i.id
+        WINDOW same AS (PARTITION BY i.origin_id, g.sink, g.priority)
+    ), pair AS (
+        SELECT DISTINCT ON (t.origin_id) t.origin_id, t.id AS taker, h.id AS giver, t.weight,
+            least(floor(t.part) - t.lanes, h.lanes - ceil(h.part), t.ready)::bigint AS lanes, h.pending / h.lanes / h.weight AS refund
+        FROM sharer t JOIN sharer h ON h.origin_id = t.origin_id AND h.sink = t.sink AND h.priority = t.priority
+        WHERE t.ready > 0 AND t.lanes < floor(t.part) AND h.lanes > ceil(h.part)
+            AND (t.shares_at IS NULL OR t.served - t.pending / t.weight <= h.served - h.pending / h.weight)
+        ORDER BY t.origin_id, floor(t.part) - t.lanes DESC, h.lanes - ceil(h.part) DESC, t.id, h.id
+    )
+    SELECT p.origin_id, p.taker, p.giver, p.lanes, (p.refund + next.charge::numeric / p.weight)::bigint
+    FROM pair p
+    CROSS JOIN LATERAL (
+        SELECT chunk_charge(c.first, c.last, c.resume, NULL) AS charge FROM ready_chunks c
+        WHERE c.group_id = p.taker AND c.origin_id = p.origin_id AND c.status = 'ready' ORDER BY c.rank, c.id LIMIT 1
+    ) AS next
+$$;
+
+-- How many chunks of a group could be leased on an origin now; 256 at the most.
+CREATE FUNCTION ready_on(p_group bigint, p_origin bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT count(*) FROM (
+        SELECT 1 FROM ready_chunks c WHERE c.group_id = p_group AND c.origin_id = p_origin AND c.status = 'ready' LIMIT 256
+    ) AS c
+$$;
+
+-- How many lanes of an origin or of a group are asked for already. A holder that has not answered for five seconds is not counted on.
+CREATE FUNCTION asked_lanes(p_origin bigint, p_group bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT count(DISTINCT (l.session_id, l.lane)) FROM leases l
+    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s'
+        AND (p_origin IS NULL OR l.origin_id = p_origin) AND (p_group IS NULL OR l.group_id = p_group)
+$$;
+
+-- Lanes that can be given up: of a sink, an origin or a group if there is one, those of the least urgent groups first, and of groups below a
+-- priority if there is one. Only where others can go on from where a transfer is, and where the transfer would not be over by then.
+CREATE FUNCTION preemptible_lanes(p_sink text, p_origin bigint, p_group bigint, p_priority integer, p_limit bigint)
+RETURNS TABLE (session_id bigint, lane bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT l.session_id, l.lane
+    FROM (
+        SELECT g.* FROM groups g
+        WHERE g.state IN ('open', 'sealed') AND (p_sink IS NULL OR g.sink = p_sink) AND (p_group IS NULL OR g.id = p_group)
+            AND (p_priority IS NULL OR g.priority < p_priority)
+            AND EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0)
+    ) AS g
+    JOIN leases l ON l.group_id = g.id
+    JOIN tasks t ON t.id = l.task_id
+    CROSS JOIN LATERAL lease_pace(l, g) AS p
+    WHERE l.kind = 'fetch' AND l.lane > 0 AND (p_origin IS NULL OR l.origin_id = p_origin) AND heads_lane(l)
+        AND t.planned AND t.rung = 'chunks' AND l.shrink_to IS NULL AND p.needs > 2
+        -- A holder that could not shorten its chunk is asked less and less often.
+        AND (l.shrink_asked_at IS NULL
+            OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
+        AND (p_priority IS NULL OR NOT EXISTS (
+            SELECT 1 FROM leases w JOIN groups u ON u.id = w.group_id
+            WHERE w.session_id = l.session_id AND w.lane = l.lane AND u.priority >= p_priority))
+    ORDER BY g.priority, g.served DESC, l.granted_at DESC, l.chunk_id LIMIT p_limit
+$$;

@@ -1,0 +1,186 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Leases that wait behind others for the same connection (I5, adr/0024).
+@Suite struct LaneTests {
+    private func cap(_ fixture: StoreFixture, _ origin: String = "a", at cap: Int32) async throws {
+        let key = "http://\(origin).test:80"
+        try await fixture.run("UPDATE origins SET max_connections = \(cap) WHERE key = \(key)")
+    }
+
+    /// What was granted is as young as if it were granted now.
+    private func renew(_ fixture: StoreFixture) async throws {
+        try await fixture.run("UPDATE leases SET granted_at = statement_timestamp()")
+    }
+
+    /// How many leases each lane has, the fullest first.
+    private func depths(_ leases: [GrantedLease]) -> [Int] {
+        Dictionary(grouping: leases, by: \.lane).mapValues(\.count).values.sorted(by: >)
+    }
+
+    @Test func leasesBeyondTheCapWaitInTheLanesThereAreAndNoneIsOpenedForThem() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(20))
+            try await cap(fixture, at: 2)
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(8, ahead: 8)
+            #expect(depths(leases) == [5, 5], "two connections, and what is taken ahead is spread over them")
+            try await fixture.check()
+            try await renew(fixture)
+            let more = try await worker.claim(8, ahead: 3)
+            #expect(more.count == 3 && Set(more.map(\.lane)).isSubset(of: Set(leases.map(\.lane))))
+            try await fixture.check()
+        }
+    }
+
+    @Test func withoutLeasesAheadALeaseIsAConnection() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(20))
+            try await cap(fixture, at: 3)
+            var worker = try await fixture.makeWorker()
+            #expect(depths(try await worker.claim(8)) == [1, 1, 1])
+            #expect(try await worker.claim(8).isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aSessionWithoutALaneGetsThatOfOneThatHasMoreThanItsPart() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(40))
+            try await cap(fixture, at: 2)
+            var first = try await fixture.makeWorker("first")
+            var second = try await fixture.makeWorker("second")
+            let held = try await first.claim(2, ahead: 2)
+            #expect(depths(held) == [2, 2])
+            #expect(try await second.claim(2, ahead: 2).isEmpty)
+            // They ask at once from here on: what the first one is given goes into one of its lanes, and the other one empties.
+            try await first.sync()
+            try await second.sync()
+            try await renew(fixture)
+            let surplus = try #require(held.map(\.lane).max())
+            let leases = try await fixture.store.claim([
+                ClaimRequest(session: first.session, sequence: first.sequence, room: 0, ahead: 2),
+                ClaimRequest(session: second.session, sequence: second.sequence, room: 2, ahead: 2),
+            ])
+            #expect(leases.allSatisfy { $0.session == first.session && $0.lane != surplus } && leases.count == 2)
+            for lease in held where lease.lane == surplus {
+                try await first.learn(lease, size: 50)
+                try await first.done(lease)
+            }
+            let next = try await second.claim(4)
+            #expect(next.filter { $0.kind == .fetch }.count == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aLaneCountsUntilItsHolderHasLetGo() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            try await fixture.makeGroup("h", Wanted.many(4, "h"))
+            try await cap(fixture, at: 1)
+            var worker = try await fixture.makeWorker()
+            #expect(try await worker.claim(1).map(\.group) == ["g"])
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            var other = try await fixture.makeWorker("other")
+            #expect(try await other.claim(4, ahead: 4).isEmpty, "the worker may still use the connection")
+            try await fixture.check()
+            try await worker.letGo()
+            #expect(depths(try await other.claim(4, ahead: 4)) == [4])
+            try await fixture.check()
+        }
+    }
+
+    @Test func lanesBeyondASmallerCapGetNothingMore() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(40))
+            try await cap(fixture, at: 4)
+            var worker = try await fixture.makeWorker()
+            let held = try await worker.claim(4)
+            try await cap(fixture, at: 1)
+            try await renew(fixture)
+            let more = try await worker.claim(0, ahead: 4)
+            #expect(Set(more.map(\.lane)) == [try #require(held.map(\.lane).min())])
+        }
+    }
+
+    @Test func nothingIsPutBehindWhatTakesLongOrIsToBeGivenUp() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(40))
+            try await cap(fixture, at: 2)
+            var worker = try await fixture.makeWorker()
+            let held = try await worker.claim(2).sorted { $0.lane < $1.lane }
+            try await renew(fixture)
+            let lane = held[0].lane
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '3 s' WHERE lane = \(lane)")
+            #expect(Set(try await worker.claim(0, ahead: 2).map(\.lane)) == [held[1].lane])
+            try await fixture.run("UPDATE leases SET last = 100, shrink_to = 0")
+            #expect(try await worker.claim(0, ahead: 2).isEmpty)
+        }
+    }
+
+    @Test func aGroupThatJoinsDoesNotPayForWhatOthersAreChargedForTheTimeBeing() async throws {
+        try await StoreFixture.run(policy: Sharing.policy) { fixture in
+            try await fixture.makeGroup("first", Wanted.many(60))
+            try await cap(fixture, at: 1)
+            var worker = try await fixture.makeWorker()
+            // None of the sizes is known: each is charged as a large file.
+            let held = try await worker.claim(1, ahead: 31)
+            try #require(held.count == 32)
+            try await fixture.makeGroup("second", Wanted.many(60, "s"))
+            try await renew(fixture)
+            let next = try await worker.claim(0, ahead: 4)
+            #expect(next.allSatisfy { $0.group == "second" } && next.count == 4, "what the first one holds comes first")
+            for lease in held {
+                try await worker.learn(lease, size: 50)
+                try await worker.done(lease)
+            }
+            let ahead: Int64 = try await fixture.value(
+                "SELECT max(served) FILTER (WHERE name = 'second') - max(served) FILTER (WHERE name = 'first') FROM groups"
+            )
+            #expect(ahead <= 4 * 8_388_608, "no more than what it holds itself")
+            try await fixture.check()
+        }
+    }
+
+    @Test func aGroupWithACapKeepsToLanesOfItsOwn() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("wide", Wanted.many(8))
+            var worker = try await fixture.makeWorker()
+            let wide = Set(try await worker.claim(3).map(\.lane))
+            try await fixture.makeGroup("narrow", Wanted.many(20, "n"), priority: 5, maxConnections: 2)
+            let narrow = try await worker.claim(8, ahead: 8).filter { $0.group == "narrow" }
+            #expect(Set(narrow.map(\.lane)).count == 2 && Set(narrow.map(\.lane)).isDisjoint(with: wide))
+            #expect(narrow.count > 2)
+            try await fixture.check()
+        }
+    }
+
+    @Test func theDeathOfASessionIsNoneOfWhatWaited() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3))
+            try await cap(fixture, at: 1)
+            var worker = try await fixture.makeWorker()
+            #expect(depths(try await worker.claim(1, ahead: 2)) == [3])
+            try await fixture.expire(worker.session)
+            #expect(
+                try await fixture.values("SELECT deaths FROM ready_chunks ORDER BY id", as: Int32.self) == [1, 0, 0])
+            try await fixture.check()
+        }
+    }
+
+    @Test func nothingIsTakenAheadBeyondWhatASessionMayHold() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(100))
+            try await cap(fixture, at: 2)
+            var worker = try await fixture.makeWorker()
+            // Two in lanes that are opened, and what is taken ahead of the 64 that it may have: six slots stay free.
+            #expect(try await worker.claim(8, ahead: 200).count == 58)
+            try await renew(fixture)
+            #expect(try await worker.claim(0, ahead: 200).count == 6)
+            #expect(try await worker.claim(8, ahead: 200).isEmpty)
+            try await fixture.check()
+        }
+    }
+}

@@ -1,0 +1,205 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Connections that are given up for what is more urgent, or since a cap was made smaller (I5, I15).
+@Suite struct PreemptionTests {
+    /// A file of 2,000 bytes in chunks of 100, of which a worker holds some: it is slow, and has been at it for a minute.
+    private struct Scene {
+        let fixture: StoreFixture
+        var worker: TestWorker
+        let held: [GrantedLease]
+
+        static func begin(
+            _ fixture: StoreFixture, lanes: Int32, cap: Int32, maxConnections: Int32? = nil
+        ) async throws -> Scene {
+            try await fixture.makeGroup("slow", [Wanted("file")], maxConnections: maxConnections)
+            try await fixture.run("UPDATE origins SET max_connections = \(cap)")
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: 2_000)
+            try await worker.done(first)
+            let held = try await worker.claim(lanes)
+            try #require(held.count == Int(lanes))
+            for lease in held { try await worker.progress(lease, to: lease.start + 10) }
+            try await fixture.passMinute()
+            try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 min'")
+            return Scene(fixture: fixture, worker: worker, held: held)
+        }
+
+        /// What the worker is asked, each to end where it is.
+        func wishes() async throws -> [ShrinkWish] { try await fixture.store.shrinkWishes(of: worker.session) }
+
+        /// The worker does as it is asked, at the tenth byte of each chunk.
+        func yield() async throws -> Int {
+            let wishes = try await wishes()
+            for wish in wishes {
+                let lease = try #require(held.first { $0.name == wish.lease })
+                #expect(wish.end == lease.start, "as early as it can")
+                #expect(try await worker.shrink(lease, to: lease.start + 10) == .agreed)
+                try await worker.done(lease)
+            }
+            return wishes.count
+        }
+    }
+
+    @Test func anUrgentFileGetsAConnectionOfALessUrgentOne() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            #expect(try await fixture.store.preempt().isEmpty, "nothing is more urgent")
+            try await fixture.makeGroup("urgent", [Wanted("now")], priority: 1_000)
+            #expect(try await scene.worker.claim(8).isEmpty)
+            #expect(try await fixture.store.preempt() == [scene.worker.session])
+            #expect(try await fixture.store.preempt().isEmpty, "it is asked already")
+            try await fixture.check("asked")
+            #expect(try await scene.yield() == 1)
+            try await fixture.check("given up")
+            #expect(try await scene.worker.claim(1).map(\.group) == ["urgent"])
+            // What was fetched is not fetched again.
+            #expect(
+                try await fixture.value("SELECT count(*) FROM done_chunks WHERE last - first = 10", as: Int64.self) == 1
+            )
+            try await scene.worker.finishEverything(size: 2_000)
+            try await fixture.check("in the end")
+        }
+    }
+
+    @Test(arguments: [(1, 2), (3, 3)] as [(Int32, Int)])
+    func groupsOfOnePriorityShareTheConnectionsByTheirWeights(weight: Int32, expected: Int) async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            try await fixture.makeGroup("late", Wanted.many(8, "late"), weight: weight)
+            #expect(try await fixture.store.preempt().count == expected)
+            #expect(try await scene.yield() == expected)
+            let groups = try await scene.worker.claim(8).map(\.group)
+            #expect(groups == Array(repeating: "late", count: expected))
+            for _ in 0..<2 {
+                try await fixture.passMinute()
+                #expect(try await fixture.store.preempt().isEmpty, "they have their parts")
+            }
+            try await fixture.check()
+        }
+    }
+
+    @Test func noMoreLanesAreGivenUpThanThereIsWorkFor() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            try await fixture.makeGroup("late", [Wanted("late")], weight: 3)
+            #expect(try await fixture.store.preempt().count == 1)
+            #expect(try await scene.yield() == 1)
+        }
+    }
+
+    @Test func whatTakesLittleTimeIsNotGivenUpToAnEqualGroup() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            for lease in scene.held { try await scene.worker.progress(lease, to: lease.start + 99) }
+            try await fixture.makeGroup("equal", Wanted.many(4))
+            #expect(try await fixture.store.preempt().isEmpty)
+            #expect(
+                try await fixture.value("SELECT shares_at IS NULL AND served = 0 FROM groups WHERE name = 'equal'"),
+                "a group that gets nothing is owed nothing")
+        }
+    }
+
+    @Test func nothingIsGivenUpWhereTheUrgentGroupCanHaveAConnectionAnyway() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Scene.begin(fixture, lanes: 4, cap: 5)
+            try await fixture.makeGroup("urgent", [Wanted("now")], priority: 1)
+            #expect(try await fixture.store.preempt().isEmpty)
+            #expect(try await scene.wishes().isEmpty)
+        }
+    }
+
+    @Test func aSlotIsGivenUpForAnotherOriginWhereNoneIsFree() async throws {
+        try await StoreFixture.run { fixture in
+            // A session has eight slots.
+            var scene = try await Scene.begin(fixture, lanes: 8, cap: 16)
+            try await fixture.makeGroup("urgent", Wanted.many(2, "u", origins: ["b"]), priority: 1)
+            #expect(try await fixture.store.preempt().count == 2)
+            #expect(try await scene.yield() == 2)
+            #expect(try await scene.worker.claim(2).map(\.group) == ["urgent", "urgent"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func noMoreSlotsAreGivenUpThanAnotherOriginHasConnections() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Scene.begin(fixture, lanes: 8, cap: 16)
+            try await fixture.makeGroup("urgent", Wanted.many(20, "u", origins: ["b"]), priority: 1)
+            try await fixture.run("UPDATE origins SET max_connections = 3 WHERE key = 'http://b.test:80'")
+            #expect(try await fixture.store.preempt().count == 3)
+            #expect(try await scene.yield() == 3)
+        }
+    }
+
+    @Test(arguments: ["max_connections = 1", "state = 'paused'", "sink"])
+    func nothingIsGivenUpForWhatCanNotRun(_ reason: String) async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            try await fixture.makeGroup(
+                "urgent", Wanted.many(3), sink: reason == "sink" ? "elsewhere" : "sink", priority: 9, maxConnections: 1)
+            switch reason {
+            case "sink": break
+            case "state = 'paused'": _ = try await fixture.store.apply(.pause, to: "urgent", keys: nil)
+            default:
+                // It has all the connections that it may have.
+                #expect(try await fixture.store.preempt().count == 1)
+                #expect(try await scene.yield() == 1)
+                #expect(try await scene.worker.claim(1).map(\.group) == ["urgent"])
+            }
+            #expect(try await fixture.store.preempt().isEmpty)
+        }
+    }
+
+    @Test func whatWaitsInTheLaneIsAskedForToo() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene.begin(fixture, lanes: 2, cap: 2)
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp()")
+            let waiting = try await scene.worker.claim(0, ahead: 2)
+            try #require(waiting.count == 2)
+            try await fixture.passMinute()
+            try await fixture.makeGroup("urgent", [Wanted("now")], priority: 1)
+            #expect(try await fixture.store.preempt().count == 2)
+            let asked = Set(try await scene.wishes().map(\.lease))
+            let lane = try #require(scene.held.first { asked.contains($0.name) }?.lane)
+            #expect(asked == Set((scene.held + waiting).filter { $0.lane == lane }.map(\.name)))
+        }
+    }
+
+    @Test func aSmallerCapOfAnOriginActsOnWhatRuns() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            try await fixture.run("UPDATE origins SET max_connections = 1")
+            #expect(try await fixture.store.preempt().count == 3)
+            #expect(try await scene.yield() == 3)
+            #expect(try await fixture.store.preempt().isEmpty)
+            #expect(try await scene.worker.claim(4).isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aSmallerCapOfAGroupActsOnWhatRuns() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Scene.begin(fixture, lanes: 4, cap: 16, maxConnections: 4)
+            try await fixture.run("UPDATE groups SET max_connections = 2")
+            #expect(try await fixture.store.preempt().count == 2)
+            #expect(try await scene.yield() == 2)
+            #expect(try await fixture.store.preempt().isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aHolderThatCanNotShortenItsChunkIsAskedLessAndLessOften() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Scene.begin(fixture, lanes: 1, cap: 1)
+            try await fixture.makeGroup("urgent", [Wanted("now")], priority: 1)
+            #expect(try await fixture.store.preempt().count == 1)
+            #expect(try await scene.worker.shrink(scene.held[0], to: .max) == .kept)
+            #expect(try await fixture.store.preempt().isEmpty)
+            try await fixture.run("UPDATE leases SET shrink_asked_at = shrink_asked_at - interval '7 s'")
+            #expect(try await fixture.store.preempt().count == 1)
+        }
+    }
+}

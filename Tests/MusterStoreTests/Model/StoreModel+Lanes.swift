@@ -1,0 +1,32 @@
+import MusterCore
+
+/// Which connections sessions have (I5, adr/0024).
+extension StoreModel {
+    /// The leases that have a lane, and those that were taken from sessions which may still use theirs.
+    private var lanes: [Lane] { leased + holdouts.values.map(\.lane).filter { $0.number > 0 } }
+
+    private var leased: [Lane] {
+        groups.values.flatMap(\.tasks.values).flatMap(\.chunks).compactMap(\.lease?.lane).filter { $0.number > 0 }
+    }
+
+    /// Every connection there is.
+    var connections: Set<[Int64]> { Set(lanes.map(\.connection)) }
+
+    /// The connections to an origin.
+    func lanes(to origin: String) -> Set<[Int64]> { Set(lanes.filter { $0.origin == origin }.map(\.connection)) }
+
+    /// The connections to an origin that have leases.
+    func busyLanes(to origin: String) -> Set<[Int64]> { Set(leased.filter { $0.origin == origin }.map(\.connection)) }
+
+    /// The connections that a group's leases use.
+    func lanes(of group: String) -> Set<[Int64]> { Set(lanes.filter { $0.group == group }.map(\.connection)) }
+
+    /// The leases that wait in their lanes for others.
+    var queuedEpochs: Set<LeaseEpoch> {
+        let leases = groups.values.flatMap(\.tasks.values).flatMap(\.chunks).compactMap(\.lease).filter {
+            $0.lane.number > 0
+        }
+        let heads = Dictionary(leases.map { ($0.lane.connection, $0.epoch) }, uniquingKeysWith: min)
+        return Set(leases.filter { heads[$0.lane.connection] != $0.epoch }.map(\.epoch))
+    }
+}
