@@ -1,8 +1,9 @@
-import MusterCurl
 import Synchronization
 import Testing
 
-/// Origins that serve one connection at a time (range contract, row 22b).
+@testable import MusterCurl
+
+/// Idle connections: of origins that serve one at a time (range contract, row 22b), and those beyond what was used lately (I5).
 @Suite(.timeLimit(.minutes(1)))
 struct IdleConnectionTests {
     /// A transfer that lets go of idle connections when it waits, in all of these loops.
@@ -92,5 +93,40 @@ struct IdleConnectionTests {
             let end = try await bodyEnd(loop, request)
             #expect(end == .framed)
         }
+    }
+
+    @Test func connectionsThatHaveNoUseAreClosed() async throws {
+        let (closings, closed) = AsyncStream.makeStream(of: Void.self)
+        try await withServer { connection, _ in
+            while !connection.readHead().isEmpty { connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") }
+            closed.yield()
+        } _: { _, server in
+            try await withLoop(CurlLoopConfiguration(idlePatience: .milliseconds(20))) { loop in
+                let request = TransferRequest(url: server.url())
+                let end = try await bodyEnd(loop, request)
+                #expect(end == .framed)
+                // libcurl would keep it for two minutes.
+                for await _ in closings { break }
+                #expect(server.acceptedConnections == 1)
+            }
+        }
+    }
+
+    @Test func noMoreConnectionsAreKeptThanRanAtOnceLately() {
+        var watch = IdleWatch(patience: .seconds(1))
+        let request = TransferRequest(url: "http://origin.test/1")
+        let second: UInt64 = 1_000_000_000
+        for _ in 0..<3 { watch.begin(request, at: 0) }
+        for _ in 0..<3 { watch.end(request) }
+        watch.begin(TransferRequest(url: "http://origin.test/2"), at: second / 2)
+        #expect(watch.surplus(at: second).isEmpty, "three ran at once")
+        watch.end(request)
+        watch.begin(request, at: second + 1)
+        #expect(watch.surplus(at: 2 * second - 1).isEmpty, "not yet")
+        #expect(watch.surplus(at: 2 * second).map(\.url) == [request.url], "one is enough")
+        #expect(watch.surplus(at: 3 * second).isEmpty)
+        watch.end(request)
+        #expect(watch.surplus(at: 4 * second).isEmpty)
+        #expect(watch.surplus(at: 5 * second).count == 1 && watch.earliest == .max, "nothing is left to look at")
     }
 }

@@ -8,12 +8,19 @@ public struct CurlLoopConfiguration: Sendable, Hashable {
     public var maxConnections: Int
     /// Idle connections kept for reuse.
     public var connectionCacheSize: Int
+    /// A connection beyond those that were used at once within this span is closed within twice as much. libcurl itself closes what it
+    /// has not used for two minutes.
+    public var idlePatience: Duration
 
     /// Makes a configuration.
-    public init(maxConnectionsPerHost: Int = 0, maxConnections: Int = 256, connectionCacheSize: Int = 64) {
+    public init(
+        maxConnectionsPerHost: Int = 0, maxConnections: Int = 256, connectionCacheSize: Int = 64,
+        idlePatience: Duration = .seconds(60)
+    ) {
         self.maxConnectionsPerHost = maxConnectionsPerHost
         self.maxConnections = maxConnections
         self.connectionCacheSize = connectionCacheSize
+        self.idlePatience = idlePatience
     }
 }
 

@@ -29,11 +29,13 @@ final class LoopEngine {
     private var active: [TransferID: Transfer] = [:]
     private let sessions = SharedSessions()
     private var stalls = StallWatch()
+    private var idle: IdleWatch
     private var closersStarted: UInt64 = 0
 
-    init(multi: MultiHandle, inbox: LoopInbox) {
+    init(multi: MultiHandle, inbox: LoopInbox, idlePatience: Duration) {
         self.multi = multi
         self.inbox = inbox
+        idle = IdleWatch(patience: idlePatience)
     }
 
     func run() {
@@ -45,6 +47,7 @@ final class LoopEngine {
             finishCompleted()
             expireTimers()
             watchStalls()
+            for request in idle.surplus(at: monotonicNanoseconds()) { closeIdle(like: request) }
             goOnWithinBudgets()
             multi.poll(milliseconds: sleepMilliseconds())
         }
@@ -103,7 +106,10 @@ final class LoopEngine {
         // This reference is what libcurl's callbacks use; it is given back only after the handle left the multi handle.
         easy.setPointer(CURLOPT_PRIVATE, Unmanaged.passRetained(transfer).toOpaque())
         active[id] = transfer
-        if !closesIdle { stalls.arm(transfer.startedAt) }
+        if !closesIdle {
+            stalls.arm(transfer.startedAt)
+            if transfer.fileScheme == nil { idle.begin(request, at: transfer.startedAt) }
+        }
         let code = multi.add(easy)
         if code != CURLM_OK { finish(transfer, as: .curl(CURLE_FAILED_INIT)) }
     }
@@ -138,7 +144,7 @@ final class LoopEngine {
     }
 
     private func sleepMilliseconds() -> Int32 {
-        let earliest = min(timers.earliest, pacing.earliest, stalls.earliest)
+        let earliest = min(timers.earliest, pacing.earliest, stalls.earliest, idle.earliest)
         guard earliest != .max else { return Int32(Self.longestSleepMilliseconds) }
         let now = monotonicNanoseconds()
         guard earliest > now else { return 0 }
@@ -153,6 +159,7 @@ final class LoopEngine {
         multi.remove(transfer.easy)
         Unmanaged.passUnretained(transfer).release()
         transfer.handler.finished(outcome)
+        if !transfer.closesIdle, transfer.fileScheme == nil { idle.end(transfer.request) }
         if transfer.closesIdle {
             stalls.closed(transfer.request)
             // One was found: there may be another.

@@ -29,7 +29,8 @@ final class LoopLane: Sendable {
         multi.set(CURLMOPT_MAXCONNECTS, max(1, configuration.connectionCacheSize))
         let inbox = LoopInbox(multi, lane)
         self.inbox = inbox
-        let thread = try LoopThread { LoopEngine(multi: multi, inbox: inbox).run() }
+        let patience = configuration.idlePatience
+        let thread = try LoopThread { LoopEngine(multi: multi, inbox: inbox, idlePatience: patience).run() }
         self.lifecycle = Mutex(.running(thread))
     }
 

@@ -11,7 +11,10 @@ final class LoopSet: Sendable {
     init(count: Int, slots: Int) throws(CurlLoopError) {
         var loops: [CurlLoop] = []
         for _ in 0..<max(1, count) {
-            loops.append(try CurlLoop(CurlLoopConfiguration(maxConnections: max(256, slots), connectionCacheSize: 64)))
+            // Another worker may have a lane by the time that this one has an idle connection (I5).
+            let configuration = CurlLoopConfiguration(
+                maxConnections: max(256, slots), connectionCacheSize: 64, idlePatience: .seconds(1))
+            loops.append(try CurlLoop(configuration))
         }
         self.loops = loops
         loads = Mutex(Array(repeating: 0, count: loops.count))
