@@ -8,7 +8,7 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     public var maxConnections: Int32
     /// How many of these are allowed now: fewer after the origin refused, one more with every clean minute (range contract, row 24).
     public var allowedConnections: Int32
-    /// Leases on it now.
+    /// The connections that workers may use to it now.
     public var connections: Int64
     /// Nothing is leased on it before this moment.
     public var pausedUntil: Timestamp?

@@ -10,7 +10,7 @@ struct TaskFacts: Sendable {
         var key: String
         /// Nothing is leased on it before this moment, if that is still to come.
         var pausedUntil: Timestamp?
-        /// Leases on it now.
+        /// Connections that workers may use to it now.
         var leases: Int64
         /// How many there may be.
         var allowed: Int32
