@@ -93,7 +93,8 @@ let package = Package(
                     [
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "deadlines",
                         "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
-                        "mirrors", "origins", "paths", "preemption", "purges", "questions", "reports", "returns",
+                        "mirrors", "once", "origins", "paths", "preemption", "purges", "questions", "reports",
+                        "returns",
                         "reuse", "sessions", "shares", "sharing",
                         "slices", "stragglers", "verbs", "windows",
                     ])),

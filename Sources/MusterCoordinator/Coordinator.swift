@@ -60,7 +60,7 @@ public struct Coordinator: Service {
     private func serve(_ pool: PostgresPool, _ database: PostgresConfiguration, _ watch: SchemaWatch) async throws {
         var policy = Store.Policy()
         policy.firstChunk = configuration.minimumChunk.bytes
-        policy.leasesPerOrigin = configuration.maxConnectionsPerOrigin
+        policy.connectionsPerOrigin = configuration.maxConnectionsPerOrigin
         policy.fleetRate = configuration.maxBytesPerSecond
         policy.backoffBase = configuration.retryBase
         policy.backoffMaximum = configuration.retryMaximum

@@ -12,7 +12,7 @@ public struct Store: Sendable {
         /// The size of the chunk that is leased before a file's size is known, in bytes.
         public var firstChunk: Int64 = Limits.chunk.lowerBound.bytes
         /// The most connections to an origin that has no cap of its own.
-        public var leasesPerOrigin: Int32 = 8
+        public var connectionsPerOrigin: Int32 = 8
         /// The most leases of one session.
         public var leasesPerSession: Int32 = 1_024
         /// The byte budget of the whole fleet, in bytes per second; `nil` when it has none. Every coordinator of a database must be

@@ -28,6 +28,7 @@ extension EndToEnd {
             origin.hold("/big.bin", afterBytes: held)
             // Nobody could wait for such sessions to expire.
             try await Fleet.run(timeToLive: "10m") { fleet in
+                try await fleet.knowOrigins()
                 let first = try await fleet.startWorker("first")
                 try await fleet.submit("g", [file])
                 try await origin.waitForRequests("/big.bin", count: 4)

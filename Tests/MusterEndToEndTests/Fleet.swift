@@ -121,6 +121,12 @@ actor Fleet {
         return coordinator
     }
 
+    /// Has the fleet take every origin that it meets for one that is known to serve a file more than once (adr/0027).
+    func knowOrigins() async throws {
+        try await postgres.execute(
+            "ALTER TABLE origins ALTER COLUMN serves_again SET DEFAULT true", conninfo: conninfo)
+    }
+
     /// Starts a worker and waits until a coordinator knows it.
     ///
     /// - Parameters:

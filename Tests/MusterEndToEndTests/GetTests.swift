@@ -36,6 +36,19 @@ extension EndToEnd {
             /// Where the files go.
             var target: FilePath { directory.path.appending("files") }
 
+            /// Has the installation know that the origin serves a file more than once, so that chunks are asked for from the first request on
+            /// (adr/0027).
+            func knowOrigin() async throws {
+                let file = origin.serveFile("known.bin", size: Self.large, seed: 4)
+                origin.hold("/\(file.path)", afterBytes: Self.held)
+                let arguments = ["get", "-d", target.string, "--minimum-chunk", "1MiB", file.url]
+                let get = try await TestProcess.muster(arguments)
+                // The first request, the trial, and a part of what was divided after it.
+                try await origin.waitForRequests("/\(file.path)", count: 3)
+                origin.release("/\(file.path)")
+                #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+            }
+
             /// Holds back the large files.
             func hold() {
                 for file in files[1...] { origin.hold("/\(file.path)", afterBytes: Self.held) }
@@ -77,6 +90,7 @@ extension EndToEnd {
 
         @Test func killedGetGoesOnWithWhatWasDurable() async throws {
             let scene = try await Scene()
+            try await scene.knowOrigin()
             scene.hold()
             let first = try await scene.start()
             try await scene.waitUntilHalfWay()
@@ -166,6 +180,7 @@ extension EndToEnd {
 
         @Test func interruptedGetGoesOnWithAllThatHadCome() async throws {
             let scene = try await Scene()
+            try await scene.knowOrigin()
             scene.hold()
             let first = try await scene.start()
             try await scene.waitUntilHalfWay()

@@ -56,6 +56,7 @@ extension EndToEnd {
         @Test func secondGroupIsGivenTheFileOfTheFirst() async throws {
             try await Self.withNginx { nginx, file, _ in
                 try await Fleet.run { fleet in
+                    try await fleet.knowOrigins()
                     try await fleet.startWorker("one")
                     let first = try await Self.submit(fleet, "first", file)
                     try await fleet.waitForEnd(of: "first")
@@ -86,6 +87,7 @@ extension EndToEnd {
         @Test func groupsThatWantItAtTheSameTimeFetchItOnce() async throws {
             try await Self.withNginx(limitRate: 16 << 20) { nginx, file, _ in
                 try await Fleet.run(coordinators: 2) { fleet in
+                    try await fleet.knowOrigins()
                     // Both are there before anybody can fetch, and there is room for all chunks of both.
                     let first = try await Self.submit(fleet, "first", file)
                     let second = try await Self.submit(fleet, "second", file)
@@ -108,6 +110,7 @@ extension EndToEnd {
         @Test func switchedOffEverythingIsFetched() async throws {
             try await Self.withNginx { nginx, file, _ in
                 try await Fleet.run { fleet in
+                    try await fleet.knowOrigins()
                     try await fleet.startWorker("one")
                     let first = try await Self.submit(fleet, "first", file)
                     try await fleet.waitForEnd(of: "first")
@@ -124,6 +127,7 @@ extension EndToEnd {
         @Test func changedFileIsFetchedAgain() async throws {
             try await Self.withNginx { nginx, file, path in
                 try await Fleet.run { fleet in
+                    try await fleet.knowOrigins()
                     try await fleet.startWorker("one")
                     let first = try await Self.submit(fleet, "first", file)
                     try await fleet.waitForEnd(of: "first")

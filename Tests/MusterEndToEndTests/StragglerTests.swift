@@ -21,6 +21,7 @@ extension EndToEnd {
             origin.limitRate(bytesPerSecond: 2 << 20)
             let file = origin.serveFile("big.bin", size: .mebibytes(64))
             try await Fleet.run(timeToLive: "20s", options: ["--minimum-chunk", "8MiB"]) { fleet in
+                try await fleet.knowOrigins()
                 let slow = try await fleet.startWorker("slow", slots: 2, options: ["--rate", "256KiB/s"])
                 let start = ContinuousClock.now
                 try await fleet.submit("g", [file])
@@ -58,6 +59,7 @@ extension EndToEnd {
             let held = Int64.kibibytes(7_680)
             origin.hold("/last.bin", afterBytes: held)
             try await Fleet.run(timeToLive: "120s", options: ["--minimum-chunk", "8MiB"]) { fleet in
+                try await fleet.knowOrigins()
                 let sleeper = try await fleet.startWorker("sleeper", slots: 2)
                 _ = try await fleet.muster(["add", "g", "--open", last.url])
                 try await origin.waitForRequests("/last.bin", count: 2)

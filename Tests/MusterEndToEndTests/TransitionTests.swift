@@ -40,6 +40,7 @@ extension EndToEnd {
             let postgres = try await TestPostgres.start(durability: .full)
             let options = ["--max-connections-per-origin", "64"]
             try await Fleet.run(on: postgres, timeToLive: fault.timeToLive, options: options) { fleet in
+                try await fleet.knowOrigins()
                 let worker = try await fleet.startWorker("a", slots: 32)
                 try await board.setUp(fleet)
                 switch fault {

@@ -43,6 +43,9 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var rung: Rung
     /// Whether a lease on this content version was ever lost, so that the part must be copied to a fresh inode (I8).
     public var fenced: Bool
+    /// Whether the first request is for all of the file, beyond `end`, since the origin is not known to serve more than one request for a
+    /// file (range contract, row 22).
+    public var asksForAll: Bool?
     /// What a predecessor left durable; at `start` with CRC 0 when nothing.
     public var resume: DurablePrefix
     /// What is known of the content.
@@ -55,7 +58,6 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var source: LeaseSource?
     /// For `finalize`: every chunk of the content version.
     public var chunks: [FinishedChunk]
-    // What follows came later: a coordinator of before leaves it out.
     /// How the source is asked: the task's options over its group's.
     public var options: FetchOptions?
     /// What the group wants where there is a choice.
@@ -75,8 +77,7 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var origin: String?
     /// The connection to that which it uses: one lease of a lane is at work at a time. Absent for work that fetches nothing.
     public var lane: Int64?
-    /// For the first request of a task: a file of the sink that may be what it asks for. The origin is asked whether it still is; a
-    /// worker of before just fetches.
+    /// For the first request of a task: a file of the sink that may be what it asks for. The origin is asked whether it still is.
     public var have: HeldFile?
     /// Sessions that are over and may still be about to put a file in place in the sink, or to delete one: they are revoked there before anything is
     /// done under the lease (adr/0017). Absent when there are none.

@@ -16,6 +16,8 @@ public struct Report: Hashable, Sendable, Codable {
         case restart
         /// The resolver answered; `resolved` has the fresh URL (row 21).
         case resolved
+        /// The origin served another request for a file of which one was served before (row 22).
+        case servedAgain
         /// The chunk will end at `end`: nothing is written at or beyond it after this report. The old end when it is too late.
         case shrunk
     }
@@ -32,6 +34,8 @@ public struct Report: Hashable, Sendable, Codable {
         public var source: Int32
         /// The name that the origin suggests, made safe, if the group asks for it (row 34).
         public var suggestedName: String?
+        /// Whether the lease brings all of the file, since it said so (`LeaseDocument.asksForAll`) and the answer allows ranges too.
+        public var askedForAll: Bool?
 
         /// What was learned.
         public init(representation: Representation, rung: Rung, effectiveURL: String?, source: Int32) {

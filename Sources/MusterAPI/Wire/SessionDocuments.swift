@@ -72,7 +72,7 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     public var sinks: [SinkStatus]
     /// Bytes received since the last settled sync, for the display of speeds.
     public var receivedBytes: Int64
-    /// What was used of byte budgets since the last settled sync; a worker of before leaves it out.
+    /// What was used of byte budgets since the last settled sync; absent when nothing was.
     public var traffic: [Traffic]?
     /// Sessions that this worker has revoked since its last sync, each in a sink: no lease has to name them any more.
     public var revoked: [RevokedSession]?

@@ -20,10 +20,11 @@ extension LeaseDocument {
         policy = try StoredJSON.document(
             TransferPolicy.self, ifAny: lease.policy, column: "groups.policy", of: "group \(lease.group)")
         contentType = lease.contentType
-        // Said only where it is so: an older worker reads nothing new then.
+        // Said only where it is so.
         if lease.isOtherMirror { isOtherMirror = true }
+        if lease.asksForAll { asksForAll = true }
         if !lease.revoke.isEmpty { revoke = lease.revoke }
-        if lease.kind == .fetch {
+        if lease.kind == .fetch || lease.kind == .trial {
             group = lease.group
             origin = lease.origin
             have = lease.have

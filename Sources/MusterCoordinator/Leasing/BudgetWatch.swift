@@ -17,7 +17,7 @@ actor BudgetWatch {
     func isNeeded() async throws -> Bool {
         let now = clock.now()
         if let askedAt, now - askedAt < 1_000_000_000 { return hasBudgets }
-        // Those who come while this one asks take the answer of before.
+        // Calls that come while this one asks get the cached answer.
         askedAt = now
         do {
             hasBudgets = try await store.hasBudgets()

@@ -21,7 +21,7 @@ enum ReportFlaw: Sendable, Hashable {
             case .failed: report.failure != nil
             case .shrunk: report.end != nil
             // A purge that is done has nothing to tell.
-            case .progress, .done, .released, .restart, .resolved: true
+            case .progress, .done, .released, .restart, .resolved, .servedAgain: true
             }
         if !isComplete {
             self = .incomplete

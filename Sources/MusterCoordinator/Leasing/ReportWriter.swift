@@ -141,6 +141,7 @@ struct ReportWriter: Sendable {
             try await store.report(restart: entry.report.lease, detail: detail, session: entry.session)
             metrics.add(.leasesFailed)
         case .resolved: try await write(resolved: entry)
+        case .servedAgain: try await store.report(servedAgain: entry.report.lease, session: entry.session)
         case .progress, .done, .released, .shrunk: break
         }
     }
@@ -154,7 +155,7 @@ struct ReportWriter: Sendable {
             learned: LeaseReport.Learned(
                 session: entry.session, lease: entry.report.lease, representation: representation,
                 rung: learned.rung, effectiveURL: learned.effectiveURL.map(ReportedText.clean),
-                suggestedName: ReportedText.name(learned.suggestedName),
+                suggestedName: ReportedText.name(learned.suggestedName), askedForAll: learned.askedForAll == true,
                 chunkSize: planner.chunkSize(size: size, parallelism: 16)))
     }
 

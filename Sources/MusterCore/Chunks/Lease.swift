@@ -8,6 +8,8 @@ public enum LeaseKind: String, Sendable, Codable, CaseIterable {
     case purge
     /// Ask the group's resolver for a fresh URL of one source (range contract, row 21).
     case resolve
+    /// Ask an origin for a byte of a file of which it has served one request, to see whether it serves another one (range contract, row 22).
+    case trial
 }
 
 /// The name under which every write of a lease is made (I1).

@@ -129,7 +129,9 @@ extension FailureKind {
     public var mayBeForRange: Bool {
         switch self {
         case .httpStatus(let status):
-            [400, 403, 405, 406, 409, 412, 413, 417, 422, 431, 500, 501, 505].contains(status)
+            // Those that say something of the file or of the caller, or ask for patience, are believed.
+            (400..<500).contains(status) && ![401, 404, 407, 408, 410, 425, 429, 451].contains(status)
+                || [500, 501, 505].contains(status)
         case .network: true
         case .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch, .refusedAddress,
             .authentication,

@@ -47,6 +47,8 @@ public struct GrantedLease: Sendable {
     public let source: Int32
     /// Whether another source than this one taught the content version (range contract, row 30).
     public let isOtherMirror: Bool
+    /// Whether the first request is for all of the file, since the origin is not known to serve another one (row 22).
+    public let asksForAll: Bool
     /// The source's URL as the task was added with it; `nil` for work that has no source.
     public let url: String?
     /// The caller's headers, as a JSON object; may hold secrets.
@@ -106,6 +108,7 @@ public struct GrantedLease: Sendable {
         contentType = try row.decode("content_type")
         source = try row.decode("source")
         isOtherMirror = try row.decode("is_other_mirror")
+        asksForAll = try row.decode("asks_for_all")
         url = try row.decode("url")
         headers = try row.decode("headers")
         freshURL = try row.decode("fresh_url")

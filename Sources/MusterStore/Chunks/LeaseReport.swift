@@ -33,13 +33,15 @@ public enum LeaseReport {
         public let effectiveURL: String?
         /// The name that the origin suggests, made safe, if the group asks for it (range contract, row 34).
         public let suggestedName: String?
+        /// Whether the lease brings all of the file, and its source may be asked for parts too.
+        public let askedForAll: Bool
         /// How large the other chunks shall be, in bytes.
         public let chunkSize: Int64
 
         /// A report.
         public init(
             session: SessionID, lease: LeaseName, representation: Representation, rung: Rung,
-            effectiveURL: String?, suggestedName: String?, chunkSize: Int64
+            effectiveURL: String?, suggestedName: String?, askedForAll: Bool = false, chunkSize: Int64
         ) {
             self.session = session
             self.lease = lease
@@ -47,6 +49,7 @@ public enum LeaseReport {
             self.rung = rung
             self.effectiveURL = effectiveURL
             self.suggestedName = suggestedName
+            self.askedForAll = askedForAll
             self.chunkSize = chunkSize
         }
     }

@@ -33,7 +33,7 @@ extension Store {
             FROM (
                 SELECT array_agg(s.chunk_id) AS chunks, array_agg(s.chunk_id) FILTER (WHERE s.is_limited) AS limited
                 FROM share_leases(\(requests.map(\.session)), \(requests.map(\.sequence)), \(requests.map(\.room)),
-                    \(requests.map(\.ahead)), \(policy.leasesPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate)) AS s
+                    \(requests.map(\.ahead)), \(policy.connectionsPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate)) AS s
             ) AS shared
             CROSS JOIN LATERAL granted_leases(shared.chunks, coalesce(shared.limited, '{}')) AS g
             WHERE shared.chunks IS NOT NULL

@@ -17,7 +17,7 @@ extension Store {
                 \(report.kind.rawValue), \(report.detail), \(report.source), \(report.retryAfter), \(report.status),
                 \(report.requestID), \(report.address), \(report.kind.limitSignal(status: status).rawValue),
                 \(report.kind.isExpiry(status: status)), \(random), \(policy.firstChunk), \(attempts),
-                \(policy.contentVersions), \(policy.deaths), \(policy.leasesPerOrigin), \(policy.backoffBase.milliseconds),
+                \(policy.contentVersions), \(policy.deaths), \(policy.connectionsPerOrigin), \(policy.backoffBase.milliseconds),
                 \(backoff.milliseconds))::text
             """, waking: [.work, .events])
     }

@@ -28,8 +28,14 @@ extension Store {
             SELECT report_answer(\(report.session), \(report.lease.chunk), \(report.lease.epoch), \(representation.size),
                 \(representation.etag), \(representation.lastModified), \(representation.isDateStrong ?? false),
                 \(try Self.json(representation.digests)), \(report.effectiveURL), \(report.suggestedName),
-                \(report.rung), \(report.chunkSize)) AS held
+                \(report.rung), \(report.askedForAll), \(report.chunkSize)) AS held
             """, waking: .work)[0].decode("held")
+    }
+
+    /// An origin has served another request for a file (row 22): the files of which one request brings all are divided from now on.
+    public func report(servedAgain lease: LeaseName, session: SessionID) async throws {
+        _ = try await write(
+            "SELECT report_served_again(\(session), \(lease.chunk), \(lease.epoch))::text", waking: .work)
     }
 
     /// Records chunks that are durable to their end, and purges that are done. Returns how many of the chunks were fetched by two,

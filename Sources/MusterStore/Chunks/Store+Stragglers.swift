@@ -42,7 +42,7 @@ extension Store {
             """
             SELECT h.chunk_id, h.is_limited, h.asked, h.taken
             FROM help_stragglers(\(idle.map(\.session)), \(idle.map(\.sequence)), \(idle.map(\.room)),
-                \(policy.leasesPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate), \(policy.shrinkUnit),
+                \(policy.connectionsPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate), \(policy.shrinkUnit),
                 \(policy.minimumShrink), \(policy.wastedPart), \(policy.firstChunk), \(policy.deaths)) AS h
             """, waking: .nobody)
         var doubles: [Int64] = []
@@ -67,7 +67,7 @@ extension Store {
     /// Asks the holders of lanes that more urgent groups have a use for, or that are beyond a cap that was made smaller, to give them up
     /// (I5, I15). Returns the sessions that are asked, once for each lease.
     public func preempt() async throws -> [SessionID] {
-        try await writeOnce("SELECT p AS session FROM preempt(\(policy.leasesPerOrigin)) AS p", waking: .nobody)
+        try await writeOnce("SELECT p AS session FROM preempt(\(policy.connectionsPerOrigin)) AS p", waking: .nobody)
             .map { try $0.decode("session", as: SessionID.self) }
     }
 

@@ -49,7 +49,7 @@ public struct GroupChange: Hashable, Sendable {
     public var deadline: Change<Duration>
     /// What happens when that is over.
     public var deadlineAction: DeadlineAction?
-    /// The groups that it waits for, in place of those of before.
+    /// The groups that it waits for, in place of the ones it waited for.
     public var prerequisites: [GroupPrerequisite]?
 
     /// A change; whatever is not given stays.

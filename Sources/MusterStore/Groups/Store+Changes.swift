@@ -55,7 +55,7 @@ extension Store {
         return try await group(name)
     }
 
-    /// Says which groups a group waits for, in place of those of before.
+    /// Says which groups a group waits for, in place of the ones it waited for.
     static func setPrerequisites(
         _ prerequisites: [GroupPrerequisite], of group: GroupID, named name: String, on connection: PostgresConnection
     ) async throws {

@@ -133,7 +133,7 @@ extension Store {
                     UNION (SELECT origin_id FROM ready_origins(g.id) AS r (origin_id) WHERE origin_id > 0
                         LIMIT \(GroupExplanationRecord.most))
                 )
-                SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)), coalesce(h.leases, 0) AS own_leases,
+                SELECT \(OriginRecord.columns(cap: policy.connectionsPerOrigin)), coalesce(h.leases, 0) AS own_leases,
                     coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed, r.chunks AS own_ready,
                     CASE WHEN r.chunks <= \(GroupExplanationRecord.most) AND (SELECT sum(leases) < 1000 FROM held) IS NOT FALSE
                         THEN coalesce(h.bytes_of_tasks + r.bytes, h.bytes_of_tasks, r.bytes) END AS own_left_in_all,

@@ -46,6 +46,7 @@ enum Schema {
         Script("ladder", PackageResources.ladder_sql),
         Script("lanes", PackageResources.lanes_sql),
         Script("mirrors", PackageResources.mirrors_sql),
+        Script("once", PackageResources.once_sql),
         Script("origins", PackageResources.origins_sql),
         Script("paths", PackageResources.paths_sql),
         Script("preemption", PackageResources.preemption_sql),

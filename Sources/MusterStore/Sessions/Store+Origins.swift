@@ -52,7 +52,7 @@ extension Store {
     public func origins(after: String?, limit: Int32) async throws -> [OriginRecord] {
         try await query(
             """
-            SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o CROSS JOIN \(OriginRecord.leases)
+            SELECT \(OriginRecord.columns(cap: policy.connectionsPerOrigin)) FROM origins o CROSS JOIN \(OriginRecord.leases)
             WHERE \(after)::text IS NULL OR o.key > \(after)
             ORDER BY o.key LIMIT \(limit)
             """
@@ -78,7 +78,7 @@ extension Store {
         return try OriginRecord(
             try await query(
                 """
-                SELECT \(OriginRecord.columns(cap: policy.leasesPerOrigin)) FROM origins o CROSS JOIN \(OriginRecord.leases)
+                SELECT \(OriginRecord.columns(cap: policy.connectionsPerOrigin)) FROM origins o CROSS JOIN \(OriginRecord.leases)
                 WHERE o.key = \(key)
                 """)[0])
     }

@@ -102,7 +102,7 @@ extension Store {
                 (s.bytes * 1000 / nullif(s.busy_ms, 0))::bigint AS speed, s.resolved_at,
                 (SELECT count(*) FROM ready_chunks c
                     WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.status = 'ready' AND c.source = s.ordinal) AS ready,
-                \(OriginRecord.columns(cap: policy.leasesPerOrigin))
+                \(OriginRecord.columns(cap: policy.connectionsPerOrigin))
             FROM sources s
             JOIN tasks t ON t.id = s.task_id
             JOIN origins o ON o.id = coalesce(s.fresh_origin_id, s.origin_id)

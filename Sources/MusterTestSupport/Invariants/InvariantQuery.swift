@@ -10,7 +10,8 @@ public enum InvariantQuery {
             FROM ready_chunks WHERE kind <> 'purge'
             UNION ALL
             SELECT task_id, version, kind, first, last, durable, false, true, 'leased', source FROM leases
-            WHERE kind NOT IN ('purge', 'double')
+            -- A trial may outlive its task.
+            WHERE kind NOT IN ('purge', 'double', 'trial')
             UNION ALL
             SELECT task_id, version, 'fetch', first, last, last, true, false, 'done', NULL FROM done_chunks
         ), laid AS MATERIALIZED (

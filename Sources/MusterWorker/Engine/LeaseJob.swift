@@ -30,18 +30,19 @@ struct LeaseJob: Sendable {
             return JobEnding(error)
         }
         switch lease.kind {
-        case .fetch:
+        case .fetch, .trial:
             guard let source = lease.source else {
                 return .failed(Report.Failure(kind: .notFound, detail: "the lease names no source"), nil, nil)
             }
-            return await FetchJob(
+            let job = FetchJob(
                 lease: lease,
                 source: source,
                 equipment: equipment,
                 station: station,
                 context: context,
                 control: control
-            ).run()
+            )
+            return await lease.kind == .trial ? job.tryAgain() : job.run()
         case .finalize: return await finalize(equipment)
         case .purge: return await purge(equipment)
         case .resolve: return await ResolveJob(lease: lease, station: station, context: context, control: control).run()

@@ -35,7 +35,7 @@ final class ChunkBound: Sendable {
     init(_ lease: LeaseDocument) {
         let isDivisible = lease.kind == .fetch && lease.planned && lease.rung == .chunks
         start = lease.start
-        leasedEnd = lease.kind == .fetch ? lease.end : nil
+        leasedEnd = lease.kind == .fetch && lease.asksForAll != true ? lease.end : nil
         state = Mutex(
             State(end: isDivisible ? lease.end : nil, claimed: max(lease.start, lease.resume.offset))
         )

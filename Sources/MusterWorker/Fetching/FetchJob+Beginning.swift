@@ -146,7 +146,7 @@ extension FetchJob {
         refused(.storage, "a different file stands at \(lease.path): \(reason)")
     }
 
-    private func refused(_ kind: FailureKind, _ detail: String) -> JobEnding {
+    func refused(_ kind: FailureKind, _ detail: String) -> JobEnding {
         .failed(Report.Failure(kind: kind, detail: detail, source: source.ordinal), nil, nil)
     }
 
@@ -161,7 +161,7 @@ extension FetchJob {
         try? await station.pool.run { () throws(StorageError) in try directory.dropEmpty(writer.part) }
     }
 
-    private func settings() async throws(StorageError) -> Result<RequestSettings, SecretRefusal> {
+    func settings() async throws(StorageError) -> Result<RequestSettings, SecretRefusal> {
         let make = { @Sendable [lease, source, context] () -> Result<RequestSettings, SecretRefusal> in
             Result { () throws(SecretRefusal) in
                 try RequestSettings(

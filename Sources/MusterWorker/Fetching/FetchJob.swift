@@ -207,6 +207,8 @@ struct FetchJob: Sendable {
         if let size = plan.known.size, size > Self.checkedBytes {
             guard writer.hasRoom(for: size) else { return }
         }
+        // Before the answer is told, which may bring the wish that the chunk end sooner.
+        if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }
         if plan.isWorthTellingAtOnce {
             writer.share()
             context.tell(lease.name, .progress(nil, plan.learned))
@@ -214,7 +216,6 @@ struct FetchJob: Sendable {
             context.checkpointer.note(learned, of: lease.name)
         }
         if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }
-        if plan.isSettled, !plan.isWholeFile, let end = plan.end { control.bound.divide(at: end) }
         let algorithms = plan.digestsOnTheWay(from: writer.offset)
         if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }
     }

@@ -127,7 +127,7 @@ struct FetchPlan: Sendable {
         // A file that is known to fit is asked for plainly: no server gets that wrong (row 19).
         if offset == 0, isWholeFile { return nil }
         if offset == 0, !isSettled, let expected = lease.expectedSize, expected <= last { return nil }
-        return ByteRange(start: offset, end: last)
+        return ByteRange(start: offset, end: asksForAll && !isSettled ? Limits.fileSize.bytes : last)
     }
 
     /// The request for a question, as the options want it sent.
@@ -142,7 +142,8 @@ struct FetchPlan: Sendable {
     ) -> TransferRequest {
         var request = settings.request(isFirst: !isSettled && !isPaced, fellBack: fellBack || ladder.isHTTP1)
         if let range = question.range, !range.isEmpty {
-            request.range = RangeSpec(first: range.start, last: ladder.rung == .stream ? nil : range.end - 1)
+            request.range = RangeSpec(
+                first: range.start, last: range.end == Limits.fileSize.bytes ? nil : range.end - 1)
         }
         guard settings.isHTTP else { return request }
         request.decodesContent = question.decodes && question.range == nil
@@ -228,16 +229,17 @@ struct FetchPlan: Sendable {
                 source: source.ordinal
             )
             taught.suggestedName = suggestedName
+            if asksForAll, taught.rung == .chunks { taught.askedForAll = true }
             learned = taught
         }
         known = lease.isOtherMirror == true ? known : known.updated(by: body.representation)
         doubtsEnd =
             status == 206 && !isSettled && ladder.rung == .chunks && body.representation.size == lease.end
-            && lease.expectedSize == nil && digests.all.isEmpty
+            && !asksForAll && lease.expectedSize == nil && digests.all.isEmpty
         // A body that comes in no range is the whole content, whatever the lease was for.
         let size = known.size ?? lease.expectedSize
         if status == 206 {
-            end = min(ladder.rung == .chunks ? lease.end ?? .max : .max, size ?? .max)
+            end = min(ladder.rung == .chunks && !asksForAll ? lease.end ?? .max : .max, size ?? .max)
             isWholeFile = lease.start == 0 && end == size
         } else {
             end = size
@@ -248,11 +250,16 @@ struct FetchPlan: Sendable {
         return min(count, (end ?? .max) - body.offset)
     }
 
+    /// Whether the lease is for all of the file that its answer tells of: its request may be the only one that is served (row 22).
+    private var asksForAll: Bool { lease.asksForAll == true }
+
+    /// Whether others may fetch what is beyond some byte of the chunk from now on.
+    var isDivisible: Bool { isSettled && (asksForAll ? learned?.askedForAll == true : !isWholeFile) }
+
     /// Whether the name of the file is taken from the origin, and this lease is the one that learns it.
     var wantsName: Bool { lease.policy?.names == .suggested && !isSettled }
 
-    /// Whether the coordinator has to hear at once what was learned: there is more than this lease covers, nobody knows how
-    /// much, or the file gets another name.
+    /// Whether the coordinator has to hear at once what was learned: there may be more than the lease covers, or the file gets another name.
     var isWorthTellingAtOnce: Bool {
         guard let learned else { return false }
         guard learned.suggestedName == nil, let size = learned.representation.size, let bound = lease.end else {
@@ -261,12 +268,11 @@ struct FetchPlan: Sendable {
         return size > bound
     }
 
-    /// Whether the file is put in place within this lease. One that gets its name from the origin is not: the coordinator makes
-    /// the name one of its own first.
+    /// Whether the file is put in place within this lease. The coordinator has to agree to a name that comes from the origin first.
     var isPlacedHere: Bool { isWholeFile && learned?.suggestedName == nil }
 
-    /// The digests to compute of a body that begins at `offset`, as it comes: all that will be needed, if it is the whole file and
-    /// is put in place here. Small files are hashed when that is done, many at a time.
+    /// The digests to compute of a body that begins at `offset`, as it comes: all that will be needed, if it is put in place here. Small
+    /// files are hashed when that is done, many at a time.
     func digestsOnTheWay(from offset: Int64) -> Set<DigestAlgorithm> {
         guard isPlacedHere, offset == 0, known.size ?? .max > SinkStation.batchedBytes else { return [] }
         return Set(digests.all.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
@@ -278,8 +284,7 @@ struct FetchPlan: Sendable {
         isWholeFile = false
     }
 
-    /// A whole read came to an end that nothing proves. Returns whether it is proven now, by a read before that was the same; `nil` if
-    /// there were so many that differ that no further one will do.
+    /// A whole read came to an end that nothing proves. Returns whether a read before was the same, which proves it; `nil` after too many.
     mutating func confirm(_ read: DurablePrefix) -> Bool? {
         if unproven?.read == read {
             ended(at: read.offset)

@@ -106,7 +106,7 @@ struct LeaseTable: Sendable {
             sink: lease.sink,
             lane: lease.lane,
             origin: lease.origin,
-            end: lease.end,
+            end: lease.asksForAll == true ? nil : lease.end,
             phase: .queued(lease, since: now)
         )
         // In the order in which they were granted: the more urgent ones of a claim come first, however their answers arrive.

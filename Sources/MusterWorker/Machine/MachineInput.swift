@@ -55,6 +55,8 @@ enum JobEnding: Sendable {
     case done(DurablePrefix?, Report.Learned?, Report.Finished?)
     /// The resolver gave a fresh URL.
     case resolved(ResolverAnswer)
+    /// The origin served another request for the file.
+    case servedAgain
     /// It can't go on.
     case failed(Report.Failure, DurablePrefix?, Report.Learned?)
     /// It was asked to give the lease back, and is durable up to there.

@@ -156,7 +156,7 @@ extension Report.Kind {
         switch self {
         case .shrunk: .first
         case .progress: .running
-        case .done, .failed, .released, .restart, .resolved: .last
+        case .done, .failed, .released, .restart, .resolved, .servedAgain: .last
         }
     }
 }

@@ -22,7 +22,8 @@ extension WorkerMachine {
             guard let lease = leases[name] else { continue }
             switch (lease.kind, lease.phase) {
             case (.finalize, .running), (.purge, .running), (.resolve, .running), (_, .finishing): break
-            case (_, .queued), (.fetch, .running), (_, .releasing), (_, .aborting), (_, .ended): askToRelease(name, now)
+            case (_, .queued), (.fetch, .running), (.trial, .running), (_, .releasing), (_, .aborting), (_, .ended):
+                askToRelease(name, now)
             }
         }
     }

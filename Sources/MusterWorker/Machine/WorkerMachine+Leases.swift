@@ -160,6 +160,7 @@ extension WorkerMachine {
             )
         case .resolved(let answer):
             ledger.add(Report(lease: name, kind: .resolved, resolved: answer), now: now)
+        case .servedAgain: ledger.add(Report(lease: name, kind: .servedAgain), now: now)
         case .failed(let failure, let durable, let learned):
             ledger.add(
                 Report(lease: name, kind: .failed, durable: durable, learned: learned, failure: failure),

@@ -155,7 +155,7 @@ struct SessionDocumentTests {
     @Test func namesOfReportsStay() {
         #expect(
             Report.Kind.allCases.map(\.rawValue) == [
-                "progress", "done", "failed", "released", "restart", "resolved", "shrunk",
+                "progress", "done", "failed", "released", "restart", "resolved", "servedAgain", "shrunk",
             ])
     }
 }

@@ -124,6 +124,6 @@ struct StateTests {
             ]
         )
         #expect(GroupState.allCases.map(\.rawValue) == ["open", "sealed", "succeeded", "failed", "cancelled"])
-        #expect(LeaseKind.allCases.map(\.rawValue) == ["fetch", "finalize", "purge", "resolve"])
+        #expect(LeaseKind.allCases.map(\.rawValue) == ["fetch", "finalize", "purge", "resolve", "trial"])
     }
 }

@@ -36,7 +36,7 @@ extension Row {
             // HTTP/2 itself calls it malformed (RFC 9113 §8.1.1).
             $0.file((.contentLengthOff(by: -1), .always)).failing(.badRange, .network)
         },
-        Row(6, "another file from the second request on") { stage in
+        Row(6, "another file from the second request on", of: .known) { stage in
             let other = ScriptedOrigin.Content.seeded(seed: 8, size: Stage.size - 5)
             let play = stage.file((.replaced(with: .init(other)), .after(1)))
             return play.with { $0.expected = .bytes([other.sha256()]) }.checking { task, _ in
@@ -60,7 +60,7 @@ extension Row {
                 #expect(requests.allSatisfy { !($0.range ?? "").contains(",") })
             }
         },
-        Row(8, "If-Range is ignored, and the file is another one") { stage in
+        Row(8, "If-Range is ignored, and the file is another one", of: .known) { stage in
             let other = ScriptedOrigin.Content.seeded(seed: 8, size: Stage.size)
             return stage.file((.ignoreIfRange, .always), (.replaced(with: .init(other)), .after(1)))
                 .with { $0.expected = .bytes([other.sha256()]) }

@@ -115,6 +115,13 @@ extension Row {
                 #expect(requests.count == 1)
             }
         },
+        Row(22, "a one-time URL of a file of many chunks", of: .unknown) { stage in
+            let play = stage.file(size: .mebibytes(20) + 77)
+            stage.origin.sign(stage.path, lifetime: .once)
+            return play.with { $0.task.urls = [stage.origin.signedURL(stage.path)] }.checking { task, requests in
+                #expect(requests.count(where: { $0.status == 206 }) == 1 && task.attempts == 0)
+            }
+        },
         Row(22, "answers 400 to every range request (22a)") { $0.file((.status(400, retryAfter: nil), .ranged)) },
         Row(22, "answers 412 to every If-Range (22a)") { stage in
             stage.file(etag: "\"strong\"", (.refuseIfRange(status: 412), .always)).checking { task, requests in

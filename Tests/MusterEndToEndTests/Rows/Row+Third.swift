@@ -25,7 +25,7 @@ extension Row {
         ) {
             $0.file((.surplus(bytes: 10), .always))
         },
-        Row(29, "a cache that mixes versions, and the digest is known") { stage in
+        Row(29, "a cache that mixes versions, and the digest is known", of: .known) { stage in
             stage.file((.corruptByte(at: 1_500_000), .first(4))).with { play in
                 if case .bytes(let right) = play.expected { play.task.digests = ["sha256": right.first ?? ""] }
             }.checking { task, requests in

@@ -10,18 +10,31 @@ struct Row: Sendable {
     let title: String
     /// Where it can be played.
     var transports: [ScriptedOrigin.Transport] = ScriptedOrigin.Transport.allCases
+    /// What has to be known of the origin for it to be played.
+    var acquaintance = Acquaintance.any
     /// Has an origin of its own play it.
     let play: @Sendable (Stage) async throws -> Play
 
     /// A row that every transport has.
     init(
         _ number: Int, _ title: String, on transports: [ScriptedOrigin.Transport] = ScriptedOrigin.Transport.allCases,
-        play: @escaping @Sendable (Stage) async throws -> Play
+        of acquaintance: Acquaintance = .any, play: @escaping @Sendable (Stage) async throws -> Play
     ) {
+        self.acquaintance = acquaintance
         self.number = number
         self.title = title
         self.transports = transports
         self.play = play
+    }
+
+    /// Whether an origin is known to serve a file more than once (adr/0027).
+    enum Acquaintance: Sendable {
+        /// It is known, so that the first request is for a chunk.
+        case known
+        /// It is not known, so that the first request is for all of the file.
+        case unknown
+        /// The row ends alike in both cases.
+        case any
     }
 
     /// Where one row is played: an origin that nobody else uses.

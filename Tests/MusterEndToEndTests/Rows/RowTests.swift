@@ -15,11 +15,16 @@ extension EndToEnd {
             #expect(Set(Self.all.map(\.number)).union([37, 39]) == Set(1...39))
         }
 
-        @Test(arguments: ScriptedOrigin.Transport.allCases)
-        func eachRowGetsItsRightAnswer(over transport: ScriptedOrigin.Transport) async throws {
-            let rows = Self.all.filter { $0.transports.contains(transport) }
+        @Test(arguments: ScriptedOrigin.Transport.allCases, [Row.Acquaintance.known, .unknown])
+        func eachRowGetsItsRightAnswer(
+            over transport: ScriptedOrigin.Transport, of acquaintance: Row.Acquaintance
+        ) async throws {
+            let rows = Self.all.filter {
+                $0.transports.contains(transport) && [acquaintance, .any].contains($0.acquaintance)
+            }
             let options = ["--retry-base", "20ms", "--retry-maximum", "200ms"]
             try await Fleet.run(options: options) { fleet in
+                if acquaintance == .known { try await fleet.knowOrigins() }
                 for name in ["a", "b"] { try await fleet.startWorker(name, slots: 48) }
                 var plays: [(name: String, row: Row, play: Row.Play)] = []
                 for (index, row) in rows.enumerated() {
@@ -37,6 +42,9 @@ extension EndToEnd {
                 for (name, row, play) in plays {
                     try await fleet.waitForEnd(of: name, limit: .seconds(90))
                     try await Self.judge(name, row, play, fleet)
+                    // What else is said of a row is said of chunks.
+                    guard acquaintance == .known || row.acquaintance == .unknown else { continue }
+                    try await play.check(fleet.client().task(name, of: name), play.origin.requests)
                 }
             }
         }
@@ -83,7 +91,6 @@ extension EndToEnd {
                 let isThere = FileManager.default.fileExists(atPath: fleet.sink.appending(task.path).string)
                 #expect(!isThere, "\(label): there is a file")
             }
-            try await play.check(task, play.origin.requests)
         }
     }
 }

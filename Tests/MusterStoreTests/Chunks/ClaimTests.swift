@@ -69,7 +69,7 @@ import Testing
 
     @Test func capsHoldUnderConcurrentClaims() async throws {
         var policy = StoreFixture.smallPolicy
-        policy.leasesPerOrigin = 7
+        policy.connectionsPerOrigin = 7
         policy.leasesPerSession = 3
         try await StoreFixture.run(policy: policy, connections: 8) { fixture in
             try await fixture.makeGroup("capped", Wanted.many(30, "c", origins: ["a"]), maxConnections: 5)
@@ -117,7 +117,7 @@ import Testing
 
     @Test func readyGroupWaitsForFewGrants() async throws {
         var policy = StoreFixture.smallPolicy
-        policy.leasesPerOrigin = 1_000
+        policy.connectionsPerOrigin = 1_000
         try await StoreFixture.run(policy: policy) { fixture in
             try await fixture.makeGroup("first", Wanted.many(30, "f"))
             var worker = try await fixture.makeWorker()
@@ -134,7 +134,7 @@ import Testing
 
     @Test func weightsAreKept() async throws {
         var policy = StoreFixture.smallPolicy
-        policy.leasesPerOrigin = 1_000
+        policy.connectionsPerOrigin = 1_000
         try await StoreFixture.run(policy: policy) { fixture in
             try await fixture.makeGroup("heavy", Wanted.many(60, "h"), weight: 3)
             try await fixture.makeGroup("light", Wanted.many(60, "l"))

@@ -8,7 +8,7 @@ struct Sharing {
     static var policy: Store.Policy {
         var policy = Store.Policy()
         policy.firstChunk = 8 << 20
-        policy.leasesPerOrigin = 1_000
+        policy.connectionsPerOrigin = 1_000
         return policy
     }
 

@@ -58,7 +58,7 @@ struct History {
     /// Bounds that a short history reaches.
     static var policy: Store.Policy {
         var policy = StoreFixture.smallPolicy
-        policy.leasesPerOrigin = 4
+        policy.connectionsPerOrigin = 4
         policy.leasesPerSession = 6
         policy.deaths = 3
         policy.verbSlice = 1

@@ -29,6 +29,8 @@ extension StoreModel {
                 if purges[leftover]?.status != .ready { wrong.append("purge of \(lease.task) is not ready") }
                 purges[leftover]?.status = .leased(held)
             case .resolve: wrong += grantQuestion(lease, held)
+            // Its workers ask for no more than the first chunk.
+            case .trial: wrong.append("task \(lease.task) needs no trial")
             case .fetch, .finalize: wrong += grantChunk(lease, held)
             }
         }

@@ -211,7 +211,7 @@ struct StoreModel {
 
     /// How many leases an origin may have now.
     func allowed(_ origin: String) -> Int {
-        let cap = Int(policy.leasesPerOrigin)
+        let cap = Int(policy.connectionsPerOrigin)
         guard let known = origins[origin], let learned = known.learned else { return cap }
         return min(cap, learned + known.minutes)
     }

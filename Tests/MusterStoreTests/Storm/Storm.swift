@@ -71,6 +71,8 @@ struct StormRider {
             #expect(try await store.sweepStalled(stall: .seconds(3600)).stuck.isEmpty)
             _ = try await store.sweepSlow(olderThan: .milliseconds(1))
             _ = try await store.foldOriginRates()
+            try await fixture.run(
+                "UPDATE origins SET serves_again = false WHERE id IN (SELECT id FROM origins FOR UPDATE SKIP LOCKED)")
         case 97:
             if try await worker.sync(settled: worker.sequence, held: leases.map(\.name)) == nil {
                 worker = try await fixture.makeWorker(sinks: Self.sinks)
@@ -107,7 +109,10 @@ struct StormRider {
         switch Int.random(in: 0..<17, using: &random) {
         case 0..<4: try await worker.progress(lease, to: offset)
         case 4..<8 where lease.kind == .fetch:
-            try await worker.learn(lease, size: 250, isSplittable: lease.rung == .stream || lease.end != nil)
+            try await worker.learn(
+                lease, size: 250, isSplittable: lease.rung == .stream || lease.end != nil, askedForAll: lease.asksForAll
+            )
+        case 4..<8 where lease.kind == .trial: try await worker.servedAgain(lease)
         case 4..<14 where lease.kind == .resolve: try await worker.resolve(lease)
         case 8..<12: try await worker.done(lease)
         case 12 where lease.kind != .purge: try await worker.finish(lease, size: 250)

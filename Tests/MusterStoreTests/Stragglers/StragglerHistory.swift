@@ -64,7 +64,7 @@ struct StragglerHistory {
     static var policy: Store.Policy {
         var policy = StoreFixture.smallPolicy
         policy.wastedPart = 1
-        policy.leasesPerOrigin = 48
+        policy.connectionsPerOrigin = 48
         return policy
     }
 

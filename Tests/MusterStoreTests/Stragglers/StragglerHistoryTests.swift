@@ -42,11 +42,11 @@ import Testing
 
     static let breakages = [
         Breakage(
-            "a tail is given to nobody (I3)", in: "report_shrunk", at: .shrunk, "s.ordinal = l.source;",
+            "a tail is given to nobody (I3)", in: "cut_lease", at: .shrunk, "s.ordinal = l.source;",
             "s.ordinal = l.source AND false;"),
         Breakage(
-            "a shrunk chunk keeps its double (I3)", in: "report_shrunk", at: .shrunkWithDouble,
-            "PERFORM drop_doubles(ARRAY[p_chunk]);", ""),
+            "a shrunk chunk keeps its double (I3)", in: "cut_lease", at: .shrunkWithDouble,
+            "PERFORM drop_doubles(ARRAY[l.chunk_id]);", ""),
         Breakage(
             "a chunk ends before what is durable (I4)", in: "report_shrunk", at: .shrunkTooFar,
             "OR p_end < l.durable", ""),

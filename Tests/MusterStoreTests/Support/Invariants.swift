@@ -11,7 +11,7 @@ enum Invariants {
             SQL(unsafeRaw: InvariantQuery.text) + """
                 UNION ALL SELECT 'I5: origin ' || l.origin_id || ' has ' || count(DISTINCT (l.session_id, l.lane)) || ' lanes'
                 FROM leases l JOIN origins o ON o.id = l.origin_id GROUP BY l.origin_id, o.max_connections
-                HAVING count(DISTINCT (l.session_id, l.lane)) > coalesce(o.max_connections, \(policy.leasesPerOrigin))
+                HAVING count(DISTINCT (l.session_id, l.lane)) > coalesce(o.max_connections, \(policy.connectionsPerOrigin))
                 UNION ALL SELECT 'I5: leases to origin ' || o.key || ' were put into ' || count(DISTINCT (l.session_id, l.lane))
                     || ' lanes after it refused at ' || o.learned
                 -- A halving takes nothing back: what counts is what was granted since, and what was allowed then.

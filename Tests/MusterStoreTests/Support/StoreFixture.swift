@@ -17,7 +17,7 @@ struct StoreFixture: Sendable {
     static var smallPolicy: Store.Policy {
         var policy = Store.Policy()
         policy.firstChunk = 100
-        policy.leasesPerOrigin = 16
+        policy.connectionsPerOrigin = 16
         policy.leasesPerSession = 64
         policy.attempts = 3
         policy.contentVersions = 3

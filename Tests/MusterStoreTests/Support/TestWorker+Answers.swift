@@ -31,13 +31,19 @@ extension TestWorker {
     @discardableResult
     func answer(
         _ lease: GrantedLease, size: Int64?, etag: String? = nil, digests: [String: String]? = nil, name: String? = nil,
-        isSplittable: Bool = true
+        isSplittable: Bool = true, askedForAll: Bool = false
     ) async throws -> Bool {
         try await store.report(
             learned: .init(
                 session: session, lease: lease.name,
                 representation: Representation(size: size, etag: etag, isDateStrong: true, digests: digests),
-                rung: isSplittable ? lease.rung : .whole, effectiveURL: nil, suggestedName: name, chunkSize: 100))
+                rung: isSplittable ? lease.rung : .whole, effectiveURL: nil, suggestedName: name,
+                askedForAll: askedForAll, chunkSize: 100))
+    }
+
+    /// The origin served another request for a file (row 22).
+    func servedAgain(_ lease: GrantedLease) async throws {
+        try await store.report(servedAgain: lease.name, session: session)
     }
 
     /// The resolver gave a fresh URL.

@@ -52,12 +52,14 @@ struct TestWorker: Sendable {
 
     @discardableResult
     func learn(
-        _ lease: GrantedLease, size: Int64?, isSplittable: Bool = true, etag: String? = "\"1\""
+        _ lease: GrantedLease, size: Int64?, isSplittable: Bool = true, etag: String? = "\"1\"",
+        askedForAll: Bool = false
     ) async throws -> Bool {
         try await store.report(
             learned: .init(
                 session: session, lease: lease.name, representation: Representation(size: size, etag: etag),
-                rung: isSplittable ? lease.rung : .whole, effectiveURL: nil, suggestedName: nil, chunkSize: 100))
+                rung: isSplittable ? lease.rung : .whole, effectiveURL: nil, suggestedName: nil,
+                askedForAll: askedForAll, chunkSize: 100))
     }
 
     func done(_ lease: GrantedLease) async throws {
@@ -81,6 +83,16 @@ struct TestWorker: Sendable {
             .init(
                 session: session, lease: lease.name, size: size, digests: "{}", representation: nil, effectiveURL: nil)
         ])
+    }
+
+    /// Reports files that came whole, as one batch.
+    func finishAll(_ leases: [GrantedLease]) async throws {
+        try await store.report(
+            finished: leases.map {
+                .init(
+                    session: session, lease: $0.name, size: $0.expectedSize ?? 1_000, digests: "{}",
+                    representation: Representation(size: $0.expectedSize ?? 1_000, etag: "\"1\""), effectiveURL: nil)
+            })
     }
 
     func release(_ lease: GrantedLease, at offset: Int64? = nil) async throws {
@@ -137,6 +149,7 @@ struct TestWorker: Sendable {
                 case .finalize: try await finish(lease, size: lease.end ?? 0)
                 case .purge: try await done(lease)
                 case .resolve: try await resolve(lease)
+                case .trial: try await servedAgain(lease)
                 }
             }
         }

@@ -1,8 +1,8 @@
 import MusterAPI
-import MusterCore
 import MusterCurl
 import Testing
 
+@testable import MusterCore
 @testable import MusterWorker
 
 @Suite struct FetchPlanTests {
@@ -42,6 +42,36 @@ import Testing
         try #expect(request(plan(lease), from: 10).headers["If-Range"] == nil)
         lease.representation.etag = "\"a\""
         try #expect(plan(lease).question(from: 10).conditional)
+    }
+
+    @Test func firstRequestThatMayBeTheOnlyOneAsksForAll() throws {
+        var lease = LeaseDocument.first("http://127.0.0.1/f")
+        lease.asksForAll = true
+        var plan = try plan(lease)
+        try #expect(request(plan).range == RangeSpec(first: 0, last: nil))
+        let found = Representation(size: 20 * mebibyte, etag: "\"a\"")
+        let limit = plan.settle(
+            AcceptedBody(offset: 0, count: 20 * mebibyte, representation: found, isSplittable: true), status: 206,
+            effectiveURL: "http://127.0.0.1/f")
+        #expect(limit == 20 * mebibyte && plan.end == 20 * mebibyte)
+        #expect(plan.isDivisible && plan.isWorthTellingAtOnce && plan.isPlacedHere && !plan.doubtsEnd)
+        #expect(plan.learned?.askedForAll == true && plan.learned?.rung == .chunks)
+        // What breaks off is gone on with.
+        try #expect(request(plan, from: mebibyte).range == RangeSpec(first: mebibyte, last: 20 * mebibyte - 1))
+        plan.shorten(to: 9 * mebibyte)
+        try #expect(request(plan, from: mebibyte).range == RangeSpec(first: mebibyte, last: 9 * mebibyte - 1))
+        #expect(!plan.isPlacedHere)
+    }
+
+    @Test func contentThatNothingTellsApartIsNotDivided() throws {
+        var lease = LeaseDocument.first("http://127.0.0.1/f")
+        lease.asksForAll = true
+        var plan = try plan(lease)
+        let found = Representation(size: 20 * mebibyte)
+        _ = plan.settle(
+            AcceptedBody(offset: 0, count: 20 * mebibyte, representation: found, isSplittable: false), status: 206,
+            effectiveURL: "http://127.0.0.1/f")
+        #expect(!plan.isDivisible && plan.learned?.rung == .whole && plan.learned?.askedForAll == nil)
     }
 
     @Test func fileThatFitsIsAskedForPlainly() throws {

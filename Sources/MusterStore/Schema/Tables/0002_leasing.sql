@@ -39,7 +39,8 @@ CREATE TABLE revocations (
 -- What can be leased: now (ready), when it is due or when another task's file is there (waiting), or when it is wanted again (parked).
 CREATE TABLE ready_chunks (
     id          bigint PRIMARY KEY DEFAULT nextval('chunk_ids'),   -- the chunk
-    -- fetch: bytes; finalize: verify the file and put it in place; purge: delete leftovers; resolve: ask for a fresh URL.
+    -- fetch: bytes; finalize: verify the file and put it in place; purge: delete leftovers; resolve: ask for a fresh URL;
+    -- trial: ask whether the origin serves another request for the file.
     kind        text NOT NULL DEFAULT 'fetch',
     task_id     bigint NOT NULL,                             -- no foreign key: a purge outlives its task
     group_id    bigint NOT NULL,                             -- 0 for a purge
@@ -61,7 +62,7 @@ CREATE TABLE ready_chunks (
     remove_path text,                                        -- for a purge: the file at a path that shall go too
     remove_size bigint,                                      -- for a purge: the size that this file must have; NULL: any
     remove_group text,                                       -- for a purge of a finished file: the group that was removed with it
-    CONSTRAINT ready_chunks_kind_known CHECK (kind IN ('fetch', 'finalize', 'purge', 'resolve')),
+    CONSTRAINT ready_chunks_kind_known CHECK (kind IN ('fetch', 'finalize', 'purge', 'resolve', 'trial')),
     CONSTRAINT ready_chunks_status_known CHECK (status IN ('ready', 'waiting', 'parked')),
     CONSTRAINT ready_chunks_range CHECK (first >= 0 AND (last IS NULL OR last >= first)),
     CONSTRAINT ready_chunks_resume_within CHECK (resume >= first AND (last IS NULL OR resume <= last))
@@ -78,8 +79,8 @@ CREATE INDEX ready_chunks_awaiting ON ready_chunks (id) WHERE status = 'waiting'
 -- The explanation of a group looks for these.
 CREATE INDEX ready_chunks_put_off ON ready_chunks (group_id, not_before) WHERE status = 'waiting';
 CREATE INDEX ready_chunks_by_task ON ready_chunks (task_id);
--- One question at a time per task, whatever the number of workers (row 21).
-CREATE UNIQUE INDEX ready_chunks_one_question ON ready_chunks (task_id) WHERE kind = 'resolve';
+-- One question at a time per task, whatever the number of workers (rows 21 and 22).
+CREATE UNIQUE INDEX ready_chunks_one_question ON ready_chunks (task_id) WHERE kind IN ('resolve', 'trial');
 
 -- What is leased now.
 CREATE TABLE leases (
@@ -116,6 +117,9 @@ CREATE TABLE leases (
     shrink_asks     smallint NOT NULL DEFAULT 0,             -- how often
     doubled_at      timestamptz,                             -- when a double of it was granted: once at the most
     doubles         bigint,                                  -- of a double: the chunk
+    -- Of a lease that brings all of a file, since its origin may serve no other request: the size of the chunks that the rest of it is
+    -- cut into when it is shrunk (adr/0027).
+    tile            bigint CONSTRAINT leases_tile_positive CHECK (tile > 0),
     CONSTRAINT leases_durable_within CHECK (durable >= resume AND (last IS NULL OR durable <= last)),
     CONSTRAINT leases_doubles_are_kind CHECK ((kind = 'double') = (doubles IS NOT NULL)),
     CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to >= first AND shrink_to < last)
@@ -126,7 +130,7 @@ CREATE INDEX leases_by_session ON leases (session_id);
 CREATE INDEX leases_by_task ON leases (task_id);
 CREATE INDEX leases_by_group ON leases (group_id);
 CREATE INDEX leases_by_origin ON leases (origin_id, lane);
-CREATE UNIQUE INDEX leases_one_question ON leases (task_id) WHERE kind = 'resolve';
+CREATE UNIQUE INDEX leases_one_question ON leases (task_id) WHERE kind IN ('resolve', 'trial');
 -- Both are empty most of the time, and leave updates of offsets HOT.
 CREATE INDEX leases_shrinking ON leases (session_id) WHERE shrink_to IS NOT NULL;
 CREATE UNIQUE INDEX leases_doubling ON leases (doubles) WHERE doubles IS NOT NULL;

@@ -1,8 +1,9 @@
 -- The first response to a task: its size, its validators and what else it stated, the rung on which its source may be asked for the
--- rest, and the plan of that. Returns whether the lease is still there.
+-- rest, and the plan of that. A lease that asked for all of the file brings it, until it is divided (once.sql). Returns whether the lease
+-- is still there.
 CREATE FUNCTION report_answer(
     p_session bigint, p_chunk bigint, p_epoch bigint, p_size bigint, p_etag text, p_last_modified text, p_date_strong boolean,
-    p_digests jsonb, p_url text, p_name text, p_rung text, p_chunk_size bigint
+    p_digests jsonb, p_url text, p_name text, p_rung text, p_asked_for_all boolean, p_chunk_size bigint
 ) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -10,6 +11,7 @@ DECLARE
     t tasks;
     v_more bigint := 0;
     v_charge bigint := 0;
+    v_tile bigint;
 BEGIN
     PERFORM lock_groups_of(ARRAY[p_chunk]);
     SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
@@ -17,7 +19,10 @@ BEGIN
     SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
     IF t.planned THEN RETURN true; END IF;
 
-    IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last THEN
+    IF p_asked_for_all AND p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last THEN
+        v_tile := p_chunk_size;
+    END IF;
+    IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last AND v_tile IS NULL THEN
         -- The chunks tile [0, size): this one, and the rest from its end on (I3). That will be fetched from where the source's
         -- URL leads now, which a resolver may have changed since the lease was granted.
         INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank)
@@ -28,7 +33,7 @@ BEGIN
         GET DIAGNOSTICS v_more = ROW_COUNT;
     ELSE
         v_charge := coalesce(byte_charge(p_size - l.resume) - l.charged, 0);
-        UPDATE leases SET last = p_size, charged = charged + v_charge WHERE chunk_id = p_chunk;
+        UPDATE leases SET last = p_size, charged = charged + v_charge, tile = v_tile WHERE chunk_id = p_chunk;
     END IF;
     UPDATE tasks
     SET planned = true, rung = greatest(rung, p_rung), size = p_size, etag = p_etag, last_modified = p_last_modified,
@@ -48,6 +53,9 @@ BEGIN
     WHERE id = t.group_id;
     IF p_name IS NOT NULL THEN
         PERFORM name_task(t.id, p_name);
+    END IF;
+    IF v_tile IS NOT NULL THEN
+        PERFORM try_origin(l, t, p_size);
     END IF;
     RETURN true;
 END

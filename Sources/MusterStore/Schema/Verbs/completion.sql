@@ -26,7 +26,7 @@ BEGIN
         INSERT INTO origin_flow (origin_id, bytes)
         SELECT origin_id, sum(came) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
     ), unasked AS (
-        DELETE FROM ready_chunks c USING finished t WHERE c.kind = 'resolve' AND c.task_id = t.id
+        DELETE FROM ready_chunks c USING finished t WHERE c.kind IN ('resolve', 'trial') AND c.task_id = t.id
     ), unheard AS (
         DELETE FROM leases l USING finished t WHERE l.kind = 'resolve' AND l.task_id = t.id
     ), counted AS MATERIALIZED (

@@ -74,6 +74,10 @@ BEGIN
     END IF;
 
     SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
+    IF l.kind = 'trial' THEN
+        PERFORM fail_trial(l, t, p_kind, p_limit, p_retry_after, p_random, p_origin_cap);
+        RETURN;
+    END IF;
     -- What is wrong with a file as a whole is the doing of the source that taught its version.
     v_source := coalesce(CASE WHEN l.kind = 'finalize' THEN t.source END,
         (SELECT s.ordinal FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source), l.source);

@@ -150,7 +150,8 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     expected_size bigint, expected_digests text, content_type text,
     source integer, is_other_mirror boolean, url text, headers text, fresh_url text, fresh_headers text,
     group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
-    done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text, revoke bigint[]
+    done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text, revoke bigint[],
+    asks_for_all boolean
 )
 -- Volatile, so that it sees what the function has written that made its arguments.
 LANGUAGE plpgsql VOLATILE
@@ -180,12 +181,14 @@ BEGIN
             AND EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded')
             THEN held_file(t, g.fetch_options, s.url, s.headers) END,
         -- A session that is not waited for any more is named here: it was ended before this statement.
-        (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind <> 'resolve')
+        (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind NOT IN ('resolve', 'trial')),
+        l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks' AND t.mirrors = 1
+            AND g.resolver IS NULL AND NOT o.serves_again AND lower(left(s.url, 4)) = 'http'
     FROM leases l
     LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
     LEFT JOIN groups g ON g.id = l.group_id
     LEFT JOIN origins o ON o.id = l.origin_id
-    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind IN ('fetch', 'double', 'resolve')
+    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind IN ('fetch', 'double', 'resolve', 'trial')
     LEFT JOIN LATERAL (
         SELECT array_agg(d.first ORDER BY d.first) AS firsts, array_agg(d.last ORDER BY d.first) AS lasts,
             array_agg(d.crc ORDER BY d.first) AS crcs

@@ -169,11 +169,13 @@ LANGUAGE sql STABLE AS $$
     CROSS JOIN LATERAL lease_pace(l, g) AS p
     WHERE l.kind = 'fetch' AND l.lane > 0 AND (p_origin IS NULL OR l.origin_id = p_origin) AND heads_lane(l)
         AND t.planned AND t.rung = 'chunks' AND l.shrink_to IS NULL AND p.needs > 2
+        -- What may be served once goes to its end, unless something more urgent waits (row 22).
+        AND (l.tile IS NULL OR p_priority IS NOT NULL OR (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id))
         -- A holder that could not shorten its chunk is asked less and less often.
         AND (l.shrink_asked_at IS NULL
             OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
         AND (p_priority IS NULL OR NOT EXISTS (
             SELECT 1 FROM leases w JOIN groups u ON u.id = w.group_id
             WHERE w.session_id = l.session_id AND w.lane = l.lane AND u.priority >= p_priority))
-    ORDER BY g.priority, g.served DESC, l.granted_at DESC, l.chunk_id LIMIT p_limit
+    ORDER BY g.priority, l.tile IS NOT NULL, g.served DESC, l.granted_at DESC, l.chunk_id LIMIT p_limit
 $$;

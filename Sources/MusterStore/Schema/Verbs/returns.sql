@@ -15,6 +15,7 @@ BEGIN
     IF p_lost THEN
         PERFORM hold_out_leases(p_chunks, p_epochs);
     END IF;
+    PERFORM divide_returned(p_chunks, p_epochs);
     v_doubles := return_doubles(p_chunks, p_epochs, p_lost);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
@@ -34,14 +35,16 @@ BEGIN
         FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
         -- The source may have got a fresh URL at another origin meanwhile.
         LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch'
+        -- A trial is made again as long as one request brings all of a file.
+        WHERE l.kind <> 'trial' OR EXISTS (SELECT 1 FROM leases h WHERE h.task_id = l.task_id AND h.tile IS NOT NULL)
     ), touched AS (
         UPDATE tasks t
-        -- A question to a resolver writes nothing, and needs no fence.
+        -- A question writes nothing, and needs no fence.
         SET leases = t.leases - n.fetches, fenced = t.fenced OR p_lost AND n.writers > 0,
             state = CASE WHEN t.state = 'active' AND t.leases = n.fetches THEN 'queued' ELSE t.state END
         FROM (
             SELECT task_id, count(*) FILTER (WHERE kind = 'fetch')::integer AS fetches,
-                count(*) FILTER (WHERE kind <> 'resolve') AS writers
+                count(*) FILTER (WHERE kind NOT IN ('resolve', 'trial')) AS writers
             FROM taken WHERE kind <> 'purge' GROUP BY 1
         ) AS n
         WHERE t.id = n.task_id
@@ -119,7 +122,7 @@ BEGIN
     -- A chunk that kills every session which touches it must not go on for ever (I12).
     FOR v_row IN
         SELECT c.task_id, c.deaths FROM ready_chunks c
-        WHERE c.id = ANY (p_chunks) AND c.kind <> 'purge' AND c.deaths >= p_deaths AND NOT halve_chunk(c.id, p_deaths)
+        WHERE c.id = ANY (p_chunks) AND c.kind NOT IN ('purge', 'trial') AND c.deaths >= p_deaths AND NOT halve_chunk(c.id, p_deaths)
     LOOP
         PERFORM fail_task(v_row.task_id, 'poison', format('%s sessions in a row died while working on it', v_row.deaths));
     END LOOP;
@@ -236,9 +239,10 @@ $$;
 CREATE FUNCTION park_chunks(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'resolve';
-    DELETE FROM ready_chunks WHERE task_id = ANY (p_tasks) AND kind = 'resolve';
     PERFORM hold_out(p_tasks);
+    PERFORM divide_returned(array_agg(l.chunk_id), array_agg(l.epoch)) FROM leases l WHERE l.task_id = ANY (p_tasks) AND l.tile IS NOT NULL;
+    DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind IN ('resolve', 'trial');
+    DELETE FROM ready_chunks WHERE task_id = ANY (p_tasks) AND kind IN ('resolve', 'trial');
     PERFORM settle_charges(p_tasks);
     UPDATE tasks t SET fenced = true
     WHERE t.id = ANY (p_tasks) AND NOT t.fenced AND EXISTS (
@@ -257,13 +261,13 @@ BEGIN
 END
 $$;
 
--- Remembers the sessions that may still be writing under leases of the tasks that are about to be taken away (I13). A question to a
--- resolver writes nothing that could be left over, and purges are not taken away with the rest. A session that is gone is not waited for.
+-- Remembers the sessions that may still be writing under leases of the tasks that are about to be taken away (I13), or have a connection
+-- (I5). A question to a resolver does neither, and purges are not taken away with the rest. A session that is gone is not waited for.
 CREATE FUNCTION hold_out(p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path)
     SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, t.path FROM leases l JOIN tasks t ON t.id = l.task_id
-    WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double')
+    WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double', 'trial')
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING
 $$;

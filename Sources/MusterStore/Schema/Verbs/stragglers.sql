@@ -93,12 +93,8 @@ CREATE FUNCTION has_room_for_helper(p_group bigint, p_origin bigint, p_origin_ca
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN (
-        SELECT free_lanes(o, p_origin_cap) > (
-                SELECT count(*) FROM leases l
-                WHERE l.origin_id = o.id AND l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s')
-            AND (g.max_connections IS NULL OR free_lanes_of(g.id, g.max_connections) > (
-                SELECT count(*) FROM leases l
-                WHERE l.group_id = g.id AND l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s'))
+        SELECT free_lanes(o, p_origin_cap) > asked_lanes(o.id, NULL)
+            AND (g.max_connections IS NULL OR free_lanes_of(g.id, g.max_connections) > asked_lanes(NULL, g.id))
         FROM groups g CROSS JOIN origins o WHERE g.id = p_group AND o.id = p_origin);
 END
 $$;
@@ -119,15 +115,17 @@ BEGIN
 END
 $$;
 
--- Asks the holder of a chunk to end it where it and a helper at the typical speed would be through at the same time.
+-- Asks the holder of a chunk to end it where it and a helper at the typical speed would be through at the same time; one that brings all of a
+-- file, a chunk from where it is.
 CREATE FUNCTION ask_to_shrink(
     p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_unit bigint, p_minimum bigint
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE leases l
-    SET shrink_to = greatest(l.first + p_unit, least((l.last - p_minimum) / p_unit, ceil((p_place
-            + (l.last - p_place) * p_speed / (p_speed + p_typical)) / p_unit)) * p_unit),
+    SET shrink_to = CASE WHEN l.tile IS NOT NULL THEN (p_place / l.tile + 1) * l.tile
+            ELSE greatest(l.first + p_unit, least((l.last - p_minimum) / p_unit, ceil((p_place
+                + (l.last - p_place) * p_speed / (p_speed + p_typical)) / p_unit)) * p_unit) END,
         shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
     WHERE l.chunk_id = p_chunk;
 END
@@ -152,7 +150,8 @@ $$;
 -- the life of its session is over, since it syncs three times in it. Ten seconds at least, or a moment of trouble would cost a fence. As
 -- with slow chunks (`sweep_slow`), no chunk goes round for ever.
 --
--- Help is worth it if it saves two seconds and a third of the time that the lease still needs; a new connection costs a second. Where a
+-- Help is worth it if it saves two seconds and a third of the time that the lease still needs; a new connection costs a second. A lease that
+-- brings all of a file is divided, if its origin serves another request, unless it is through in a second: what is on its way is lost. Where a
 -- byte budget sets the pace, the lease has to be slower than others besides: more connections bring nothing there.
 CREATE FUNCTION stragglers(
     p_sinks text[], p_fleet_rate bigint, p_minimum bigint, p_waste double precision, p_chunks bigint[]
@@ -165,6 +164,10 @@ LANGUAGE sql STABLE AS $$
     FROM (
         SELECT l.*, p.*,
             CASE
+                WHEN l.tile IS NOT NULL THEN CASE WHEN l.shrink_to IS NULL AND p.needs > 1 AND l.last - p.place > l.tile
+                    AND (l.shrink_asked_at IS NULL
+                        OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
+                    THEN 'shrink' END
                 WHEN l.last - p.place >= 2 * p_minimum AND l.shrink_to IS NULL
                     AND (l.shrink_asked_at IS NULL
                         OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
@@ -191,8 +194,10 @@ LANGUAGE sql STABLE AS $$
         WHERE l.kind = 'fetch' AND l.last > l.durable AND l.sink = ANY (p_sinks)
             AND (p_chunks IS NULL OR l.chunk_id = ANY (p_chunks))
             -- The first report takes some seconds.
-            AND l.granted_at <= statement_timestamp() - CASE WHEN l.durable > l.resume THEN interval '2 s' ELSE interval '5 s' END
-            AND t.planned AND t.rung = 'chunks' AND (l.first > 0 OR l.last < t.size)
+            AND l.granted_at <= statement_timestamp() - CASE WHEN l.tile IS NOT NULL THEN interval '1 s'
+                WHEN l.durable > l.resume THEN interval '2 s' ELSE interval '5 s' END
+            AND t.planned AND t.rung = 'chunks'
+            AND CASE WHEN l.tile IS NOT NULL THEN o.serves_again ELSE l.first > 0 OR l.last < t.size END
             AND g.state IN ('open', 'sealed') AND group_may_run(g)
             AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
             AND (p.speed < p.typical * 2 / 3
@@ -238,7 +243,6 @@ CREATE FUNCTION report_shrunk(p_session bigint, p_chunk bigint, p_epoch bigint, 
 LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
-    v_charge bigint;
 BEGIN
     PERFORM lock_groups_of(ARRAY[p_chunk]);
     UPDATE leases SET shrink_to = NULL
@@ -249,15 +253,28 @@ BEGIN
         OR NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = l.task_id AND t.planned AND t.rung = 'chunks')
     THEN RETURN false; END IF;
 
-    PERFORM drop_doubles(ARRAY[p_chunk]);
-    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, moves)
-    SELECT l.task_id, l.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, l.sink, l.version, p_end, l.last, p_end,
-        l.rank, l.moves
-    FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = l.source;
-    UPDATE tasks SET chunks_left = chunks_left + 1 WHERE id = l.task_id;
-    v_charge := byte_charge(p_end - l.resume) - l.charged;
-    UPDATE leases SET last = p_end, charged = charged + v_charge WHERE chunk_id = p_chunk;
-    UPDATE groups SET served = served + v_charge / weight WHERE id = l.group_id;
+    PERFORM cut_lease(l, p_end);
     RETURN true;
+END
+$$;
+
+-- Ends a lease's chunk at p_end. What lies behind is ready for others: one chunk, or several where the lease was to bring all of a file. The
+-- caller holds the lock of the group, and knows that the holder writes nothing there.
+CREATE FUNCTION cut_lease(l leases, p_end bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_charge bigint := byte_charge(p_end - l.resume) - l.charged;
+    v_more bigint;
+BEGIN
+    PERFORM drop_doubles(ARRAY[l.chunk_id]);
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, moves)
+    SELECT l.task_id, l.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, l.sink, l.version, start,
+        least(start + coalesce(l.tile, l.last - p_end), l.last), start, l.rank, l.moves
+    FROM sources s, generate_series(p_end, l.last - 1, coalesce(l.tile, l.last - p_end)) AS start
+    WHERE s.task_id = l.task_id AND s.ordinal = l.source;
+    GET DIAGNOSTICS v_more = ROW_COUNT;
+    UPDATE tasks SET chunks_left = chunks_left + v_more WHERE id = l.task_id;
+    UPDATE leases SET last = p_end, charged = charged + v_charge, shrink_to = NULL, tile = NULL WHERE chunk_id = l.chunk_id;
+    UPDATE groups SET served = served + v_charge / weight WHERE id = l.group_id;
 END
 $$;

@@ -1,0 +1,57 @@
+-- URLs that may work once (row 22, adr/0027). The first request for a file at an origin of which no more is known asks for all of it, and its lease
+-- covers the file. Once the origin has served another request for a file of which it has served one (a trial: it is asked for a byte), such
+-- leases are divided where that is worth while, as those of stragglers are, and other files are asked for in chunks.
+
+-- A lease has turned out to bring all of a file: its origin is tried, unless it is known to serve another request. The caller holds the lock
+-- of the group.
+CREATE FUNCTION try_origin(l leases, t tasks, p_size bigint) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, rank)
+    SELECT 'trial', t.id, t.group_id, o.id, l.source, t.sink, t.version, p_size - 1, p_size, p_size - 1, chunk_rank('trial', t.priority, false)
+    FROM origins o WHERE o.id = l.origin_id AND NOT o.serves_again
+$$;
+
+-- Divides leases that are about to be taken from their holders, or come back: the next holder asks for the rest in any case.
+CREATE FUNCTION divide_returned(p_chunks bigint[], p_epochs bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    SELECT cut_lease(l, (l.durable / l.tile + 1) * l.tile)
+    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
+    WHERE (l.durable / l.tile + 1) * l.tile < l.last
+$$;
+
+-- An origin has served another request for a file: it is tried no more. Harmless when repeated.
+CREATE FUNCTION report_served_again(p_session bigint, p_chunk bigint, p_epoch bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_origin bigint;
+    v_groups bigint[];
+BEGIN
+    SELECT origin_id INTO v_origin FROM leases
+    WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'trial';
+    IF NOT FOUND THEN RETURN; END IF;
+    -- Origins come before groups in the order of locks.
+    UPDATE origins SET serves_again = true WHERE id = v_origin AND NOT serves_again;
+    PERFORM lock_groups_of(ARRAY[p_chunk]);
+    DELETE FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session;
+    -- A trial of a group that is locked now is made for nothing.
+    v_groups := lock_free_groups(ARRAY(SELECT c.group_id FROM ready_chunks c WHERE c.origin_id = v_origin AND c.kind = 'trial'));
+    DELETE FROM ready_chunks c WHERE c.origin_id = v_origin AND c.kind = 'trial' AND c.group_id = ANY (v_groups);
+END
+$$;
+
+-- The origin would not serve another request for the file, or not now: what one request brings is left to it. The origin is tried with the
+-- next file.
+CREATE FUNCTION fail_trial(l leases, t tasks, p_kind text, p_limit text, p_retry_after bigint, p_random double precision, p_origin_cap integer)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM leases WHERE chunk_id = l.chunk_id;
+    UPDATE origins SET not_before = greatest(not_before, statement_timestamp()
+        + least(3600, p_retry_after) * interval '1 s' * (1 + p_random / 10))
+    WHERE id = l.origin_id AND p_retry_after IS NOT NULL;
+    -- A refusal that may have another reason has it: the URL is used up.
+    IF p_limit = 'certain' THEN
+        PERFORM heed_limit(l, t, p_kind, p_limit, p_origin_cap);
+    END IF;
+END
+$$;

@@ -1,0 +1,186 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// URLs that may work once (range contract, row 22): who asks for all of a file, and when that is divided.
+@Suite struct FirstRequestTests {
+    /// A lease that brings all of a file of 1,000 bytes, with chunks of 100, and the trial beside it.
+    private static func begin(
+        _ fixture: StoreFixture, _ worker: inout TestWorker
+    ) async throws -> (whole: GrantedLease, trial: GrantedLease) {
+        let whole = try #require(try await worker.claim().first)
+        #expect(whole.asksForAll && whole.kind == .fetch)
+        #expect(try await worker.answer(whole, size: 1_000, etag: "\"1\"", askedForAll: true))
+        try await fixture.check("answered")
+        let trial = try #require(try await worker.claim().first)
+        #expect(trial.kind == .trial && trial.start == 999 && trial.end == 1_000 && trial.lane > 0)
+        return (whole, trial)
+    }
+
+    @Test func whatMayBeServedOnceIsDividedWhenItsOriginHasServedAgain() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let (whole, trial) = try await Self.begin(fixture, &worker)
+            #expect(try await worker.claim(8).isEmpty, "the rest is for the one request")
+            #expect(try await worker.progress(whole, to: 250))
+            try await fixture.passStraggling()
+            #expect(try await worker.help(8).asked.isEmpty, "the origin may serve no other request")
+
+            try await worker.servedAgain(trial)
+            try await fixture.check("served again")
+            #expect(try await worker.help(8).asked == [worker.session])
+            let wish = try #require(try await fixture.store.shrinkWishes(of: worker.session).first)
+            #expect(wish.lease == whole.name && wish.end == 300)
+            #expect(try await worker.shrink(whole, to: 320) == .agreed)
+            try await fixture.check("divided")
+            let rest = try await worker.claim(16)
+            #expect(rest.map(\.start).sorted() == [320, 420, 520, 620, 720, 820, 920])
+            #expect(rest.allSatisfy { $0.isPlanned && !$0.asksForAll && !$0.isFenced })
+            for lease in rest + [whole] { try await worker.done(lease) }
+            try await worker.finishEverything(size: 1_000)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    @Test func fileOfAnOriginThatServesOnceComesByItsFirstRequest() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("u")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let (whole, trial) = try await Self.begin(fixture, &worker)
+            try await worker.refuse(trial, 403)
+            try await fixture.check("refused")
+            let next = try await worker.claim(8)
+            #expect(next.map(\.key) == ["u"] && next.allSatisfy(\.asksForAll), "nothing is known of the origin")
+            let task: String = try await fixture.value(
+                "SELECT concat_ws(' ', attempts, failure_kind) FROM tasks WHERE key = 't'")
+            let allowed: String? = try await fixture.value("SELECT learned::text FROM origins")
+            #expect(task == "0" && allowed == nil, "the refusal says nothing of the file, nor of a limit")
+            try await worker.finish(whole, size: 1_000)
+            try await fixture.check("finished")
+            #expect(try await fixture.store.task("t", of: "g").state == .succeeded)
+        }
+    }
+
+    @Test func originThatIsKnownToServeAgainIsAskedForParts() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("u"), Wanted("v", origins: ["b"])])
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(3)
+            #expect(leases.map(\.asksForAll) == [true, true, true])
+            try await worker.answer(leases[0], size: 1_000, etag: "\"1\"", askedForAll: true)
+            let trial = try #require(try await worker.claim().first)
+            try await worker.servedAgain(trial)
+            try await worker.servedAgain(trial)
+            // It was asked for all before that was known.
+            try await worker.answer(leases[1], size: 1_000, etag: "\"1\"", askedForAll: true)
+            #expect(try await worker.help(8).asked.isEmpty, "they may be through in a second")
+            try await fixture.passStraggling()
+            #expect(try await worker.help(8).asked == [worker.session, worker.session])
+            #expect(try await fixture.store.shrinkWishes(of: worker.session).map(\.end) == [100, 100])
+            try await worker.answer(leases[2], size: 1_000, etag: "\"1\"", askedForAll: true)
+            #expect(try await fixture.chunks() == ["trial 999 0 ready 0"], "of the other origin nothing is known")
+            try await fixture.makeGroup("h", [Wanted("w"), Wanted("x", origins: ["b"])])
+            let more = try await worker.claim(3).filter { $0.kind == .fetch }
+            #expect(more.map { "\($0.key) \($0.asksForAll)" }.sorted() == ["w false", "x true"])
+            try await fixture.check()
+        }
+    }
+
+    @Test func whoGoesOnWithAFileAsksForPartsInAnyCase() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let (whole, trial) = try await Self.begin(fixture, &worker)
+            try await worker.release(trial)
+            try await worker.release(whole, at: 250)
+            try await fixture.check("released")
+            let rest = try await worker.claim(16).filter { $0.kind == .fetch }
+            #expect(rest.map(\.start).sorted() == [0, 300, 400, 500, 600, 700, 800, 900])
+            #expect(rest.allSatisfy { !$0.asksForAll })
+            for lease in rest { try await worker.release(lease) }
+            try await worker.finishEverything(size: 1_000)
+        }
+    }
+
+    @Test func trialOfALostWorkerIsMadeAgain() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker("holder")
+            let whole = try #require(try await worker.claim().first)
+            try await worker.answer(whole, size: 1_000, etag: "\"1\"", askedForAll: true)
+            var other = try await fixture.makeWorker("other")
+            for _ in 0..<fixture.policy.deaths + 1 {
+                #expect(try await other.claim().map(\.kind) == [.trial])
+                try await fixture.expire(other.session)
+                try await fixture.check("lost")
+                other = try await fixture.makeWorker("other")
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .active, "a trial says nothing of its file")
+            try await worker.finish(whole, size: 1_000)
+            #expect(try await fixture.chunks().isEmpty)
+            try await fixture.check("finished")
+        }
+    }
+
+    @Test func smallerCapWaitsForTheEndOfWhatMayBeServedOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("u")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            for lease in leases { try await worker.answer(lease, size: 1_000_000, etag: "\"1\"", askedForAll: true) }
+            try await fixture.run("UPDATE origins SET max_connections = 1")
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '10 s'")
+            #expect(try await fixture.store.preempt().isEmpty)
+            try await fixture.run("UPDATE origins SET serves_again = true")
+            #expect(try await fixture.store.preempt() == [worker.session])
+        }
+    }
+
+    @Test func pausedFileIsGoneOnWithInParts() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let (whole, _) = try await Self.begin(fixture, &worker)
+            #expect(try await worker.progress(whole, to: 250))
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            try await fixture.check("paused")
+            #expect(
+                try await fixture.value("SELECT count(*) FROM holdouts WHERE lane > 0", as: Int64.self) == 2,
+                "both connections count until they are let go")
+            #expect(try await fixture.chunks().count == 8)
+            _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+            try await worker.letGo()
+            try await worker.finishEverything(size: 1_000)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    @Test func trialOutlivesItsFileAndStillTells() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let (whole, trial) = try await Self.begin(fixture, &worker)
+            try await worker.finish(whole, size: 1_000)
+            try await fixture.check("finished")
+            try await worker.servedAgain(trial)
+            try await fixture.check("served again")
+            #expect(try await fixture.value("SELECT serves_again FROM origins", as: Bool.self))
+            #expect(try await fixture.value("SELECT count(*) FROM leases", as: Int64.self) == 0)
+        }
+    }
+
+    @Test func sourceThatHasAnotherWayIsAskedForParts() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("mirrors", [Wanted("t", origins: ["a", "b"])])
+            try await fixture.makeResolvedGroup("resolved", [Wanted("u")])
+            try await fixture.makeGroup("files", [Wanted("v")])
+            try await fixture.run(
+                "UPDATE sources s SET url = 'sftp://a.test/v' FROM tasks t WHERE t.id = s.task_id AND t.key = 'v'")
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(8)
+            #expect(leases.count == 3 && leases.allSatisfy { !$0.asksForAll })
+        }
+    }
+}
