@@ -5,11 +5,14 @@ import MusterCore
 enum FailureAdvice {
     /// What to do about a failure; `nil` where the same may well succeed the next time.
     static func text(_ failure: FailureDocument) -> String? {
-        switch failure.kind {
+        if failure.detail.firstRange(of: "can't be read again to prove its end") != nil {
+            return "nothing proves that all of it came: --accept-unframed takes what comes"
+        }
+        return switch failure.kind {
         case .tls:
             "the origin's certificate was refused (\(failure.detail)): --ca-file FILE names the authorities to trust"
         case .authentication:
-            "the origin asks for credentials: give --user NAME:PASSWORD, or --header \"Authorization: …\""
+            "the origin wants credentials, or others than these: --user NAME:PASSWORD, or --header \"Authorization: …\""
         case .digestMismatch:
             "the origin has another file than the digest says: check the digest, and whom it is from"
         case .sizeMismatch: "the origin's file has another size than was said: check the size"
@@ -19,10 +22,11 @@ enum FailureAdvice {
             "the origin refuses to give it: check the URL, and what the origin asks for (--user, --header, --cookie)"
         case .httpStatus(let status) where !FailureKind.isTransient(status: status):
             "the origin refuses the request: check the URL"
+        case .badRange: "the origin's answers can't be trusted, and the same will come again: try another source"
         case .storage: storage(failure)
         case .noPermission: "the file may not be written there: check who owns the directory"
         case .noSpace, .storageFull: "make room and run the same command again; --on-full wait waits for room"
-        case .network, .dns, .timeout, .tooSlow, .httpStatus, .badRange, .changed, .poison, .deadline, .unreadable: nil
+        case .network, .dns, .timeout, .tooSlow, .httpStatus, .changed, .poison, .deadline, .unreadable: nil
         }
     }
 

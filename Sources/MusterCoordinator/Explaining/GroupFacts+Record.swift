@@ -24,7 +24,7 @@ extension GroupFacts {
         try self.init(record.group)
         lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
         failures = record.failures.map { (key: $0.key, reason: $0.reason) }
-        connections = record.leases.fetching
+        connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing
         putOff = PutOff(
@@ -69,7 +69,7 @@ extension GroupFacts.Origin {
         self.init(
             key: record.origin.key, pausedUntil: record.origin.pausedUntil, leases: record.origin.connections,
             allowed: record.origin.allowedConnections, bytesPerSecond: record.origin.bytesPerSecond,
-            bytesPerSecondLimit: record.origin.bytesPerSecondLimit, own: record.leases,
+            bytesPerSecondLimit: record.origin.bytesPerSecondLimit, own: record.connections,
             ownBytesPerSecond: record.bytesPerSecond,
             ownBytesLeft: record.bytesLeft, ready: GroupFacts.Count(record.readyChunks),
             bytesLeft: record.bytesLeftInAll)

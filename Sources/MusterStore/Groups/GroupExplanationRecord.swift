@@ -8,8 +8,8 @@ public struct GroupExplanationRecord: Sendable {
 
     /// What is leased of it now; the first 1,000 leases alone.
     public struct Leases: Hashable, Sendable {
-        /// Chunks that are being fetched.
-        public let fetching: Int64
+        /// Connections over which its chunks are fetched.
+        public let connections: Int64
         /// Files that are being verified and put in place.
         public let finalizing: Int64
         /// Questions to the resolver that somebody asks now.
@@ -36,8 +36,8 @@ public struct GroupExplanationRecord: Sendable {
     public struct Origin: Sendable {
         /// The origin, with what all groups have on it.
         public let origin: OriginRecord
-        /// Leases of the group on it.
-        public let leases: Int64
+        /// Connections of the group to it.
+        public let connections: Int64
         /// Bytes per second of these, each since it was granted.
         public let bytesPerSecond: Int64
         /// Bytes that are to come under these, where that is known.

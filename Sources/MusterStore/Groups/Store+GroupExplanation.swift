@@ -58,7 +58,7 @@ extension Store {
         GroupExplanationRecord(
             group: group,
             leases: GroupExplanationRecord.Leases(
-                fetching: try facts.decode("fetching"), finalizing: try facts.decode("finalizing"),
+                connections: try facts.decode("connections"), finalizing: try facts.decode("finalizing"),
                 asking: try facts.decode("asking"), bytesLeft: try facts.decode("bytes_left"),
                 bytesPerSecond: try facts.decode("rate")),
             putOff: GroupExplanationRecord.PutOff(
@@ -78,13 +78,14 @@ extension Store {
     /// What is leased and what is put off of each group, and who could work on it, in one row.
     private static func facts(of groups: [GroupID]) -> SQL {
         """
-        SELECT g.id AS group_id, statement_timestamp() AS moment, l.fetching, l.finalizing, l.asking, l.bytes_left, l.rate,
+        SELECT g.id AS group_id, statement_timestamp() AS moment, l.connections, l.finalizing, l.asking, l.bytes_left, l.rate,
             c.put_off_fetching, c.put_off_finalizing, c.put_off_asking, c.due_at, f.ready_to_finalize,
             w.reaching, w.sink_parked, w.leaving, w.free_slots,
             (SELECT coalesce(sum(bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at)), 0)::bigint
                 FROM sessions s WHERE s.expires_at > statement_timestamp()) AS fleet_rate
         FROM groups g, LATERAL (
-            SELECT count(*) FILTER (WHERE kind = 'fetch') AS fetching, count(*) FILTER (WHERE kind = 'finalize') AS finalizing,
+            SELECT count(DISTINCT (session_id, lane)) FILTER (WHERE lane > 0) AS connections,
+                count(*) FILTER (WHERE kind = 'finalize') AS finalizing,
                 count(*) FILTER (WHERE kind = 'resolve') AS asking,
                 coalesce(sum(last - durable) FILTER (WHERE kind = 'fetch'), 0)::bigint AS bytes_left,
                 coalesce(sum((durable - resume) * 1000 / greatest(100, busy_ms(granted_at)))
@@ -121,7 +122,8 @@ extension Store {
             SELECT g.id AS group_id, x.*
             FROM unnest(\(groups)) AS g (id) CROSS JOIN LATERAL (
                 WITH held AS MATERIALIZED (
-                    SELECT l.origin_id, count(*) AS leases, coalesce(sum(l.last - l.durable), 0)::bigint AS bytes_left,
+                    SELECT l.origin_id, count(*) AS leases, count(DISTINCT (l.session_id, l.lane)) AS connections,
+                        coalesce(sum(l.last - l.durable), 0)::bigint AS bytes_left,
                         -- A task that is not planned yet has one chunk, and the rest of it comes from where that comes from. The end
                         -- of the chunk says nothing where the size is unknown.
                         sum(CASE WHEN t.planned THEN l.last ELSE t.size END - l.durable)::bigint AS bytes_of_tasks,
@@ -133,7 +135,7 @@ extension Store {
                     UNION (SELECT origin_id FROM ready_origins(g.id) AS r (origin_id) WHERE origin_id > 0
                         LIMIT \(GroupExplanationRecord.most))
                 )
-                SELECT \(OriginRecord.columns(cap: policy.connectionsPerOrigin)), coalesce(h.leases, 0) AS own_leases,
+                SELECT \(OriginRecord.columns(cap: policy.connectionsPerOrigin)), coalesce(h.connections, 0) AS own_connections,
                     coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed, r.chunks AS own_ready,
                     CASE WHEN r.chunks <= \(GroupExplanationRecord.most) AND (SELECT sum(leases) < 1000 FROM held) IS NOT FALSE
                         THEN coalesce(h.bytes_of_tasks + r.bytes, h.bytes_of_tasks, r.bytes) END AS own_left_in_all,
@@ -158,7 +160,7 @@ extension Store {
         ).reduce(into: [:]) { origins, row in
             origins[try row.decode("group_id"), default: []].append(
                 GroupExplanationRecord.Origin(
-                    origin: try OriginRecord(row), leases: try row.decode("own_leases"),
+                    origin: try OriginRecord(row), connections: try row.decode("own_connections"),
                     bytesPerSecond: try row.decode("own_speed"), bytesLeft: try row.decode("own_left"),
                     readyChunks: try row.decode("own_ready"), bytesLeftInAll: try row.decode("own_left_in_all")))
         }

@@ -216,7 +216,7 @@ struct CommandTests {
     @Test(
         arguments: [
             (.tls, "--ca-file"), (.authentication, "--user"), (.digestMismatch, "digest"), (.notFound, "check the URL"),
-            (.httpStatus(403), "--header"), (.httpStatus(400), "check the URL"),
+            (.httpStatus(403), "--header"), (.httpStatus(400), "check the URL"), (.badRange, "another source"),
         ] as [(FailureKind, String)])
     func anErrorThatDoesNotGoAwayNamesWhatHelps(kind: FailureKind, help: String) {
         let failure = FailureDocument(kind: kind, detail: "seen", at: Samples.moment)
@@ -224,6 +224,12 @@ struct CommandTests {
         #expect(lines.count == 1 && lines[0].contains(help), "\(lines)")
         let passing = FailureDocument(kind: .timeout, detail: "seen", at: Samples.moment)
         #expect(FailureAdvice.lines([failure, passing]).last == "run the same command again to retry")
+    }
+
+    @Test func anEndThatNothingProvesCanBeTakenAsItIs() {
+        let detail = "the body ends with its connection, and can't be read again to prove its end: status 410"
+        let lines = FailureAdvice.lines([FailureDocument(kind: .notFound, detail: detail, at: Samples.moment)])
+        #expect(lines.count == 1 && lines[0].contains("--accept-unframed"), "\(lines)")
     }
 
     @Test func aDirectoryInTheWayIsNotSaidToBeReplaceable() {

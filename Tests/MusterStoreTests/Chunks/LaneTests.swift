@@ -27,6 +27,8 @@ import Testing
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(8, ahead: 8)
             #expect(depths(leases) == [5, 5], "two connections, and what is taken ahead is spread over them")
+            let explanation = try await fixture.store.explanation(of: "g")
+            #expect(explanation.leases.connections == 2 && explanation.origins.map(\.connections) == [2])
             try await fixture.check()
             try await renew(fixture)
             let more = try await worker.claim(8, ahead: 3)

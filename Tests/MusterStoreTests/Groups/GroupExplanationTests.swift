@@ -19,7 +19,7 @@ import Testing
             try await worker.fail(second, .network)
             try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '10 s'")
             let record = try await fixture.store.explanation(of: "g")
-            #expect(record.group.name == "g" && record.leases.fetching == Int64(leases.count - 1))
+            #expect(record.group.name == "g" && record.leases.connections == Int64(leases.count - 1))
             #expect(record.leases.finalizing == 0 && record.leases.asking == 0)
             #expect((4...5).contains(record.leases.bytesPerSecond))
             #expect(record.putOff.fetching == 1 && record.putOff.dueAt != nil)
@@ -28,8 +28,9 @@ import Testing
             let a = try #require(record.origins.first { $0.origin.key == "http://a.test:80" })
             #expect(
                 a.readyChunks == GroupExplanationRecord.most + 1
-                    && a.leases + record.origins.filter { $0.origin.key != a.origin.key }.reduce(0) { $0 + $1.leases }
-                        == record.leases.fetching
+                    && a.connections
+                        + record.origins.filter { $0.origin.key != a.origin.key }.reduce(0) { $0 + $1.connections }
+                        == record.leases.connections
             )
             #expect(
                 record.stragglers.count == 3
@@ -53,7 +54,7 @@ import Testing
             #expect(before.fleet?.bytesPerSecondLimit == 5_000 && before.fleet?.bytesPerSecond == 0)
             let lease = try #require(try await worker.claim(8).first { $0.path == "a" })
             let unplanned = try await fixture.store.explanation(of: "g").origins.first {
-                $0.leases > 0 && $0.origin.key.contains("a.")
+                $0.connections > 0 && $0.origin.key.contains("a.")
             }
             #expect(unplanned?.bytesLeftInAll == 250, "the chunk ends earlier, the task does not")
             try await worker.learn(lease, size: 250)
@@ -87,7 +88,7 @@ import Testing
             try await worker.learn(leases[1], size: 90)
             try await worker.fail(leases[1], .authentication, status: 401)
             let record = try await fixture.store.explanation(of: "g")
-            #expect(record.readyToFinalize == 1 && record.putOff.fetching == 1 && record.leases.fetching == 0)
+            #expect(record.readyToFinalize == 1 && record.putOff.fetching == 1 && record.leases.connections == 0)
             #expect(record.stragglers.isEmpty)
             _ = try await worker.claim(9)
             let later = try await fixture.store.explanation(of: "g")

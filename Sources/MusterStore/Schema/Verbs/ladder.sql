@@ -8,7 +8,7 @@ LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts >= 2 AND CASE p_kind
         WHEN 'httpStatus(403)' THEN NOT t.planned
             AND NOT shares_origin(l)
-        WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND l.durable = l.resume AND p_detail ~ '[0-9] bytes' AND (
+        WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND (l.durable = l.resume OR t.rung = 'whole') AND p_detail ~ '[0-9] bytes' AND (
             SELECT count(*) FILTER (WHERE a.detail = p_detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
             FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a)
         ELSE false
