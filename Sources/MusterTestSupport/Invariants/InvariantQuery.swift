@@ -7,10 +7,10 @@ public enum InvariantQuery {
     public static let text = """
         WITH part AS MATERIALIZED (
             SELECT task_id, version, kind, first, last, resume AS durable, false AS is_done, false AS is_leased, status, source
-            FROM ready_chunks WHERE kind <> 'purge'
+            -- A trial may outlive its task.
+            FROM ready_chunks WHERE kind NOT IN ('purge', 'trial')
             UNION ALL
             SELECT task_id, version, kind, first, last, durable, false, true, 'leased', source FROM leases
-            -- A trial may outlive its task.
             WHERE kind NOT IN ('purge', 'double', 'trial')
             UNION ALL
             SELECT task_id, version, 'fetch', first, last, last, true, false, 'done', NULL FROM done_chunks
@@ -95,6 +95,11 @@ public enum InvariantQuery {
         FROM leases d LEFT JOIN leases o ON o.chunk_id = d.doubles
         WHERE d.doubles IS NOT NULL AND (o.kind, o.task_id, o.version, o.first, o.last)
             IS DISTINCT FROM ('fetch', d.task_id, d.version, d.first, d.last)
+        UNION ALL
+        SELECT 'row 22: a trial of group ' || c.group_id || ' is left over' FROM ready_chunks c
+        WHERE c.kind = 'trial' AND NOT EXISTS (
+            SELECT 1 FROM tasks t JOIN groups g ON g.id = t.group_id
+            WHERE t.id = c.task_id AND g.id = c.group_id AND g.state IN ('open', 'sealed'))
         UNION ALL
         SELECT 'row 21: task ' || task_id || ' has ' || count(*) || ' questions' FROM part WHERE kind = 'resolve'
         GROUP BY task_id HAVING count(*) > 1

@@ -171,6 +171,26 @@ import Testing
         }
     }
 
+    @Test func fileThatIsThereAtOnceHasItsOriginTriedAllTheSame() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(3)
+            for lease in leases[..<2] {
+                try await worker.answer(lease, size: 1_000, etag: "\"1\"", askedForAll: true)
+                try await worker.finish(lease, size: 1_000)
+            }
+            try await fixture.check("finished")
+            let trials = try await worker.claim(8)
+            #expect(trials.map(\.kind) == [.trial], "one for a group at a time")
+            try await worker.servedAgain(trials[0])
+            try await worker.answer(leases[2], size: 1_000, etag: "\"1\"", askedForAll: true)
+            #expect(try await fixture.chunks().isEmpty)
+            try await worker.finish(leases[2], size: 1_000)
+            try await fixture.check("all")
+        }
+    }
+
     @Test func sourceThatHasAnotherWayIsAskedForParts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("mirrors", [Wanted("t", origins: ["a", "b"])])

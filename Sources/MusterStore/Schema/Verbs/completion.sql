@@ -26,7 +26,7 @@ BEGIN
         INSERT INTO origin_flow (origin_id, bytes)
         SELECT origin_id, sum(came) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
     ), unasked AS (
-        DELETE FROM ready_chunks c USING finished t WHERE c.kind IN ('resolve', 'trial') AND c.task_id = t.id
+        DELETE FROM ready_chunks c USING finished t WHERE c.kind = 'resolve' AND c.task_id = t.id
     ), unheard AS (
         DELETE FROM leases l USING finished t WHERE l.kind = 'resolve' AND l.task_id = t.id
     ), counted AS MATERIALIZED (
@@ -169,6 +169,8 @@ LANGUAGE sql AS $$
         WHERE g.id = ANY (p_groups) AND g.state = 'sealed' AND g.remaining = 0 AND NOT is_removing(g)
             AND (NOT g.held OR g.desired = 'cancel' OR g.overdue AND g.deadline_action = 'fail')
         RETURNING g.*
+    ), untried AS (
+        DELETE FROM ready_chunks c USING closed g WHERE c.group_id = g.id AND c.kind = 'trial' AND c.status = 'ready'
     )
     INSERT INTO events (id, type, subject, data)
     SELECT 'grp-' || id || '-' || generation || '-' || state,

@@ -2,13 +2,17 @@
 -- covers the file. Once the origin has served another request for a file of which it has served one (a trial: it is asked for a byte), such
 -- leases are divided where that is worth while, as those of stragglers are, and other files are asked for in chunks.
 
--- A lease has turned out to bring all of a file: its origin is tried, unless it is known to serve another request. The caller holds the lock
--- of the group.
+-- A lease has turned out to bring all of a file: its origin is tried, unless it is known to serve another request, or the group is about to
+-- try it. A trial need not come before the end of its file, which may be near. The caller holds the lock of the group.
 CREATE FUNCTION try_origin(l leases, t tasks, p_size bigint) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, rank)
     SELECT 'trial', t.id, t.group_id, o.id, l.source, t.sink, t.version, p_size - 1, p_size, p_size - 1, chunk_rank('trial', t.priority, false)
-    FROM origins o WHERE o.id = l.origin_id AND NOT o.serves_again
+    FROM origins o
+    WHERE o.id = l.origin_id AND NOT o.serves_again AND NOT EXISTS (
+        SELECT 1 FROM ready_chunks c
+        WHERE c.group_id = t.group_id AND c.origin_id = o.id AND c.status = 'ready' AND c.kind = 'trial'
+            AND c.rank = chunk_rank('trial', t.priority, false))
 $$;
 
 -- Divides leases that are about to be taken from their holders, or come back: the next holder asks for the rest in any case.

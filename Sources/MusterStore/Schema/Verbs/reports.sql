@@ -131,7 +131,7 @@ BEGIN
         SELECT origin_id, sum(last - durable) FROM fetched WHERE last > durable AND origin_id > 0 GROUP BY 1
     ), unasked AS (
         -- The task needs no answer from the resolver any more.
-        DELETE FROM ready_chunks c USING touched t WHERE c.kind IN ('resolve', 'trial') AND c.task_id = t.id AND t.state = 'finalizing'
+        DELETE FROM ready_chunks c USING touched t WHERE c.kind = 'resolve' AND c.task_id = t.id AND t.state = 'finalizing'
     ), unheard AS (
         DELETE FROM leases l USING touched t WHERE l.kind = 'resolve' AND l.task_id = t.id AND t.state = 'finalizing'
     )
