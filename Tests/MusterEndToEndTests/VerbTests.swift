@@ -29,6 +29,7 @@ extension EndToEnd {
         @Test func pausedBytesAreKeptAndResumed() async throws {
             let origin = try await ScriptedOrigin.start()
             try await Fleet.run { fleet in
+                try await fleet.knowOrigins()
                 try await fleet.startWorker("a")
                 let files = try await half(origin, fleet)
                 _ = try await fleet.muster(["pause", "g"])
@@ -59,6 +60,7 @@ extension EndToEnd {
         @Test func cancelLeavesNothingOfWhatIsUnfinished() async throws {
             let origin = try await ScriptedOrigin.start()
             try await Fleet.run { fleet in
+                try await fleet.knowOrigins()
                 try await fleet.startWorker("a")
                 let files = try await half(origin, fleet)
                 _ = try await fleet.muster(["cancel", "g"])

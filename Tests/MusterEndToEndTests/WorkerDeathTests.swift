@@ -38,6 +38,7 @@ extension EndToEnd {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("big.bin", size: .mebibytes(4))
             try await Fleet.run { fleet in
+                try await fleet.knowOrigins()
                 let first = try await fleet.startWorker("first")
                 // [0, 1 MiB) before the size is known; then the rest in chunks of the same size.
                 let before = try await fetchHalf(of: file, from: origin, in: fleet, chunks: 4)
