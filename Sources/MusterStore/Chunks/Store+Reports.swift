@@ -32,7 +32,7 @@ extension Store {
             """, waking: .work)[0].decode("held")
     }
 
-    /// An origin has served another request for a file (row 22): the files of which one request brings all are divided from now on.
+    /// An origin has served another request for a file (row 22): leases that bring all of a file may be divided from now on.
     public func report(servedAgain lease: LeaseName, session: SessionID) async throws {
         _ = try await write(
             "SELECT report_served_again(\(session), \(lease.chunk), \(lease.epoch))::text", waking: .work)

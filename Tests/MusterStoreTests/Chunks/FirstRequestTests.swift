@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// URLs that may work once (range contract, row 22): who asks for all of a file, and when that is divided.
+/// URLs that may work once (range contract, row 22): when a lease asks for all of a file, and when that is divided.
 @Suite struct FirstRequestTests {
     /// A lease that brings all of a file of 1,000 bytes, with chunks of 100, and the trial beside it.
     private static func begin(
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func whoGoesOnWithAFileAsksForPartsInAnyCase() async throws {
+    @Test func fileWhoseFirstLeaseEndedEarlyIsGoneOnWithInParts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
