@@ -46,6 +46,8 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// Whether the first request is for all of the file, beyond `end`, since the origin is not known to serve more than one request for a
     /// file (range contract, row 22).
     public var asksForAll: Bool?
+    /// After which failures the worker may look whether a plain GET is served, which the bytes of the version are given up for; `nil` for none.
+    public var looks: Look?
     /// What a predecessor left durable; at `start` with CRC 0 when nothing.
     public var resume: DurablePrefix
     /// What is known of the content.

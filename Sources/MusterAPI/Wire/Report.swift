@@ -12,7 +12,7 @@ public struct Report: Hashable, Sendable, Codable {
         case failed
         /// Given back untouched, or as far as it is durable.
         case released
-        /// The source contradicts the way in which it was asked: start over, a rung further down (range contract, "The ladder").
+        /// The source contradicts the way in which it was asked: start over on `rung` (range contract, "The ladder").
         case restart
         /// The resolver answered; `resolved` has the fresh URL (row 21).
         case resolved
@@ -113,11 +113,14 @@ public struct Report: Hashable, Sendable, Codable {
     public var resolved: ResolverAnswer?
     /// For `shrunk`: the byte after the last that will be written under the lease.
     public var end: Int64?
+    /// For `restart`: how the source is asked from now on; a rung below that of the lease if absent.
+    public var rung: Rung?
 
     /// A report.
     public init(
         lease: LeaseName, kind: Kind, durable: DurablePrefix? = nil, learned: Learned? = nil, failure: Failure? = nil,
-        finished: Finished? = nil, resolved: ResolverAnswer? = nil, end: Int64? = nil
+        finished: Finished? = nil, resolved: ResolverAnswer? = nil, end: Int64? = nil,
+        rung: Rung? = nil
     ) {
         chunk = lease.chunk
         epoch = lease.epoch
@@ -128,6 +131,7 @@ public struct Report: Hashable, Sendable, Codable {
         self.finished = finished
         self.resolved = resolved
         self.end = end
+        self.rung = rung
     }
 
     /// The lease that the report is about.

@@ -29,6 +29,7 @@ extension LeaseDocument {
             origin = lease.origin
             have = lease.have
             lane = lease.lane
+            looks = lease.looks
         }
         guard lease.kind == .resolve else { return }
         resolver = try StoredJSON.document(

@@ -138,7 +138,8 @@ struct ReportWriter: Sendable {
         case .restart:
             let detail = ReportedText.clean(
                 entry.report.failure?.detail ?? "it contradicts the way in which it was asked")
-            try await store.report(restart: entry.report.lease, detail: detail, session: entry.session)
+            try await store.report(
+                restart: entry.report.lease, on: entry.report.rung ?? .whole, detail: detail, session: entry.session)
             metrics.add(.leasesFailed)
         case .resolved: try await write(resolved: entry)
         case .servedAgain: try await store.report(servedAgain: entry.report.lease, session: entry.session)

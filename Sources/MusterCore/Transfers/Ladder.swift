@@ -23,14 +23,23 @@ public struct Ladder: Hashable, Sendable {
         public var isShared: Bool
         /// Whether the request was made by HTTP/2.
         public var isHTTP2: Bool
+        /// Whether the range was all of the file, so that the rung below would ask for the same.
+        public var asksForAll: Bool
+        /// After which failures the source may be asked plainly; `nil` for those alone that the ladder moves for in any case.
+        public var looks: Look?
 
         /// A situation.
-        public init(hasRange: Bool, isUntouched: Bool, hasServedRange: Bool, isShared: Bool, isHTTP2: Bool = false) {
+        public init(
+            hasRange: Bool, isUntouched: Bool, hasServedRange: Bool, isShared: Bool, isHTTP2: Bool = false,
+            asksForAll: Bool = false, looks: Look? = nil
+        ) {
             self.hasRange = hasRange
             self.isUntouched = isUntouched
             self.hasServedRange = hasServedRange
             self.isShared = isShared
             self.isHTTP2 = isHTTP2
+            self.asksForAll = asksForAll
+            self.looks = looks
         }
     }
 
@@ -38,8 +47,10 @@ public struct Ladder: Hashable, Sendable {
     public enum Move: Hashable, Sendable {
         /// Ask at once, as the ladder says now.
         case ask
-        /// Others have bytes of the version, or may fetch some: it begins anew a rung further down.
-        case startOver(String)
+        /// Look whether a plain GET is served, and say it by `looked()`: the bytes of the version would be given up for it.
+        case look
+        /// Others have bytes of the version, or may fetch some: it begins anew on a lower rung.
+        case startOver(String, on: Rung)
         /// No rung is left, or the failure has nothing to do with the way of asking.
         case fail(FailureKind, String, retryAfter: Int64?)
     }
@@ -50,6 +61,10 @@ public struct Ladder: Hashable, Sendable {
     public private(set) var isHTTP1 = false
     /// Whether an answer was contradicted that is asked for once more.
     private var repeats = false
+    /// Whether a plain GET was seen to be served.
+    private var isServedPlainly = false
+    /// The failure that a look was made for.
+    private var refused: Contradiction?
     /// What was tried, and what came of it.
     private var tried: [String] = []
 
@@ -69,19 +84,45 @@ public struct Ladder: Hashable, Sendable {
                     repeats = true
                     return .ask
                 }
-                return rung == .whole ? .fail(.badRange, summary, retryAfter: nil) : .startOver(summary)
+                guard let next = rung.next else { return .fail(.badRange, summary, retryAfter: nil) }
+                return .startOver(summary, on: next)
             }
             return descend(to: lowest, situation) ? .ask : .fail(.badRange, summary, retryAfter: nil)
         case .refusal(let kind, let detail, let retryAfter):
             note(detail, situation)
             let mayBeLimit = situation.isShared && kind.limitSignal(status: kind.ownStatus) != .none
-            if kind.mayBeForRange, situation.hasRange || situation.isHTTP2, !situation.hasServedRange, !mayBeLimit,
-                situation.isUntouched, descend(to: .stream, situation)
-            {
+            let mayPass = situation.looks == .failed && kind.mayNotBeForPlain && retryAfter == nil
+            if mayBeLimit {
+                return .fail(kind, summary, retryAfter: retryAfter)
+            } else if situation.isUntouched, !situation.hasServedRange {
+                guard kind.mayBeForRange || mayPass, situation.hasRange || situation.isHTTP2,
+                    descend(to: mayPass || situation.asksForAll ? .whole : .stream, situation)
+                else { return .fail(kind, summary, retryAfter: retryAfter) }
                 return .ask
+            } else if situation.hasRange,
+                mayPass || situation.looks != nil && kind.mayBeForRange && kind.rule == .nextSource
+            {
+                // A request for the range came in between, so that it was no passing trouble.
+                if isServedPlainly { return .startOver(summary, on: .whole) }
+                refused = contradiction
+                return .look
             }
             return .fail(kind, summary, retryAfter: retryAfter)
         }
+    }
+
+    /// Moves after a look. Where a plain GET is served, the range is asked for once more, and if it is refused again the bytes of the version
+    /// are given up. Where it is not, for the reason that is given, the failure stands that the look was made for.
+    public mutating func looked(refused reason: String?) -> Move {
+        guard let reason else {
+            isServedPlainly = true
+            return .ask
+        }
+        tried.append("\(Rung.whole.request): \(reason)")
+        guard case .refusal(let kind, _, let retryAfter) = refused else {
+            return .fail(.badRange, summary, retryAfter: nil)
+        }
+        return .fail(kind, summary, retryAfter: retryAfter)
     }
 
     /// Leaves all rungs but the last one within a lease: an answer may have been a part that was said to be the whole.
@@ -129,14 +170,23 @@ extension FailureKind {
     public var mayBeForRange: Bool {
         switch self {
         case .httpStatus(let status):
-            // Those that say something of the file or of the caller, or ask for patience, are believed.
-            (400..<500).contains(status) && ![401, 404, 407, 408, 410, 425, 429, 451].contains(status)
+            // Those that say something of the file, or ask for patience, are believed.
+            (400..<500).contains(status) && ![404, 408, 410, 425, 429, 451].contains(status)
                 || [500, 501, 505].contains(status)
-        case .network: true
+        // Some let strangers have all of a file, and parts of it to nobody whom they don't know.
+        case .network, .authentication: true
         case .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch, .refusedAddress,
-            .authentication,
             .notFound, .storageFull, .noSpace, .noPermission, .storage, .poison, .deadline, .unreadable:
             false
+        }
+    }
+
+    /// Whether a failure that came again and again may spare a plain GET: only what says something of the file or of the way to it is believed.
+    var mayNotBeForPlain: Bool {
+        switch self {
+        case .httpStatus(let status): mayBeForRange || Self.isTransient(status: status)
+        case .timeout, .tooSlow: true
+        default: mayBeForRange
         }
     }
 

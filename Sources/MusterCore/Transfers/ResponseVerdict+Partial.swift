@@ -1,7 +1,7 @@
 extension ResponseVerdict {
     /// Rows 2–5, 7, 12 and 13: what a 206 (RFC 9110 §15.3.7) carries.
     static func judgePartial(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict {
-        guard let asked = question.range else { return .descend("206 to a request without Range", to: .whole) }
+        guard let asked = question.range else { return judgeUnasked(facts, length: length, question) }
         // Row 13: a range of coded content is of other bytes than a range of the file (RFC 9110 §8.4).
         if let coding = facts.contentCoding {
             return .descend("206 with Content-Encoding \(coding.quoted)", to: .whole)
@@ -49,5 +49,22 @@ extension ResponseVerdict {
             AcceptedBody(
                 offset: range.start, count: min(range.end, asked.end) - range.start, representation: found,
                 isSplittable: isSplittable))
+    }
+
+    /// A 206 to a plain GET, which no origin has a reason to send: taken for the whole where it says that it is all of it, or where the size is
+    /// known from elsewhere.
+    private static func judgeUnasked(
+        _ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion
+    ) -> ResponseVerdict {
+        let stated = facts.values("content-range")
+        let content = stated.count == 1 ? ContentRange(stated[0]) : nil
+        let isWhole = content.map { $0.range?.start == 0 && $0.range?.end == $0.size } ?? stated.isEmpty
+        guard isWhole, let size = content?.size ?? question.expectedSize ?? question.known.size, length == size,
+            facts.contentCoding == nil
+        else { return .descend("206 to a request without Range", to: .whole) }
+        if let refusal = wrongType(facts, question) { return refusal }
+        let found = facts.representation(size: size)
+        if let refusal = otherContent(found, statedSize: size, facts, question) { return refusal }
+        return .accept(AcceptedBody(offset: 0, count: size, representation: found, isSplittable: false))
     }
 }

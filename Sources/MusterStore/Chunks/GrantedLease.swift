@@ -49,6 +49,8 @@ public struct GrantedLease: Sendable {
     public let isOtherMirror: Bool
     /// Whether the first request is for all of the file, since the origin is not known to serve another one (row 22).
     public let asksForAll: Bool
+    /// After which failures the worker may look whether a plain GET is served.
+    public let looks: Look?
     /// The source's URL as the task was added with it; `nil` for work that has no source.
     public let url: String?
     /// The caller's headers, as a JSON object; may hold secrets.
@@ -78,8 +80,8 @@ public struct GrantedLease: Sendable {
     /// Sessions that are over and have to be revoked in the sink before anything is done under the lease (adr/0017).
     public let revoke: [SessionID]
 
-    /// A row of `granted_leases`.
-    init(_ row: PostgresRow) throws {
+    /// A row of `granted_leases`. `lastAttempt` is how many failures in a row end a chunk.
+    init(_ row: PostgresRow, lastAttempt: Int32) throws {
         session = try row.decode("session_id")
         lane = try row.decode("lane")
         name = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
@@ -109,6 +111,7 @@ public struct GrantedLease: Sendable {
         source = try row.decode("source")
         isOtherMirror = try row.decode("is_other_mirror")
         asksForAll = try row.decode("asks_for_all")
+        looks = try Self.looks(row, lastAttempt: lastAttempt)
         url = try row.decode("url")
         headers = try row.decode("headers")
         freshURL = try row.decode("fresh_url")
@@ -124,6 +127,14 @@ public struct GrantedLease: Sendable {
         have = try StoredJSON.document(
             HeldFile.self, ifAny: try row.decode("have", as: String?.self), column: "held_file", of: "task \(task)")
         revoke = try row.decode("revoke", as: [Int64]?.self).map { $0.map { SessionID($0) } } ?? []
+    }
+
+    /// A look for a failure that may pass is made before the chunk is given up, and early where it has little to give up.
+    private static func looks(_ row: PostgresRow, lastAttempt: Int32) throws -> Look? {
+        guard try row.decode("may_look") else { return nil }
+        let attempts: Int32 = try row.decode("attempts")
+        let isEarly = try row.decode("planned") ? try row.decode("has_only_begun") : attempts >= 2
+        return isEarly || attempts + 1 >= lastAttempt ? .failed : .refused
     }
 
     private static func finishedChunks(_ row: PostgresRow) throws -> [FinishedChunk] {

@@ -31,11 +31,11 @@ extension Store {
             """, waking: .work)
     }
 
-    /// Starts a task over, with its source asked a rung further down.
-    public func report(restart lease: LeaseName, detail: String, session: SessionID) async throws {
+    /// Starts a task over, with its source asked on a lower rung.
+    public func report(restart lease: LeaseName, on rung: Rung, detail: String, session: SessionID) async throws {
         _ = try await write(
             """
-            SELECT report_restart(\(session), \(lease.chunk), \(lease.epoch), \(detail), \(policy.firstChunk),
+            SELECT report_restart(\(session), \(lease.chunk), \(lease.epoch), \(rung), \(detail), \(policy.firstChunk),
                 \(policy.attempts))::text
             """, waking: [.work, .events])
     }
@@ -60,7 +60,7 @@ extension Store {
         var leases: [GrantedLease] = []
         for row in rows {
             do {
-                leases.append(try GrantedLease(row))
+                leases.append(try GrantedLease(row, lastAttempt: policy.attempts))
             } catch {
                 let lease = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
                 try await report(unreadable: lease, of: try row.decode("session_id"), detail: "\(error)")

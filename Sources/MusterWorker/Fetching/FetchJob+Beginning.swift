@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterCurl
 
 extension FetchJob {
     /// What there is before the first request.
@@ -21,12 +22,9 @@ extension FetchJob {
     func begin() async throws(StorageError) -> Beginning {
         var plan = FetchPlan(lease, source: source, from: context.conduct.first(of: origin))
         let settings: RequestSettings
-        switch try await self.settings() {
-        case .success(let known): settings = known
-        case .failure(let refusal): return .over(refused(.authentication, refusal.description))
-        }
-        if settings.isProxied, let reason = await refusal(byProxyOf: source.url) {
-            return .over(refused(.refusedAddress, reason))
+        switch try await checkedSettings() {
+        case .usable(let known): settings = known
+        case .over(let ending): return .over(ending)
         }
         var opening = try await open(plan, looking: looksForFile)
         if case .met(let standing) = opening {
@@ -161,7 +159,45 @@ extension FetchJob {
         try? await station.pool.run { () throws(StorageError) in try directory.dropEmpty(writer.part) }
     }
 
-    func settings() async throws(StorageError) -> Result<RequestSettings, SecretRefusal> {
+    /// The request for a question, with what the worker knows of its origin.
+    func request(
+        _ question: FetchQuestion,
+        _ plan: FetchPlan,
+        _ settings: RequestSettings,
+        _ redirects: ProxiedRedirects,
+        _ budgets: [ByteBudget] = []
+    ) -> TransferRequest {
+        var request = plan.request(
+            question,
+            settings,
+            fellBack: context.protocols.fellBack(origin),
+            isPaced: budgets.contains { $0.bytesPerSecond != nil }
+        )
+        request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
+        if settings.isProxied { request.redirectAllowed = { redirects.allows($0) } }
+        request.budgets = budgets
+        request.authentication = context.conduct.authentication(at: origin)
+        return request
+    }
+
+    /// How the source is asked, or why it may not be asked.
+    enum CheckedSettings: Sendable {
+        case usable(RequestSettings)
+        case over(JobEnding)
+    }
+
+    func checkedSettings() async throws(StorageError) -> CheckedSettings {
+        switch try await settings() {
+        case .failure(let refusal): return .over(refused(.authentication, refusal.description))
+        case .success(let settings):
+            guard settings.isProxied, let reason = await refusal(byProxyOf: source.url) else {
+                return .usable(settings)
+            }
+            return .over(refused(.refusedAddress, reason))
+        }
+    }
+
+    private func settings() async throws(StorageError) -> Result<RequestSettings, SecretRefusal> {
         let make = { @Sendable [lease, source, context] () -> Result<RequestSettings, SecretRefusal> in
             Result { () throws(SecretRefusal) in
                 try RequestSettings(

@@ -3,13 +3,13 @@ import MusterCurl
 
 extension FetchJob {
     /// What follows from the answer to a request for the byte beyond the total that was stated (range contract, row 2). It has to be that
-    /// there is none (RFC 9110 §15.5.17).
-    func stepBeyondEnd(_ ending: FetchTransfer.Ending) -> Step {
+    /// there is none (RFC 9110 §15.5.17). `rung` is the one below.
+    func stepBeyondEnd(_ ending: FetchTransfer.Ending, _ rung: Rung) -> Step {
         if ending.head?.status == 416 { return .complete }
         if case .failed(let error, _) = ending.outcome, ending.head == nil {
             return .failed(error.failureKind, error.description, retryAfter: nil)
         }
-        return .restart("the origin may have more than the total that it stated")
+        return .restart("the origin may have more than the total that it stated", on: rung)
     }
 }
 
@@ -27,6 +27,8 @@ extension Ladder.Contradiction {
             self = .refusal(.network, TransferError.reset(detail).description, retryAfter: nil)
         case (.waiting, .failed(.truncated(let detail), _)):
             self = .refusal(.network, TransferError.truncated(detail).description, retryAfter: nil)
+        case (.waiting, .failed(.firstByteTimeout(let detail), _)):
+            self = .refusal(.timeout, TransferError.firstByteTimeout(detail).description, retryAfter: nil)
         case (.judged, _), (.standing, _), (.waiting, _): return nil
         }
     }

@@ -26,8 +26,8 @@ struct FetchJob: Sendable {
         case reuse(HeldFile)
         /// The lease fails.
         case failed(FailureKind, String, retryAfter: Int64?)
-        /// Start over, a rung further down.
-        case restart(String)
+        /// Start over on a lower rung.
+        case restart(String, on: Rung)
         /// Somebody wants the job to end.
         case stopped
     }
@@ -106,7 +106,7 @@ struct FetchJob: Sendable {
                 let context =
                     isUnproven ? "the body ends with its connection, and can't be read again to prove its end: " : ""
                 return await fail(kind, context + settings.withoutSecrets(detail), retryAfter, plan, writer)
-            case .restart(let what): return .restart(settings.withoutSecrets(what))
+            case .restart(let what, let rung): return .restart(settings.withoutSecrets(what), on: rung)
             case .stopped: return await stop(plan, writer)
             }
         }
@@ -122,16 +122,7 @@ struct FetchJob: Sendable {
     ) async -> Step {
         let question = plan.question(from: writer.offset)
         let origin = origin
-        var request = plan.request(
-            question,
-            settings,
-            fellBack: context.protocols.fellBack(origin),
-            isPaced: budgets.contains { $0.bytesPerSecond != nil }
-        )
-        request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
-        if settings.isProxied { request.redirectAllowed = { redirects.allows($0) } }
-        request.budgets = budgets
-        request.authentication = context.conduct.authentication(at: origin)
+        let request = request(question, plan, settings, redirects, budgets)
         let transfer = FetchTransfer(
             question,
             plan: plan,
@@ -165,7 +156,7 @@ struct FetchJob: Sendable {
         }
         if isBeyondEnd, control.wish == .work {
             plan.doubtsEnd = false
-            return stepBeyondEnd(ending)
+            return stepBeyondEnd(ending, plan.ladder.rung.next ?? .whole)
         }
         if case .failed(.refusedRedirect(let detail), _) = ending.outcome, control.wish == .work {
             guard let url = redirects.next() else {
@@ -175,7 +166,7 @@ struct FetchJob: Sendable {
             let reason = await refusal(byProxyOf: url)
             return reason.map { .failed(.refusedAddress, $0, retryAfter: nil) } ?? .again
         }
-        if request.authentication == .preemptive, request.hasCredentials, ending.wantsDigest(of: origin) {
+        if request.authentication == .preemptive, request.hasCredentials, ending.head?.wantsDigest(of: origin) == true {
             context.conduct.challenged(by: origin)
             return .again
         }
@@ -185,7 +176,7 @@ struct FetchJob: Sendable {
                 plan.askUnconditionally()
                 return .again
             }
-            return step(after: contradiction, to: question, isShared: isShared, ending, &plan)
+            return await step(after: contradiction, to: question, isShared: isShared, ending, settings, &plan)
         }
         if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
@@ -196,9 +187,16 @@ struct FetchJob: Sendable {
         }
         let step = FetchJob.step(
             after: ending, from: before, to: writer.offset, expectedSize: lease.expectedSize, &plan)
-        guard case .again = step, plan.noteAnswer(of: received, to: question) else { return step }
-        let contradiction = Ladder.Contradiction.answer("the origin hands out \(received) bytes at a time", to: .whole)
-        return self.step(after: contradiction, to: question, isShared: isShared, ending, &plan)
+        let contradiction: Ladder.Contradiction
+        switch step {
+        case .again where plan.noteAnswer(of: received, to: question):
+            contradiction = .answer("the origin hands out \(received) bytes at a time", to: .whole)
+        // A head without a body is as good as none.
+        case .failed(let kind, let detail, let retryAfter) where received == 0 && question.range != nil:
+            contradiction = .refusal(kind, detail, retryAfter: retryAfter)
+        default: return step
+        }
+        return await self.step(after: contradiction, to: question, isShared: isShared, ending, settings, &plan)
     }
 
     /// A body was accepted and its first byte is about to come. Called on the loop's thread.
@@ -226,22 +224,31 @@ struct FetchJob: Sendable {
         to question: FetchQuestion,
         isShared: Bool,
         _ ending: FetchTransfer.Ending,
+        _ settings: RequestSettings,
         _ plan: inout FetchPlan
-    ) -> Step {
+    ) async -> Step {
         let rung = plan.ladder.rung
         if let head = ending.head, head.status == 206, !head.headers.contains("Content-Encoding") {
             plan.claimedSize = head.headers["Content-Range"].flatMap { ContentRange($0)?.size }
         }
         let isHTTP2 = ending.head?.version == .http2
-        let move = plan.move(after: contradiction, to: question, isShared: isShared, isHTTP2: isHTTP2)
+        var move = plan.move(after: contradiction, to: question, isShared: isShared, isHTTP2: isHTTP2)
+        if case .look = move {
+            switch await look(plan, settings) {
+            case .served: move = plan.looked(refused: nil)
+            case .refused(let what): move = plan.looked(refused: what)
+            case .changed(let what): return .failed(.changed, what, retryAfter: nil)
+            case .stopped: return .stopped
+            }
+        }
         if let known = try? SourceURL(validating: source.url) {
             for left in Rung.allCases where left >= rung && left < plan.ladder.rung {
                 context.conduct.contradicted(left, by: known)
             }
         }
         switch move {
-        case .ask: return .again
-        case .startOver(let what): return .restart(what)
+        case .ask, .look: return .again
+        case .startOver(let what, let rung): return .restart(what, on: rung)
         case .fail(let kind, let detail, let retryAfter): return .failed(kind, detail, retryAfter: retryAfter)
         }
     }

@@ -169,13 +169,27 @@ struct FetchPlan: Sendable {
             isUntouched: !lease.planned && !isSettled && learned == nil && lease.resume.offset == lease.start,
             hasServedRange: isSettled || lease.resume.offset > lease.start,
             isShared: isShared,
-            isHTTP2: isHTTP2
+            isHTTP2: isHTTP2,
+            asksForAll: asksForAll,
+            looks: lease.looks
         )
         let move = ladder.move(after: contradiction, in: situation)
         // Whatever file there is: that question is one contradiction less.
         if case .ask = move, situation.isUntouched { askPlainly() }
         return move
     }
+
+    /// What is asked to see whether a plain GET is served that brings the content which is known.
+    var look: FetchQuestion {
+        var question = question(from: 0)
+        question.range = nil
+        question.conditional = false
+        question.held = nil
+        return question
+    }
+
+    /// What a look has shown; returns the move that follows.
+    mutating func looked(refused: String?) -> Ladder.Move { ladder.looked(refused: refused) }
 
     /// Asks without If-Range from now on.
     mutating func askUnconditionally() {
@@ -331,20 +345,5 @@ struct FetchPlan: Sendable {
         known.size = offset
         learned?.representation.size = offset
         isWholeFile = lease.start == 0
-    }
-}
-
-extension Representation {
-    /// What is known once a response of the same content has been accepted.
-    func updated(by response: Representation) -> Representation {
-        // A date that was once old enough stays so.
-        let isSameDate = response.lastModified == nil || response.lastModified == lastModified
-        return Representation(
-            size: response.size ?? size,
-            etag: response.etag ?? etag,
-            lastModified: response.lastModified ?? lastModified,
-            isDateStrong: isSameDate && isDateStrong == true ? true : response.isDateStrong,
-            digests: (digests ?? [:]).isEmpty ? response.digests : digests?.merging(response.digests ?? [:]) { $1 }
-        )
     }
 }

@@ -31,14 +31,6 @@ final class FetchTransfer: TransferHandler {
             case (.judged, _), (.waiting, _), (.standing, _): false
             }
         }
-
-        /// Whether the origin itself, not another one that it redirects to, asks for credentials by Digest (RFC 7616 §3.3).
-        func wantsDigest(of origin: String) -> Bool {
-            guard let head, head.status == 401, (try? SourceURL(validating: head.effectiveURL))?.origin == origin else {
-                return false
-            }
-            return head.headers.all("WWW-Authenticate").contains { $0.lowercased().contains("digest") }
-        }
     }
 
     private struct State {

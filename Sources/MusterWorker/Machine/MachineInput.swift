@@ -61,8 +61,8 @@ enum JobEnding: Sendable {
     case failed(Report.Failure, DurablePrefix?, Report.Learned?)
     /// It was asked to give the lease back, and is durable up to there.
     case released(DurablePrefix?, Report.Learned?)
-    /// Ranges don't work; the text says what was seen.
-    case restart(String)
+    /// The source contradicts the way in which it was asked, as the text says; it is asked on that rung from now on.
+    case restart(String, on: Rung)
     /// The sink is at fault, not the task.
     case sinkTrouble(SinkTrouble, DurablePrefix?, Report.Learned?)
     /// It was told to abort.

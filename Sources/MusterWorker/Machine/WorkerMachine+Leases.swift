@@ -169,9 +169,9 @@ extension WorkerMachine {
             heedLimit(failure, of: lease, now)
         case .released(let durable, let learned):
             ledger.add(Report(lease: name, kind: .released, durable: durable, learned: learned), now: now)
-        case .restart(let what):
+        case .restart(let what, let rung):
             let failure = Report.Failure(kind: .badRange, detail: what)
-            ledger.add(Report(lease: name, kind: .restart, failure: failure), now: now)
+            ledger.add(Report(lease: name, kind: .restart, failure: failure, rung: rung), now: now)
         case .sinkTrouble(let trouble, let durable, let learned):
             ledger.add(Report(lease: name, kind: .released, durable: durable, learned: learned), now: now)
             park(lease.sink, trouble, now)

@@ -32,16 +32,60 @@ struct LadderTests {
         #expect(ladder.rung == .whole)
     }
 
-    @Test(arguments: [400, 403, 405, 412, 500, 501])
+    @Test(arguments: [400, 401, 403, 405, 412, 500, 501])
     func refusalThatMayBeForTheRangeLeadsDown(status: Int) {
         var ladder = Ladder()
-        #expect(ladder.move(after: Self.refusal(.httpStatus(status)), in: Self.fresh) == .ask)
+        #expect(ladder.move(after: Self.refusal(.status(status)), in: Self.fresh) == .ask)
         #expect(ladder.rung == .stream)
+        // To ask for all from the first byte on would be the same request.
+        ladder = Ladder()
+        var all = Self.fresh
+        all.asksForAll = true
+        #expect(ladder.move(after: Self.refusal(.status(status)), in: all) == .ask)
+        #expect(ladder.rung == .whole)
+    }
+
+    /// What may pass is believed, until it has come so often that it may be for the Range after all.
+    @Test(arguments: [.httpStatus(408), .httpStatus(429), .httpStatus(503), .timeout] as [FailureKind])
+    func failureThatDoesNotPassLeadsToThePlainGET(kind: FailureKind) {
+        var ladder = Ladder()
+        var late = Self.fresh
+        late.looks = .failed
+        #expect(ladder.move(after: .refusal(kind, "no", retryAfter: 7), in: late) == .fail(kind, "no", retryAfter: 7))
+        #expect(ladder.move(after: Self.refusal(kind), in: late) == .ask)
+        #expect(ladder.rung == .whole)
+    }
+
+    @Test func versionWithBytesIsGivenUpForAPlainGETThatWasSeen() {
+        var planned = Self.planned
+        planned.looks = .refused
+        var ladder = Ladder()
+        #expect(ladder.move(after: Self.refusal(.httpStatus(400)), in: planned) == .look)
+        #expect(ladder.looked(refused: nil) == .ask)
+        #expect(
+            ladder.move(after: Self.refusal(.httpStatus(400)), in: planned) == .startOver("no", on: .whole))
+
+        ladder = Ladder()
+        #expect(ladder.move(after: Self.refusal(.httpStatus(400)), in: planned) == .look)
+        #expect(
+            ladder.looked(refused: "neither")
+                == .fail(.httpStatus(400), "asked for a part: no; asked plainly: neither", retryAfter: nil))
+
+        ladder = Ladder()
+        #expect(
+            ladder.move(after: Self.refusal(.httpStatus(500)), in: planned)
+                == .fail(.httpStatus(500), "no", retryAfter: nil))
+        planned.looks = .failed
+        #expect(ladder.move(after: Self.refusal(.httpStatus(500)), in: planned) == .look)
+        planned.isShared = true
+        #expect(
+            ladder.move(after: Self.refusal(.network), in: planned)
+                == .fail(.network, "no", retryAfter: nil))
     }
 
     @Test(
         arguments: [
-            .httpStatus(408), .httpStatus(429), .httpStatus(503), .notFound, .authentication, .tls, .dns,
+            .httpStatus(408), .httpStatus(429), .httpStatus(503), .notFound, .tls, .dns,
             .refusedAddress, .changed,
             .sizeMismatch, .timeout,
         ] as [FailureKind])
@@ -71,7 +115,7 @@ struct LadderTests {
     @Test func versionWithBytesIsGivenUpForTheSecondContradictionAlone() {
         var ladder = Ladder()
         #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.planned) == .ask)
-        #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.planned) == .startOver("odd"))
+        #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.planned) == .startOver("odd", on: .stream))
         var last = Ladder(from: .whole)
         #expect(last.move(after: .answer("odd", to: .stream), in: Self.planned) == .ask)
         #expect(

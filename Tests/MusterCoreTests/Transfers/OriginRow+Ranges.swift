@@ -55,6 +55,33 @@ extension OriginRow {
             to: .stream,
             .accept(offset: 0, count: 1_000, splittable: false)
         ),
+        OriginRow(
+            2,
+            "answers 206 to a plain GET, and says that it is all",
+            206,
+            ["Content-Length: 1000", "Content-Range: bytes 0-999/1000", tag],
+            to: .stream,
+            .accept(offset: 0, count: 1_000, splittable: false)
+        ),
+        OriginRow(
+            2,
+            "answers 206 to a plain GET, and says that it is a part",
+            206,
+            ["Content-Length: 100", "Content-Range: bytes 0-99/1000", tag],
+            to: .stream,
+            .descend(.whole)
+        ),
+        OriginRow(
+            2, "answers 206 to a plain GET, and says nothing", 206, ["Content-Length: 1000", tag], to: .stream,
+            .descend(.whole)),
+        OriginRow(
+            2,
+            "answers 206 to a plain GET, and the size is known",
+            206,
+            ["Content-Length: 1000", tag],
+            to: FetchQuestion(range: nil, planned: false, known: Representation(), expectedSize: 1_000),
+            .accept(offset: 0, count: 1_000, splittable: false)
+        ),
 
         OriginRow(
             2,

@@ -123,6 +123,17 @@ extension Row {
             }
         },
         Row(22, "answers 400 to every range request (22a)") { $0.file((.status(400, retryAfter: nil), .ranged)) },
+        Row(22, "answers 401 to every range request (22a)") { $0.file((.status(401, retryAfter: nil), .ranged)) },
+        Row(22, "answers 429 to every range request (22a)") { $0.file((.status(429, retryAfter: nil), .ranged)) },
+        Row(22, "ends every part before its first byte (22a)") { $0.file((.truncated(afterBytes: 0), .ranged)) },
+        Row(22, "refuses all parts but the first (22a)", of: .known) { stage in
+            let play = stage.file()
+            for start in 1...3 {
+                stage.origin.misbehave(
+                    stage.path, .status(400, retryAfter: nil), when: .range(startingAt: .mebibytes(Int64(start))))
+            }
+            return play
+        },
         Row(22, "answers 412 to every If-Range (22a)") { stage in
             stage.file(etag: "\"strong\"", (.refuseIfRange(status: 412), .always)).checking { task, requests in
                 #expect(task.contentVersion == 1)

@@ -75,9 +75,10 @@ extension History {
                 lease, failure.kind, at: offset, retryAfter: failure.parksOrigin ? 100 : nil,
                 status: failure.status.map(Int32.init))
         default:
-            log("restart \(what)")
-            model.restart(lease, by: session)
-            try await worker.restart(lease)
+            let rung = Rung.allCases.randomElement(using: &random) ?? .whole
+            log("restart \(what) on \(rung)")
+            model.restart(lease, on: rung, by: session)
+            try await worker.restart(lease, on: rung)
         }
     }
 

@@ -134,14 +134,6 @@ extension StoreModel {
         let attempts = before + (counts == false ? 0 : 1)
         if attempts > before { task.attempts += 1 }
         self[place] = task
-        if (rule == .retry || rule == .nextSource) && chunk.source == source {
-            let isLast = rule == .nextSource || attempts >= Int(policy.attempts)
-            if wantsLowerRung(task, chunk, failure, attempts, isRefused: rule == .nextSource, isLast: isLast) {
-                self[place]?.sources[source].rung = task.rung.next ?? .whole
-                let kept = min(attempts, max(0, Int(policy.attempts) - 3))
-                return startOver(place, source: source, attempts: kept, deaths: chunk.deaths)
-            }
-        }
         switch rule {
         case .startOver where failure.kind == .digestMismatch: return fetchAgain(place, chunk, source)
         case .startOver: return acceptChange(place, chunk, source)
@@ -181,25 +173,6 @@ extension StoreModel {
         after.chunks[index].origin = after.sources[next].origin
         after.chunks[index].status = rule == .retry && next <= chunk.source ? .waiting : .ready
         self[place] = after
-    }
-
-    /// Whether the source is asked more simply from now on: only the last rung fails (range contract, "The ladder"). A file of which nothing is
-    /// known has too few tries here for that.
-    private func wantsLowerRung(
-        _ task: Task, _ chunk: Chunk, _ failure: Failure, _ attempts: Int, isRefused: Bool, isLast: Bool
-    ) -> Bool {
-        guard chunk.kind == .fetch, task.isPlanned, task.rung != .whole, (task.teacher ?? chunk.source) == chunk.source,
-            !task.sources.indices.contains(where: { $0 != chunk.source && !task.sources[$0].isDead })
-        else { return false }
-        switch failure.kind {
-        case .network, .timeout, .badRange, .httpStatus: if isLast, failure.status != nil { return true }
-        case .notFound: break
-        default: return false
-        }
-        return chunk.first > 0 && chunk.durable == chunk.first && failure.status != 206
-            && (isRefused || attempts >= (failure.status == nil ? 3 : 2))
-            && !task.done.contains { $0.first > 0 }
-            && !task.chunks.contains { $0.kind == .fetch && $0.first > 0 && $0.durable > $0.first }
     }
 
     /// All that is left to be done for the task waits.

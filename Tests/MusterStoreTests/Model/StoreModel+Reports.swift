@@ -112,17 +112,17 @@ extension StoreModel {
         self[place] = task
     }
 
-    /// A source contradicts the way in which it was asked.
-    mutating func restart(_ lease: GrantedLease, by session: SessionID) {
+    /// A source contradicts the way in which it was asked, and is asked on that rung from now on.
+    mutating func restart(_ lease: GrantedLease, on rung: Rung, by session: SessionID) {
         guard let (place, index) = find(lease, by: session), let task = self[place], task.chunks[index].kind == .fetch
         else { return }
         let chunk = task.chunks[index]
         self[place]?.sources[chunk.source].failures += 1
         if let teacher = task.teacher, teacher != chunk.source, leaveMirror(place, chunk, chunk.source) { return }
-        // On the last rung that is a try.
-        let tries = task.rung == .whole ? 1 : 0
+        // Where there is no lower rung that is a try.
+        let tries = rung <= task.rung ? 1 : 0
         self[place]?.attempts += tries
-        self[place]?.sources[chunk.source].rung = max(task.sources[chunk.source].rung, task.rung.next ?? .whole)
+        self[place]?.sources[chunk.source].rung = max(task.sources[chunk.source].rung, rung)
         if tries == 1, chunk.attempts + 1 >= Int(policy.attempts) {
             fail(place)
         } else {

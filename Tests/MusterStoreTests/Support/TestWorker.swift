@@ -110,8 +110,10 @@ struct TestWorker: Sendable {
                 source: source, retryAfter: retryAfter, status: status, isUnreached: isUnreached), random: random)
     }
 
-    func restart(_ lease: GrantedLease) async throws {
-        try await store.report(restart: lease.name, detail: "no ranges", session: session)
+    /// Without a rung it is the one below that of the lease.
+    func restart(_ lease: GrantedLease, on rung: Rung? = nil) async throws {
+        try await store.report(
+            restart: lease.name, on: rung ?? lease.rung.next ?? .whole, detail: "no ranges", session: session)
     }
 
     private func progressReport(_ lease: GrantedLease, _ offset: Int64, _ crc: UInt32) -> LeaseReport.Progress {

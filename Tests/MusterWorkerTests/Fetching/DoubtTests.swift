@@ -50,7 +50,7 @@ import Testing
             origin.serve("/f", file)
             origin.misbehave("/f", .shortRange(bytes: 1_000))
             let ending = await bench.run(.first(origin.url("/f")))
-            guard case .restart(let what) = ending else {
+            guard case .restart(let what, _) = ending else {
                 Issue.record("\(ending)")
                 return
             }

@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [401, 404, 410, 429, 503])
+    @Test(arguments: [404, 410, 429, 503])
     func otherStatusesUseNoRung(status: Int) async throws {
         try await withBench { bench, origin in
             origin.serve("/f", file)

@@ -147,8 +147,8 @@ struct WorkerMachineHistoryTests {
             guard let name = jobs.sorted().randomElement(using: &random) else { return }
             jobs.remove(name)
             let endings: [JobEnding] = [
-                done(1_000), network, .resolved(ResolverAnswer(url: "https://a/")), .released(nil, nil), .restart("x"),
-                .aborted,
+                done(1_000), network, .resolved(ResolverAnswer(url: "https://a/")), .released(nil, nil),
+                .restart("x", on: .whole), .aborted,
                 .sinkTrouble(SinkTrouble(kind: .storageFull, detail: "x"), nil, nil),
             ]
             feed(.job(name, .ended(endings[Int.random(in: 0..<endings.count, using: &random)])))

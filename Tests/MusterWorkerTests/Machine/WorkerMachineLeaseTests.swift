@@ -154,8 +154,9 @@ struct WorkerMachineLeaseTests {
         var harness = MachineHarness(slots: 4)
         let first = harness.open()
         harness.answer(first, [lease(1), lease(2)])
-        let news = harness.end(lease(1), .restart("no ranges")).syncs.last
+        let news = harness.end(lease(1), .restart("no ranges", on: .stream)).syncs.last
         #expect(news?.reports.map(\.kind) == [.restart])
+        #expect(news?.reports.map(\.rung) == [.stream])
         harness.end(lease(2), .released(DurablePrefix(offset: 7, crc: 7), learned))
         let next = harness.answer(news).syncs.last
         #expect(next?.reports.first?.durable?.offset == 7)

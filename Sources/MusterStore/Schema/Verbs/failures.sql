@@ -135,10 +135,6 @@ DECLARE
     v_wait interval;
 BEGIN
     UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id AND v_attempts > v_before;
-    IF wants_lower_rung(l, t, p_source, p_kind, v_rule, v_attempts, p_max_attempts) THEN
-        PERFORM ask_more_simply(l, t, p_source, p_first_chunk, least(v_attempts, greatest(0, p_max_attempts - 3)));
-        RETURN 'startOver';
-    END IF;
     IF v_rule = 'startOver' AND p_kind = 'digestMismatch' THEN
         RETURN fetch_again(l, t, p_source, p_first_chunk, p_kind, p_detail);
     ELSIF v_rule = 'startOver' THEN

@@ -21,46 +21,28 @@ LANGUAGE sql STABLE AS $$
     SELECT s.differs_in IS NOT DISTINCT FROM t.version FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source
 $$;
 
--- Whether a source that refuses, or breaks off, is asked more simply from now on: only the last rung of the ladder fails. What has come is
--- lost by that, so it is done only where nothing but the beginning of the file has ever come from the source, or else before the task
--- fails. A source that gives no answer at all may be down: it is given a try more.
-CREATE FUNCTION wants_lower_rung(
-    l leases, t tasks, p_source integer, p_kind text, p_rule text, p_attempts integer, p_max_attempts integer
-) RETURNS boolean
+-- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is left.
+CREATE FUNCTION may_look(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-    SELECT l.kind = 'fetch' AND t.rung <> 'whole' AND coalesce(t.source, l.source) = l.source AND l.source = p_source
-        AND (p_kind IN ('network', 'timeout', 'badRange', 'notFound') OR p_kind LIKE 'httpStatus(%')
-        AND p_rule IN ('retry', 'nextSource')
-        AND CASE
-            WHEN NOT t.planned THEN p_attempts >= 3 AND p_attempts < p_max_attempts AND p_kind LIKE 'httpStatus(5%' AND p_rule = 'retry'
-            WHEN EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> p_source) THEN false
-            WHEN (p_rule = 'nextSource' OR p_attempts >= p_max_attempts) AND t.failure_status IS NOT NULL AND p_kind <> 'notFound' THEN true
-            ELSE l.first > 0 AND l.durable = l.first AND t.failure_status IS DISTINCT FROM 206
-                AND (p_rule = 'nextSource' OR p_attempts >= CASE WHEN t.failure_status IS NULL THEN 3 ELSE 2 END)
-                AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = t.id AND d.first > 0)
-                AND NOT EXISTS (SELECT 1 FROM ready_chunks c
-                    WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.first > 0 AND c.resume > c.first)
-                AND NOT EXISTS (SELECT 1 FROM leases h
-                    WHERE h.task_id = t.id AND h.kind = 'fetch' AND h.first > 0 AND h.durable > h.first)
-        END
+    SELECT l.kind = 'fetch' AND t.rung <> 'whole' AND coalesce(t.source, l.source) = l.source AND (t.mirrors = 1
+        OR NOT EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source))
 $$;
 
--- The task starts over with its source asked a rung further down. It is the same content that is wanted: what was stated of it stays, so that
--- nothing else is taken for it.
-CREATE FUNCTION ask_more_simply(l leases, t tasks, p_source integer, p_first_chunk bigint, p_attempts integer) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE sources SET rung = CASE WHEN t.planned AND t.rung = 'chunks' THEN 'stream' ELSE 'whole' END
-    WHERE task_id = t.id AND ordinal = p_source;
-    PERFORM start_over(t.id, p_first_chunk, p_source, p_attempts, l.deaths);
-    UPDATE tasks SET etag = t.etag, last_modified = t.last_modified, date_strong = t.date_strong WHERE id = t.id;
-END
+-- Whether a chunk has failed of which nothing has come, and nothing but the beginning of its file: there is little to give up.
+CREATE FUNCTION has_only_begun(l leases) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.attempts > 0 AND l.durable = l.first
+        AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = l.task_id AND d.first > 0)
+        AND NOT EXISTS (SELECT 1 FROM ready_chunks c
+            WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first > 0 AND c.resume > c.first)
+        AND NOT EXISTS (SELECT 1 FROM leases h
+            WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.first > 0 AND h.durable > h.first)
 $$;
 
--- A source contradicts the way in which it was asked: the task starts over a rung further down, which is no try. On the last rung it is
+-- A source contradicts the way in which it was asked: the task starts over on a lower rung, which is no try. If there is none it is
 -- one. A mirror of the source that taught the version is only left alone for it.
 CREATE FUNCTION report_restart(
-    p_session bigint, p_chunk bigint, p_epoch bigint, p_detail text, p_first_chunk bigint, p_max_attempts integer
+    p_session bigint, p_chunk bigint, p_epoch bigint, p_rung text, p_detail text, p_first_chunk bigint, p_max_attempts integer
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -80,9 +62,9 @@ BEGIN
         v_outcome := leave_mirror(l, t, l.source, p_first_chunk, 2147483647);
     END IF;
     IF v_outcome IS NULL THEN
-        v_tries := (t.rung = 'whole')::integer;
+        v_tries := (p_rung <= t.rung)::integer;
         UPDATE tasks SET attempts = attempts + v_tries WHERE id = t.id;
-        UPDATE sources SET rung = greatest(rung, CASE t.rung WHEN 'chunks' THEN 'stream' ELSE 'whole' END)
+        UPDATE sources SET rung = greatest(rung, p_rung)
         WHERE task_id = t.id AND ordinal = l.source;
         IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
             PERFORM fail_task(t.id, 'badRange', p_detail);

@@ -1,0 +1,10 @@
+/// After which failures of a request for a range a source is asked whether it serves a plain GET (`docs/range-contract.md`, "The ladder").
+///
+/// The bytes of a content version are given up only for what was seen. A look costs a request, so that it is made where a failure is about to
+/// count for good.
+public enum Look: String, Sendable, Hashable, Codable, CaseIterable {
+    /// After refusals that further tries don't change.
+    case refused
+    /// After all failures that may have to do with the way of asking.
+    case failed
+}

@@ -1,0 +1,110 @@
+import MusterAPI
+import MusterCore
+import MusterCurl
+
+/// Requests whose bytes nobody keeps: they show what an origin serves.
+extension FetchJob {
+    /// What a look has shown.
+    enum Sight: Sendable {
+        /// A plain GET brings the content that is known.
+        case served
+        /// It does not; the text says why.
+        case refused(String)
+        /// It would bring another content.
+        case changed(String)
+        /// Somebody wants the job to end.
+        case stopped
+    }
+
+    /// How such a request ended.
+    private enum Answer: Sendable {
+        /// With this head and at least the first byte of its body, unless that has none.
+        case came(ResponseHead, ResponseVerdict)
+        /// Without them.
+        case failed(TransferError, TransferStatistics)
+        /// It was cut from here.
+        case cancelled
+    }
+
+    /// Looks whether the source serves a plain GET, before the bytes of the version are given up for one (range contract, "The ladder").
+    func look(_ plan: FetchPlan, _ settings: RequestSettings) async -> Sight {
+        switch await answer(to: plan.look, plan, settings) {
+        case .came(_, .accept): .served
+        case .came(_, .refuse(.changed, let detail, _)): .changed(detail)
+        case .came(_, .refuse(_, let detail, _)): .refused(detail)
+        case .came(_, .descend(let detail, _)): .refused(detail)
+        case .came(let head, .askUnconditionally), .came(let head, .askPlainly), .came(let head, .unmodified),
+            .came(let head, .complete):
+            .refused("the origin answered \(head.status)")
+        case .failed(let error, _): .refused(error.description)
+        case .cancelled: .stopped
+        }
+    }
+
+    /// Asks the origin for the bytes of a lease of kind `trial`: says whether it serves another request for a file of which one request
+    /// brings all (range contract, row 22).
+    func tryAgain() async -> JobEnding {
+        let plan = FetchPlan(lease, source: source)
+        let settings: RequestSettings
+        do throws(StorageError) {
+            switch try await checkedSettings() {
+            case .usable(let known): settings = known
+            case .over(let ending): return ending
+            }
+        } catch {
+            return JobEnding(error)
+        }
+        switch await answer(to: plan.question(from: lease.start), plan, settings) {
+        case .came(let head, .accept) where head.status == 206: return .servedAgain
+        case .came(let head, .refuse(let kind, let detail, let retryAfter)):
+            let failure = Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter)
+            return .failed(failure.following(OriginAnswer(head, TransferStatistics())), nil, nil)
+        case .came(let head, _):
+            let failure = Report.Failure(kind: .badRange, detail: "the origin answered \(head.status)")
+            return .failed(failure.following(OriginAnswer(head, TransferStatistics())), nil, nil)
+        case .failed(let error, let statistics):
+            let failure = Report.Failure(kind: error.failureKind, detail: settings.withoutSecrets(error.description))
+            return .failed(failure.following(OriginAnswer(nil, statistics)), nil, nil)
+        case .cancelled: return control.wish == .abort ? .aborted : .released(nil, nil)
+        }
+    }
+
+    private func answer(
+        to question: FetchQuestion, _ plan: FetchPlan, _ settings: RequestSettings
+    ) async -> Answer {
+        let redirects = ProxiedRedirects(settings.isProxied ? context.sources : nil)
+        while true {
+            let request = request(question, plan, settings, redirects)
+            let collector = AnswerCollector(limitBytes: 1)
+            let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
+                await collector.run(request, on: loop, control: control)
+            }
+            switch ending {
+            case .answered(let head, _), .tooLarge(let head):
+                if request.authentication == .preemptive, request.hasCredentials, head.wantsDigest(of: origin) {
+                    context.conduct.challenged(by: origin)
+                    continue
+                }
+                if settings.isProxied, let reason = context.sources.refusal(byProxyOf: head.effectiveURL) {
+                    return .came(head, .refuse(.refusedAddress, detail: reason, retryAfter: nil))
+                }
+                let facts = ResponseFacts(
+                    status: head.status,
+                    headers: head.headers.fields.map { (name: $0.name, value: $0.value) },
+                    isHTTP: head.version != .notHTTP
+                )
+                return .came(head, ResponseVerdict.judge(facts, to: question))
+            case .failed(let error, let statistics): return .failed(error, statistics)
+            case .cancelled: return .cancelled
+            }
+        }
+    }
+}
+
+extension ResponseHead {
+    /// Whether the origin itself, not another one that it redirects to, asks for credentials by Digest (RFC 7616 §3.3).
+    func wantsDigest(of origin: String) -> Bool {
+        guard status == 401, (try? SourceURL(validating: effectiveURL))?.origin == origin else { return false }
+        return headers.all("WWW-Authenticate").contains { $0.lowercased().contains("digest") }
+    }
+}

@@ -1,0 +1,111 @@
+import MusterCore
+import MusterStore
+import Testing
+
+/// After which failures a lease says that its worker may look whether a plain GET is served, and what follows (`ladder.sql`, adr/0028).
+@Suite struct LookTests {
+    /// The worker, with the first chunk of a file of three done.
+    private static func begin(_ fixture: StoreFixture, origins: [String] = ["a"]) async throws -> TestWorker {
+        try await fixture.makeGroup("g", [Wanted("t", origins: origins)], isSealed: true)
+        var worker = try await fixture.makeWorker()
+        let first = try #require(try await worker.claim().first)
+        #expect(first.looks == (origins.count == 1 ? .refused : nil))
+        try await worker.learn(first, size: 250)
+        try await worker.done(first)
+        return worker
+    }
+
+    private static func next(_ fixture: StoreFixture, _ worker: inout TestWorker) async throws -> GrantedLease {
+        try await fixture.passBackoffs()
+        try await fixture.check()
+        return try #require(try await worker.claim().first)
+    }
+
+    @Test func aLookIsMadeEarlyWhereLittleHasComeAndBeforeTheLastTryCounts() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture)
+            var lease = try await Self.next(fixture, &worker)
+            #expect(lease.start > 0 && lease.looks == .refused)
+            try await worker.fail(lease, .httpStatus(500), status: 500, random: 0)
+            lease = try await Self.next(fixture, &worker)
+            #expect(lease.looks == .failed)
+            // Some bytes above the beginning: there is more to give up.
+            try await worker.fail(lease, .network, at: lease.start + 10, random: 0)
+            var seen: [Look?] = []
+            while try await fixture.store.task("t", of: "g").state != .failed {
+                lease = try await Self.next(fixture, &worker)
+                seen.append(lease.looks)
+                try await worker.fail(lease, .httpStatus(500), at: lease.resume.offset, status: 500, random: 0)
+            }
+            #expect(seen.last == .failed && seen.dropLast().allSatisfy { $0 == .refused } && seen.count > 1)
+        }
+    }
+
+    @Test func fileOfWhichNothingIsKnownIsLookedAtFromTheThirdTryOn() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 8
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for expected in [Look.refused, .refused, .failed] {
+                let lease = try await Self.next(fixture, &worker)
+                #expect(lease.looks == expected && lease.rung == .chunks)
+                try await worker.fail(lease, .httpStatus(503), status: 503, random: 0)
+            }
+        }
+    }
+
+    /// Another source is the better way out.
+    @Test func sourceThatIsNotTheLastOneIsNotLookedAt() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture, origins: ["a", "b"])
+            let lease = try await Self.next(fixture, &worker)
+            #expect(lease.looks == nil)
+        }
+    }
+
+    /// Only a look gives up bytes: the database does not guess (rows 20 to 26).
+    @Test func taskThatFailsKeepsTheBytesThatCame() async throws {
+        for kind in [FailureKind.httpStatus(500), .httpStatus(400), .network] {
+            try await StoreFixture.run { fixture in
+                var worker = try await Self.begin(fixture)
+                while try await fixture.store.task("t", of: "g").state != .failed {
+                    let lease = try await Self.next(fixture, &worker)
+                    try await worker.fail(
+                        lease, kind, status: kind == .network ? nil : kind == .httpStatus(400) ? 400 : 500, random: 0)
+                }
+                #expect(try await fixture.store.task("t", of: "g").version == 1)
+                _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+                let again = try await Self.next(fixture, &worker)
+                #expect(again.start > 0 && again.version == 1 && again.rung == .chunks)
+            }
+        }
+    }
+
+    @Test func restartLeadsToTheRungThatItNames() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture)
+            let lease = try await Self.next(fixture, &worker)
+            try await worker.restart(lease, on: .whole)
+            let again = try #require(try await worker.claimWork().first)
+            #expect(again.rung == .whole && again.version == 2 && again.start == 0 && again.end == nil)
+            #expect(try await fixture.store.task("t", of: "g").attempts == 0)
+        }
+    }
+
+    /// What leads no lower is a try, so that it ends (I12).
+    @Test func restartThatLeadsNoLowerIsATry() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture)
+            var lease = try await Self.next(fixture, &worker)
+            for count in 1...fixture.policy.attempts {
+                #expect(lease.rung == .chunks)
+                try await worker.restart(lease, on: .chunks)
+                guard count < fixture.policy.attempts else { break }
+                lease = try #require(try await worker.claimWork().first)
+            }
+            try await fixture.check()
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// The bytes of a version are given up only for a plain GET that was seen to be served (range contract, "The ladder"; adr/0028).
+@Suite struct LookTests {
+    /// A failure of ranges, and the look that follows it.
+    struct Failure: Sendable, CustomTestStringConvertible {
+        let misbehaviour: ScriptedOrigin.Misbehaviour
+        let looks: Look
+
+        var testDescription: String { "\(misbehaviour), looks after \(looks)" }
+
+        static let all =
+            [400, 401, 405, 409, 418, 501].map {
+                Failure(misbehaviour: .status($0, retryAfter: nil), looks: .refused)
+            }
+            + [403, 408, 429, 500, 503].map { Failure(misbehaviour: .status($0, retryAfter: nil), looks: .failed) }
+            + [
+                Failure(misbehaviour: .resetBeforeHeaders, looks: .failed),
+                Failure(misbehaviour: .truncated(afterBytes: 0), looks: .failed),
+                Failure(misbehaviour: .reset(afterBytes: 0), looks: .failed),
+            ]
+    }
+
+    private let file = ScriptedOrigin.File(.seeded(seed: 47, size: 9 * mebibyte))
+
+    /// A chunk in the middle of the file.
+    private func chunk(_ origin: ScriptedOrigin, _ looks: Look?) -> LeaseDocument {
+        let known = Representation(size: 9 * mebibyte, etag: file.etag)
+        var lease = LeaseDocument.chunk(origin.url("/f"), mebibyte, 2 * mebibyte, of: known)
+        lease.looks = looks
+        return lease
+    }
+
+    @Test(arguments: Failure.all)
+    func rangesThatAreRefusedWhileAPlainGETIsServedAreGivenUp(failure: Failure) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", failure.misbehaviour, when: .ranged)
+            let ending = await bench.run(chunk(origin, failure.looks))
+            guard case .restart(let what, on: .whole) = ending else {
+                Issue.record("\(ending)")
+                return
+            }
+            #expect(!what.isEmpty)
+            #expect(origin.requests.count(where: { $0.range == nil }) == 1)
+            #expect(origin.requests.last?.range != nil)
+        }
+    }
+
+    @Test(arguments: Failure.all)
+    func bytesAreKeptWhereAPlainGETIsRefusedToo(failure: Failure) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", failure.misbehaviour)
+            let ending = await bench.run(chunk(origin, failure.looks))
+            #expect(ending.failure?.detail.contains("asked plainly: ") == true, "\(ending)")
+            #expect(origin.requests.count(where: { $0.range == nil }) == 1)
+        }
+    }
+
+    @Test func troubleThatPassesCostsNoBytes() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .status(503, retryAfter: nil), when: .first(1))
+            let ending = await bench.run(chunk(origin, .failed))
+            #expect(ending.durable?.offset == 2 * mebibyte, "\(ending)")
+            #expect(origin.requests.map(\.status) == [503, 200, 206])
+        }
+    }
+
+    @Test func plainGETThatBringsAnotherContentIsAChange() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .status(400, retryAfter: nil), when: .ranged)
+            origin.misbehave("/f", .etag("\"another\""), when: .init(hasRange: false))
+            let ending = await bench.run(chunk(origin, .refused))
+            #expect(ending.failure?.kind == .changed, "\(ending)")
+        }
+    }
+
+    @Test func noLookIsMadeWhereItIsNotAskedFor() async throws {
+        let refusals: [(ScriptedOrigin.Misbehaviour, Look?)] = [
+            (.status(501, retryAfter: nil), nil), (.status(503, retryAfter: nil), .refused),
+            (.status(503, retryAfter: "7"), .failed), (.status(404, retryAfter: nil), .failed),
+            (.status(410, retryAfter: nil), .failed), (.status(451, retryAfter: nil), .failed),
+        ]
+        for (misbehaviour, looks) in refusals {
+            try await withBench { bench, origin in
+                origin.serve("/f", file)
+                origin.misbehave("/f", misbehaviour)
+                let ending = await bench.run(chunk(origin, looks))
+                #expect(ending.failure != nil, "\(ending)")
+                #expect(origin.requests.allSatisfy { $0.range != nil }, "\(misbehaviour)")
+            }
+        }
+    }
+
+    /// There is nothing to be given up: the plain GET is the next request.
+    @Test(arguments: [
+        ScriptedOrigin.Misbehaviour.status(408, retryAfter: nil), .status(429, retryAfter: nil),
+        .status(503, retryAfter: nil), .hangBeforeHeaders,
+    ])
+    func fileOfWhichNothingHasComeIsAskedForPlainlyAtOnce(misbehaviour: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", misbehaviour, when: .ranged)
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.options = FetchOptions()
+            lease.options?.firstByteTimeoutSeconds = 1
+            lease.looks = .failed
+            let ending = await bench.run(lease)
+            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            #expect(origin.requests.count == 2)
+        }
+    }
+}
