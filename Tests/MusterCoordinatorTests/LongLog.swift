@@ -33,9 +33,9 @@ struct LongLog: Sendable {
     func fill(_ count: Int64) async throws {
         _ = try await pool.query(
             """
-            INSERT INTO events (id, position, type, subject, data)
+            INSERT INTO events (id, position, type, subject, data, at)
             SELECT 'e-' || n, n, CASE WHEN n = \(count) THEN \(Self.lastType) ELSE 'dev.muster.task.succeeded.v1' END,
-                'groups/g', '{}'
+                'groups/g', '{}', statement_timestamp()
             FROM generate_series(1, \(count)) AS n
             """)
         _ = try await pool.query("UPDATE event_log SET last_position = \(count)")

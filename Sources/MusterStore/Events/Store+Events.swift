@@ -28,7 +28,7 @@ public struct EventStretch: Sendable, Hashable {
 }
 
 extension Store {
-    /// Gives positions to events that were committed since. Returns how many got one.
+    /// Moves events that were committed since into the log, where they get their positions. Returns how many no longer wait.
     public func sequenceEvents(limit: Int32 = 10_000) async throws -> Int64 {
         // The one who calls this tells the readers when it is through.
         try await count("SELECT sequence_events(\(limit)) AS count", waking: .nobody)

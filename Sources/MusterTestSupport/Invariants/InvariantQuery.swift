@@ -39,9 +39,11 @@ public enum InvariantQuery {
             FROM groups g LEFT JOIN tasks t ON t.group_id = g.id
             LEFT JOIN tiled i ON i.task_id = t.id AND i.version = t.version
             GROUP BY g.id
+        ), said AS MATERIALIZED (
+            SELECT id, type FROM events UNION SELECT id, type FROM pending_events
         ), ending AS MATERIALIZED (
             SELECT split_part(id, '-', 2)::bigint AS group_id, split_part(id, '-', 3)::integer AS generation, count(*) AS n
-            FROM events WHERE type IN ('dev.muster.group.succeeded.v1', 'dev.muster.group.failed.v1',
+            FROM said WHERE type IN ('dev.muster.group.succeeded.v1', 'dev.muster.group.failed.v1',
                 'dev.muster.group.cancelled.v1')
             GROUP BY 1, 2
         )
@@ -161,10 +163,10 @@ public enum InvariantQuery {
         UNION ALL
         SELECT 'I7: task ' || t.id || ' is ' || t.state || ' without an event' FROM tasks t
         WHERE t.state IN ('succeeded', 'failed', 'cancelled')
-            AND NOT EXISTS (SELECT 1 FROM events e WHERE e.id = 'tsk-' || t.id || '-' || t.run || '-' || t.state)
+            AND NOT EXISTS (SELECT 1 FROM said e WHERE e.id = 'tsk-' || t.id || '-' || t.run || '-' || t.state)
         UNION ALL
         SELECT 'I9: ' || count(position) || ' positions up to ' || coalesce(max(position), 0) || ', log says ' || l.last_position
-        FROM event_log l LEFT JOIN events e ON e.position IS NOT NULL
+        FROM event_log l LEFT JOIN events e ON true
         GROUP BY l.last_position HAVING count(position) <> coalesce(max(position), 0)
             OR coalesce(max(position), 0) <> l.last_position
 

@@ -80,7 +80,7 @@ import Testing
             ])
             try await fixture.check()
             #expect(try await fixture.store.task("t", of: "g").path == "a/b (2).txt")
-            let path: String = try await fixture.value(
+            let path: String = try await fixture.logged.value(
                 "SELECT data->>'path' FROM events WHERE type = 'dev.muster.task.succeeded.v1'")
             #expect(path == "a/b (2).txt")
             #expect(try await fixture.value("SELECT stated_digests->>'md5' FROM tasks", as: String.self) == "0123")

@@ -16,7 +16,7 @@ import Testing
             let failure = try #require(try await fixture.store.task("t", of: "g").failure)
             #expect(failure.kind == .notFound && failure.status == 404 && failure.source == "http://a.test/t")
             #expect(failure.requestID?.hasPrefix("request-") == true && failure.detail == "status 404")
-            let told: String = try await fixture.value(
+            let told: String = try await fixture.logged.value(
                 """
                 SELECT concat_ws(' ', data->'failure'->>'kind', data->'failure'->>'status', data->'failure'->>'source')
                 FROM events WHERE type = 'dev.muster.task.failed.v1'

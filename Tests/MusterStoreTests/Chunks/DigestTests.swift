@@ -30,7 +30,7 @@ import Testing
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.state == .failed && task.failure?.kind == .digestMismatch && task.bytesDone == 0)
             #expect(try await fixture.outcomes() == ["startOver", "nextSource", "nextSource", "failed"])
-            let changes: Int64 = try await fixture.value(
+            let changes: Int64 = try await fixture.logged.value(
                 "SELECT count(*) FROM events WHERE type = 'dev.muster.task.changed.v1'")
             #expect(changes == 4)
         }

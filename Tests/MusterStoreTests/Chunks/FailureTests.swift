@@ -98,7 +98,7 @@ import Testing
                 try await fixture.check()
             }
             #expect(try await fixture.store.task("t", of: "g").state == .failed)
-            let types = try await fixture.values("SELECT type FROM events ORDER BY serial", as: String.self)
+            let types = try await fixture.logged.values("SELECT type FROM events ORDER BY position", as: String.self)
             #expect(
                 types == Array(repeating: "dev.muster.task.changed.v1", count: 3)
                     + ["dev.muster.task.failed.v1", "dev.muster.group.failed.v1"])

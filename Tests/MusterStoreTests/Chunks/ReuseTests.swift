@@ -79,8 +79,8 @@ import Testing
             #expect(try await fixture.value("SELECT coalesce(sum(bytes), 0)::bigint FROM origin_flow") == Int64(80))
             #expect(try await fixture.store.task("t", of: "second").reusedFrom == "first/t")
             #expect(
-                try await fixture.values(
-                    "SELECT coalesce(data ->> 'reusedFrom', '-') FROM events WHERE type LIKE '%task.succeeded%' ORDER BY serial"
+                try await fixture.logged.values(
+                    "SELECT coalesce(data ->> 'reusedFrom', '-') FROM events WHERE type LIKE '%task.succeeded%' ORDER BY position"
                 ) == ["-", "first/t"])
             // The charge is that of a request.
             #expect(

@@ -7,8 +7,8 @@ import Testing
 /// Every type of event is provoked by real verbs, and its facts are read strictly.
 @Suite("Facts of events") struct EventPayloadTests {
     private func payloads(_ fixture: StoreFixture) async throws -> [EventPayload] {
-        try await fixture.values(
-            "SELECT jsonb_build_object('type', type, 'data', data)::text FROM events ORDER BY serial", as: String.self
+        try await fixture.logged.values(
+            "SELECT jsonb_build_object('type', type, 'data', data)::text FROM events ORDER BY position", as: String.self
         ).map { try JSONDecoder().decode(EventPayload.self, from: Data($0.utf8)) }
     }
 
@@ -55,7 +55,7 @@ import Testing
             _ = try await fixture.store.sweepGroups()
 
             let payloads = try await payloads(fixture)
-            let types = try await fixture.values("SELECT DISTINCT type FROM events", as: String.self)
+            let types = try await fixture.logged.values("SELECT DISTINCT type FROM events", as: String.self)
             #expect(Set(types) == Set(EventType.allCases.map(\.rawValue)))
 
             let successes = payloads.compactMap { if case .taskSucceeded(let facts) = $0 { facts } else { nil } }

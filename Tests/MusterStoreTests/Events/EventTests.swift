@@ -69,13 +69,28 @@ import Testing
         }
     }
 
+    @Test func aFactThatIsWrittenAgainIsLoggedOnce() async throws {
+        try await StoreFixture.run { fixture in
+            let again: SQL = "SELECT write_event('grp-7-1-failed', 'dev.muster.group.failed.v1', 'g', '{}')"
+            for _ in 0..<2 { try await fixture.run(again) }
+            try await fixture.makeGroup("h", isSealed: true)
+            #expect(try await fixture.store.sequenceEvents() == 3)
+            try await fixture.run(again)
+            let subjects = try await fixture.logged.values(
+                "SELECT subject FROM events ORDER BY position", as: String.self)
+            #expect(subjects == ["groups/g", "groups/h"])
+            #expect(try await fixture.positions() == [1, 2])
+            #expect(try await fixture.value("SELECT last_position FROM event_log") == Int64(2))
+        }
+    }
+
     @Test func eventIsWrittenWithWhatItIsAbout() async throws {
         try await StoreFixture.run { fixture in
             // An addition that is refused takes the whole transaction back, its events too.
             await #expect(throws: Store.Refusal.self) {
                 try await fixture.makeGroup("g", [Wanted("a", path: "p"), Wanted("b", path: "p")], isSealed: true)
             }
-            #expect(try await fixture.value("SELECT count(*) FROM events") == Int64(0))
+            #expect(try await fixture.logged.value("SELECT count(*) FROM events") == Int64(0))
             try await fixture.check()
         }
     }

@@ -10,10 +10,18 @@ extension StoreFixture {
         return WebhookSecret(random: &generator)
     }
 
+    /// This one, once every event that was written is in the log.
+    var logged: StoreFixture {
+        get async throws {
+            while try await store.sequenceEvents() > 0 {}
+            return self
+        }
+    }
+
     /// Makes one event of each group, in this order: an empty sealed group has succeeded.
     func makeEvents(_ groups: [String]) async throws {
         for group in groups { try await makeGroup(group, isSealed: true) }
-        while try await store.sequenceEvents() > 0 {}
+        _ = try await logged
     }
 
     /// The same for groups `prefix1`, `prefix2`, …
@@ -58,7 +66,7 @@ extension StoreFixture {
 
     /// The positions that a table has.
     func positions() async throws -> [Int64] {
-        try await values("SELECT position FROM events WHERE position IS NOT NULL ORDER BY position")
+        try await values("SELECT position FROM events ORDER BY position")
     }
 }
 

@@ -57,7 +57,7 @@ import Testing
             _ = try await fixture.store.sweepGroups()
             let group = try await fixture.store.group("g")
             #expect(group.state == .failed && group.isOverdue && group.tasks[.succeeded] == Int64(tasks))
-            let types: [String] = try await fixture.values("SELECT type FROM events WHERE type LIKE '%.group.%'")
+            let types: [String] = try await fixture.logged.values("SELECT type FROM events WHERE type LIKE '%.group.%'")
             #expect(types == ["dev.muster.group.failed.v1"])
             try await fixture.check()
         }
@@ -89,7 +89,7 @@ import Testing
             #expect(try await fixture.store.sweepGroups().expired == 1)
             #expect(try await fixture.store.sweepGroups().expired == 0)
             #expect(try await fixture.store.group("g").isOverdue)
-            let ids = try await fixture.values("SELECT id FROM events ORDER BY serial", as: String.self)
+            let ids = try await fixture.logged.values("SELECT id FROM events ORDER BY position", as: String.self)
             let id = try await fixture.store.group("g").id
             #expect(ids == ["grp-\(id)-1-overdue"])
             try await worker.finishEverything(size: 90)

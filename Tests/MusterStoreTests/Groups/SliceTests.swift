@@ -27,8 +27,8 @@ import Testing
     }
 
     private static func types(_ fixture: StoreFixture) async throws -> [String] {
-        try await fixture.values(
-            "SELECT split_part(type, '.', 4) FROM events WHERE type LIKE '%.group.%' ORDER BY serial")
+        try await fixture.logged.values(
+            "SELECT split_part(type, '.', 4) FROM events WHERE type LIKE '%.group.%' ORDER BY position")
     }
 
     @Test func everyVerbReachesAllOfALargeGroup() async throws {

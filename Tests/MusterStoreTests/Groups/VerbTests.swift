@@ -219,7 +219,7 @@ import Testing
                 try await fixture.store.remove("g", keys: nil, deletingFiles: true)
             }
             try await fixture.check()
-            let types = try await fixture.values("SELECT type FROM events ORDER BY serial", as: String.self)
+            let types = try await fixture.logged.values("SELECT type FROM events ORDER BY position", as: String.self)
             #expect(types.last == "dev.muster.group.removed.v1")
         }
     }
@@ -240,7 +240,7 @@ import Testing
                 try await group.waitForAll()
             }
             try await fixture.check()
-            #expect(try await fixture.value("SELECT count(*) FROM events") == Int64(1))
+            #expect(try await fixture.logged.value("SELECT count(*) FROM events") == Int64(1))
         }
     }
 

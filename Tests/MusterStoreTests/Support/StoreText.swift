@@ -50,6 +50,6 @@ enum StoreText {
         SELECT concat_ws(' ', 'origin', key, 'learned', learned) FROM origins WHERE learned IS NOT NULL
         UNION ALL
         SELECT concat_ws(' ', 'event', type, data ->> 'group', data ->> 'key', data ->> 'generation', data ->> 'contentVersion')
-        FROM events
+        FROM (SELECT id, type, data FROM events UNION SELECT id, type, data FROM pending_events) AS said
         """
 }

@@ -29,7 +29,8 @@ struct WakeWatch: Sendable {
             try await fixture.pool.query("SELECT id FROM ready_chunks WHERE status = 'ready'").map {
                 try $0.decode("id", as: Int64.self)
             })
-        let events: Int64 = try await fixture.pool.query("SELECT count(*) AS count FROM events")[0].decode("count")
+        let events: Int64 = try await fixture.pool.query(
+            "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM pending_events) AS count")[0].decode("count")
         defer { (self.leasable, self.events) = (leasable, events) }
         var forgotten: [String] = []
         if !leasable.isSubset(of: self.leasable), !wake.contains(.work) {

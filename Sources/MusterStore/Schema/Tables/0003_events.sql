@@ -2,18 +2,26 @@
 --
 -- Lock order here: event_log, subscriptions, deliveries, each by id. Nothing here locks groups, tasks or chunks.
 
--- The durable log. The transaction that makes an event true writes its row; a position is given out after that has committed, by the
--- transaction that holds event_log, so that positions are contiguous and in commit order (I9).
-CREATE TABLE events (
-    serial   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,   -- the order in which rows were written
-    id       text NOT NULL CONSTRAINT events_id_unique UNIQUE,   -- made of what happened: the same fact has the same id
-    position bigint CONSTRAINT events_position_unique UNIQUE,   -- NULL until the sequencer has seen it
-    type     text NOT NULL,                                  -- dev.muster.….v1
-    subject  text NOT NULL,                                  -- groups/<name>
-    data     jsonb NOT NULL,                                 -- one of the payloads in MusterCore/Events, by the type
-    at       timestamptz NOT NULL DEFAULT statement_timestamp()   -- when it became true
+-- Events without a position yet. The transaction that makes an event true writes its row here; the transaction that holds
+-- event_log moves it to the log after that has committed (adr/0029).
+CREATE TABLE pending_events (
+    serial  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,   -- the order in which rows were written
+    id      text NOT NULL,                                   -- made of what happened: the same fact has the same id
+    type    text NOT NULL,                                   -- dev.muster.….v1
+    subject text NOT NULL,                                   -- groups/<name>
+    data    jsonb NOT NULL,                                  -- one of the payloads in MusterCore/Events, by the type
+    at      timestamptz NOT NULL DEFAULT statement_timestamp()   -- when it became true
 );
-CREATE INDEX events_unsequenced ON events (serial) WHERE position IS NULL;
+
+-- The durable log. Positions are contiguous and in commit order (I9): they are given out by the transaction that holds event_log.
+CREATE TABLE events (
+    position bigint PRIMARY KEY,                             -- its place in the log
+    id       text NOT NULL CONSTRAINT events_id_unique UNIQUE,   -- these as in pending_events
+    type     text NOT NULL,
+    subject  text NOT NULL,
+    data     jsonb NOT NULL,
+    at       timestamptz NOT NULL
+);
 CREATE INDEX events_by_subject ON events (subject, position);
 
 -- Where the log begins and ends. Events below first_position may still stand for the sake of deliveries; readers don't see them.

@@ -46,13 +46,12 @@ BEGIN
         WHERE g.id = n.group_id
         RETURNING g.id, g.name, g.remaining
     ), said AS (
-        INSERT INTO events (id, type, subject, data)
+        INSERT INTO pending_events (id, type, subject, data)
         SELECT 'tsk-' || f.id || '-' || f.run || '-succeeded', 'dev.muster.task.succeeded.v1', 'groups/' || c.name,
             jsonb_build_object('group', c.name, 'key', f.key, 'path', f.path, 'size', f.size, 'digests', f.digests,
                 'contentVersion', f.version, 'metadata', f.metadata)
                 || CASE WHEN f.reused_from IS NULL THEN '{}' ELSE jsonb_build_object('reusedFrom', f.reused_from) END
         FROM finished f JOIN counted c ON c.id = f.group_id
-        ON CONFLICT (id) DO NOTHING
     )
     SELECT array_agg(id) INTO v_groups FROM counted WHERE remaining = 0;
     IF v_groups IS NOT NULL THEN
@@ -172,7 +171,7 @@ LANGUAGE sql AS $$
     ), untried AS (
         DELETE FROM ready_chunks c USING closed g WHERE c.group_id = g.id AND c.kind = 'trial' AND c.status = 'ready'
     )
-    INSERT INTO events (id, type, subject, data)
+    INSERT INTO pending_events (id, type, subject, data)
     SELECT 'grp-' || id || '-' || generation || '-' || state,
         'dev.muster.group.' || state || '.v1',
         'groups/' || name,
@@ -181,8 +180,7 @@ LANGUAGE sql AS $$
             'tasks', jsonb_build_object(
                 'total', succeeded + failed, 'succeeded', succeeded, 'failed', failed, 'cancelled', cancelled),
             'bytes', jsonb_build_object('done', bytes_done, 'total', bytes_total))
-    FROM closed
-    ON CONFLICT (id) DO NOTHING;
+    FROM closed;
 
     UPDATE group_prerequisites r SET satisfied_at = statement_timestamp()
     FROM groups g
@@ -190,11 +188,9 @@ LANGUAGE sql AS $$
         AND satisfies(g.state, r.condition)
 $$;
 
--- Writes an event, unless it was written before.
+-- Writes an event. The same fact always has the same id: written twice, it is logged once (I9).
 CREATE FUNCTION write_event(p_id text, p_type text, p_group_name text, p_data jsonb) RETURNS void
 LANGUAGE sql AS $$
-    -- The same fact always has the same id, so a repetition changes nothing (I9).
-    INSERT INTO events (id, type, subject, data)
+    INSERT INTO pending_events (id, type, subject, data)
     VALUES (p_id, p_type, 'groups/' || p_group_name, p_data)
-    ON CONFLICT (id) DO NOTHING
 $$;

@@ -78,11 +78,10 @@ BEGIN
         desired = CASE WHEN p_keys IS NULL THEN 'cancel' ELSE desired END,
         state = CASE WHEN p_keys IS NULL THEN 'sealed' ELSE state END
     WHERE id = p_group;
-    INSERT INTO events (id, type, subject, data)
+    INSERT INTO pending_events (id, type, subject, data)
     SELECT 'tsk-' || t.id || '-' || t.run || '-cancelled', 'dev.muster.task.cancelled.v1', 'groups/' || g.name,
         jsonb_build_object('group', g.name, 'key', t.key, 'path', t.path)
-    FROM tasks t WHERE t.id = ANY (v_tasks) ORDER BY t.id
-    ON CONFLICT (id) DO NOTHING;
+    FROM tasks t WHERE t.id = ANY (v_tasks) ORDER BY t.id;
     PERFORM close_groups(ARRAY[p_group]);
 END
 $$;
