@@ -77,7 +77,10 @@ import Testing
             replacement: "+ 0 * floor("),
         Mutant(
             name: "the lanes to a mirror are not counted (I5)", function: "mirror_turns",
-            original: "free_lanes(o, p_origin_cap)", replacement: "allowed_connections(o, p_origin_cap)"),
+            original: "least(r.room, f.free)", replacement: "r.room"),
+        Mutant(
+            name: "lanes that a claim has opened stay free (I5)", function: "grant_turn", original: "- v_opened",
+            replacement: ""),
         Mutant(
             name: "sources are mixed that nothing tells apart (row 30)", function: "report_answer",
             original: "coalesce(p_etag LIKE '\"%\"', false)", replacement: "true"),

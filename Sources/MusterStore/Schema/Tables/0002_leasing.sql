@@ -198,6 +198,7 @@ CREATE TYPE claim AS (
     origin_cap  integer,                                     -- connections to an origin that has no cap of its own
     fleet_rate  bigint,                                      -- the fleet's byte budget, in bytes per second; NULL: none
     origins     bigint[],                                    -- the origins whose locks are held: no other one is granted on
+    free        integer[],                                   -- how many lanes more each of them may have
     slots       bigint[],                                    -- a session for every lease that may still be granted; sessions take turns
     openings    bigint[],                                    -- a session for every lane that it may still open
     granted     bigint[],                                    -- the chunks that are leased by this claim

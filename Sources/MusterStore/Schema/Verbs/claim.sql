@@ -97,6 +97,9 @@ BEGIN
     ) AS locked;
     v_groups := lock_free_groups(v_groups);
     IF v_groups = '{}' THEN RETURN c; END IF;
+    -- What is free is counted once: from here on only this claim opens lanes.
+    c.free := ARRAY(SELECT free_lanes(o, c.origin_cap) FROM unnest(c.origins) WITH ORDINALITY AS u (id, n)
+        JOIN origins o ON o.id = u.id ORDER BY u.n);
     PERFORM share_paths(c.sink);
     PERFORM level_groups(v_groups);
     PERFORM unlevel_groups(v_groups);
@@ -116,18 +119,42 @@ CREATE FUNCTION claimable_groups(c claim) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
     v_queues bigint[] := CASE WHEN cardinality(c.slots) > cardinality(c.openings) THEN c.slots ELSE '{}' END;
+    g groups;
+    v_origins bigint[];
+    v_new bigint[];
+    v_seen bigint[] := '{}';            -- the origins that were looked at, each once
+    v_open bigint[] := '{}';            -- those of them that may have another lane
+    v_queued bigint[] := '{}';          -- those to which these sessions have lanes
+    v_groups bigint[];
 BEGIN
-    RETURN (SELECT array_agg(candidate.id) FROM (
-        SELECT g.id FROM groups g
-        WHERE g.sink = c.sink AND g.state IN ('open', 'sealed') AND (g.finalizing > 0 OR group_may_run(g))
-            AND EXISTS (
-                SELECT 1 FROM ready_origins(g.id) AS r (origin_id) LEFT JOIN origins o ON o.id = r.origin_id
-                WHERE r.origin_id = 0 OR group_may_run(g) AND may_claim(g, o, c.origin_cap, v_queues)
-                UNION ALL
-                SELECT 1 FROM pull_sources(g.id) AS r JOIN origins o ON o.id = r.origin_id
-                WHERE group_may_run(g) AND may_claim(g, o, c.origin_cap, v_queues))
-        ORDER BY g.priority DESC, g.served, g.id LIMIT 32
-    ) AS candidate);
+    FOR g IN
+        SELECT * FROM groups u WHERE u.sink = c.sink AND u.state IN ('open', 'sealed') AND (u.finalizing > 0 OR group_may_run(u))
+        ORDER BY u.priority DESC, u.served, u.id
+    LOOP
+        v_origins := ARRAY(SELECT ready_origins(g.id));
+        IF group_may_run(g) AND NOT v_origins && v_open THEN
+            v_origins := v_origins || ARRAY(SELECT r.origin_id FROM pull_sources(g.id) AS r);
+        END IF;
+        v_new := ARRAY(SELECT id FROM unnest(v_origins) AS id WHERE id > 0 AND id <> ALL (v_seen));
+        IF v_new <> '{}' AND group_may_run(g) THEN
+            v_seen := v_seen || v_new;
+            v_open := v_open || ARRAY(
+                SELECT o.id FROM origins o
+                WHERE o.id = ANY (v_new) AND is_awake(o) AND free_lanes(o, c.origin_cap) > 0);
+            v_queued := v_queued || ARRAY(
+                SELECT o.id FROM origins o WHERE o.id = ANY (v_new) AND is_awake(o) AND has_queue(o.id, v_queues, NULL));
+        END IF;
+        IF 0 = ANY (v_origins)
+            OR group_may_run(g) AND (
+                v_origins && v_open AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true)
+                OR v_origins && v_queued AND (g.max_connections IS NULL OR (
+                    SELECT bool_or(has_queue(id, v_queues, g.id)) FROM unnest(v_origins) AS id WHERE id = ANY (v_queued))))
+        THEN
+            v_groups := v_groups || g.id;
+            EXIT WHEN cardinality(v_groups) = 32;
+        END IF;
+    END LOOP;
+    RETURN v_groups;
 END
 $$;
 
@@ -207,6 +234,7 @@ DECLARE
     v_picked bigint[];
     v_found integer;
     v_charge bigint;
+    v_opened integer;                   -- lanes that this turn has opened
 BEGIN
     LOOP
         v_again := false;
@@ -237,7 +265,9 @@ BEGIN
             END IF;
             CONTINUE WHEN v_picked IS NULL;
             c := grant_chunks(c, v_picked, v_places.sessions, v_places.lanes, c.group_id, c.mean);
-            c.openings := without_slots(c.openings, v_places.sessions[:least(v_places.opened, cardinality(v_picked))]);
+            v_opened := least(v_places.opened, cardinality(v_picked));
+            c.openings := without_slots(c.openings, v_places.sessions[:v_opened]);
+            c.free[array_position(c.origins, v_origin.id)] := c.free[array_position(c.origins, v_origin.id)] - v_opened;
             IF v_is_limited THEN
                 c.limited := c.limited || v_picked;
             END IF;

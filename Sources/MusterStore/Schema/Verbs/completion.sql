@@ -81,9 +81,8 @@ BEGIN
             AS u (session_id, chunk_id, epoch, size, digests, etag, last_modified, date_strong, url, path, stated, crc, reused)
         WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
             -- A fetch lease ends with a file only if it covers all of it.
-            AND (l.kind = 'finalize' OR l.kind = 'fetch' AND EXISTS (
-                SELECT 1 FROM tasks t WHERE t.id = l.task_id
-                    AND (NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size)))
+            AND (l.kind = 'finalize' OR l.kind = 'fetch' AND (
+                SELECT NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size FROM tasks t WHERE t.id = l.task_id))
         RETURNING l.task_id, l.kind, l.origin_id, l.source, l.first, l.resume, l.durable, l.charged, l.granted_at, u.size,
             u.digests, u.etag, u.last_modified, u.date_strong, u.url, u.path, u.stated, u.crc, u.reused
     )

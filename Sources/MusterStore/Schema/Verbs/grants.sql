@@ -51,12 +51,13 @@ $$;
 CREATE FUNCTION origin_turns(c claim, p_idle bigint[])
 RETURNS TABLE (id bigint, turn bigint, key text, rate bigint, free integer)
 LANGUAGE sql STABLE AS $$
-    SELECT r.origin_id, r.origin_id, o.key, o.bytes_per_second, free_lanes(o, c.origin_cap)
-    FROM ready_origins(c.group_id) AS r (origin_id) JOIN origins o ON o.id = r.origin_id
-    WHERE NOT c.mixes AND o.id = ANY (c.origins) AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+    SELECT r.origin_id, r.origin_id, o.key, o.bytes_per_second, f.free
+    FROM ready_origins(c.group_id) AS r (origin_id) JOIN unnest(c.origins, c.free) AS f (id, free) ON f.id = r.origin_id
+    JOIN origins o ON o.id = r.origin_id
+    WHERE NOT c.mixes AND is_awake(o)
     UNION ALL
     SELECT m.origin_id, m.turn, o.key, o.bytes_per_second, m.share
-    FROM mirror_turns(c.group_id, least(cardinality(c.openings), c.room), c.origin_cap, c.origins, p_idle) AS m
+    FROM mirror_turns(c, p_idle) AS m
     JOIN origins o ON o.id = m.origin_id
     WHERE c.mixes
     ORDER BY 2
@@ -178,7 +179,7 @@ BEGIN
         -- file may have caused that.
         CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths < 2
             AND NOT t.planned AND t.reuse_key IS NOT NULL
-            AND EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded')
+            AND (SELECT h.id FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded' LIMIT 1) IS NOT NULL
             THEN held_file(t, g.fetch_options, s.url, s.headers) END,
         -- A session that is not waited for any more is named here: it was ended before this statement.
         (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind NOT IN ('resolve', 'trial')),

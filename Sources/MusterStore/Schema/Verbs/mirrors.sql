@@ -31,16 +31,18 @@ $$;
 -- every lease that could be granted, the emptiest origin's first. An origin whose connections carry half as much as the fastest one's
 -- counts as twice as full, so that the slowest is used least. An origin of unknown speed counts as fast, so that its speed becomes known.
 -- p_except are origins that have nothing more to take.
-CREATE FUNCTION mirror_turns(p_group bigint, p_room integer, p_origin_cap integer, p_locked bigint[], p_except bigint[])
+CREATE FUNCTION mirror_turns(c claim, p_except bigint[])
 RETURNS TABLE (origin_id bigint, turn bigint, share integer)
 LANGUAGE sql STABLE AS $$
-    WITH candidate AS (
+    WITH room AS (
+        SELECT least(cardinality(c.openings), c.room) AS room
+    ), candidate AS (
         SELECT r.origin_id, sum(r.bytes)::double precision / nullif(sum(r.busy_ms), 0) AS speed
         FROM (
-            SELECT origin_id, 0 AS bytes, 0 AS busy_ms FROM ready_origins(p_group) AS own (origin_id) WHERE origin_id > 0
-            UNION ALL SELECT origin_id, bytes, busy_ms FROM pull_sources(p_group)
+            SELECT origin_id, 0 AS bytes, 0 AS busy_ms FROM ready_origins(c.group_id) AS own (origin_id) WHERE origin_id > 0
+            UNION ALL SELECT origin_id, bytes, busy_ms FROM pull_sources(c.group_id)
         ) AS r
-        WHERE r.origin_id = ANY (p_locked) AND r.origin_id <> ALL (p_except)
+        WHERE r.origin_id <> ALL (p_except)
         GROUP BY 1
     ), weighed AS MATERIALIZED (
         SELECT origin_id, CASE WHEN speed IS NULL THEN 1
@@ -49,14 +51,16 @@ LANGUAGE sql STABLE AS $$
     ), place AS (
         SELECT w.origin_id, row_number() OVER (ORDER BY k * w.slowness, o.rate_bytes DESC, o.id, k) AS n
         FROM weighed w
-        JOIN origins o ON o.id = w.origin_id AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+        JOIN unnest(c.origins, c.free) AS f (id, free) ON f.id = w.origin_id
+        JOIN origins o ON o.id = w.origin_id AND is_awake(o)
         CROSS JOIN LATERAL (
             SELECT count(DISTINCT (l.session_id, l.lane))::integer AS own FROM leases l
-            WHERE l.origin_id = o.id AND l.group_id = p_group
+            WHERE l.origin_id = o.id AND l.group_id = c.group_id
         ) AS b
-        CROSS JOIN generate_series(b.own + 1, b.own + least(p_room, free_lanes(o, p_origin_cap))) AS k
+        CROSS JOIN room r
+        CROSS JOIN generate_series(b.own + 1, b.own + least(r.room, f.free)) AS k
     )
-    SELECT origin_id, min(n), count(*)::integer FROM place WHERE n <= p_room GROUP BY 1
+    SELECT p.origin_id, min(p.n), count(*)::integer FROM place p, room r WHERE p.n <= r.room GROUP BY 1
 $$;
 
 -- Moves ready chunks of other origins to an origin, as far as it has less than p_want of its own. A chunk that failed or was taken away

@@ -6,6 +6,12 @@ LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane))
 $$;
 
+-- Whether an origin may be asked now: it is not paused.
+CREATE FUNCTION is_awake(o origins) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT o.not_before IS NULL OR o.not_before <= statement_timestamp()
+$$;
+
 -- How many lanes an origin may have now: what was learned when it refused, one more with every minute since, and never more than its
 -- cap. It grows without a write.
 CREATE FUNCTION allowed_connections(o origins, p_default integer) RETURNS integer

@@ -79,7 +79,7 @@ LANGUAGE sql STABLE AS $$
         SELECT o.id, f.free, CASE WHEN f.free <= 0 THEN o.id END AS full_origin
         FROM ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
         CROSS JOIN LATERAL (SELECT free_lanes(o, p_origin_cap) AS free OFFSET 0) AS f
-        WHERE o.not_before IS NULL OR o.not_before <= statement_timestamp()
+        WHERE is_awake(o)
     ) AS w
     WHERE w.full_origin IS NOT NULL OR NOT EXISTS (
         SELECT 1 FROM sessions s
@@ -104,7 +104,7 @@ LANGUAGE sql STABLE AS $$
             ORDER BY u.priority DESC, u.served, u.id LIMIT 32
         ) AS g
         CROSS JOIN LATERAL ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
-        WHERE free_lanes(o, p_origin_cap) <= 0 AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+        WHERE free_lanes(o, p_origin_cap) <= 0 AND is_awake(o)
             AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true) AND asked_lanes(o.id, NULL) = 0
     ), held AS MATERIALIZED (
         SELECT l.origin_id, l.group_id AS id, count(DISTINCT (l.session_id, l.lane)) AS lanes,

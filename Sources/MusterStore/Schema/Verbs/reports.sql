@@ -99,8 +99,8 @@ BEGIN
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_sessions, p_chunks, p_epochs, p_crcs) AS u (session_id, chunk_id, epoch, crc)
         WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
-            AND (l.kind = 'purge' OR l.kind = 'fetch' AND EXISTS (
-                SELECT 1 FROM tasks t WHERE t.id = l.task_id AND t.planned AND t.size IS NOT NULL))
+            AND (l.kind = 'purge' OR l.kind = 'fetch' AND (
+                SELECT t.planned AND t.size IS NOT NULL FROM tasks t WHERE t.id = l.task_id))
         RETURNING l.*, u.crc AS done_crc
     ), fetched AS MATERIALIZED (
         SELECT * FROM taken WHERE kind = 'fetch'

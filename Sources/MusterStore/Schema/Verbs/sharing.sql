@@ -62,9 +62,9 @@ BEGIN
             SELECT sink, priority, min(served) AS served FROM groups WHERE id = ANY (p_groups) GROUP BY 1, 2
         ) AS l ON g.sink = l.sink AND g.priority = l.priority AND g.served < l.served
         WHERE g.state IN ('open', 'sealed') AND g.shares_at IS NOT NULL AND g.id <> ALL (p_groups)
-            AND (NOT group_may_run(g) OR NOT EXISTS (
-                    SELECT 1 FROM ready_chunks c WHERE c.group_id = g.id AND c.status = 'ready' AND c.origin_id > 0)
-                AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0))
+            AND (NOT group_may_run(g)
+                OR (SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.status = 'ready' AND c.origin_id > 0 LIMIT 1) IS NULL
+                AND (SELECT l.chunk_id FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0 LIMIT 1) IS NULL)
         FOR NO KEY UPDATE OF g SKIP LOCKED
     ) AS idle
     WHERE u.id = idle.id;
@@ -93,9 +93,8 @@ LANGUAGE sql STABLE AS $$
                         WHERE c.group_id = g.id AND c.origin_id > 0 AND c.status = 'ready'
                         ORDER BY c.origin_id, c.rank, c.id LIMIT 1
                     ), byte_charge(0))::double precision / g.weight AS cost,
-                    EXISTS (
-                        SELECT 1 FROM tasks t
-                        WHERE t.group_id = g.id AND t.mixes AND t.state IN ('queued', 'active')) AS mixes
+                    (SELECT t.id FROM tasks t
+                        WHERE t.group_id = g.id AND t.mixes AND t.state IN ('queued', 'active') LIMIT 1) IS NOT NULL AS mixes
                 FROM groups g WHERE g.id = ANY (p_hungry)
             ) AS h
             WINDOW w AS (ORDER BY h.ahead, h.id)

@@ -199,7 +199,7 @@ LANGUAGE sql STABLE AS $$
             AND t.planned AND t.rung = 'chunks'
             AND CASE WHEN l.tile IS NOT NULL THEN o.serves_again ELSE l.first > 0 OR l.last < t.size END
             AND g.state IN ('open', 'sealed') AND group_may_run(g)
-            AND (o.not_before IS NULL OR o.not_before <= statement_timestamp())
+            AND is_awake(o)
             AND (p.speed < p.typical * 2 / 3
                 OR p_fleet_rate IS NULL AND o.bytes_per_second IS NULL AND g.bytes_per_second IS NULL AND g.timetable IS NULL)
             -- An idle session first takes what no session has begun.
