@@ -58,7 +58,8 @@ import Testing
             }
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.state == .failed && task.failure?.kind == .httpStatus(429) && task.attempts == 3)
-            #expect(try await allowed(fixture) == 2)
+            // There was nothing to limit.
+            #expect(try await allowed(fixture) == 16)
         }
     }
 
@@ -75,6 +76,42 @@ import Testing
             try await worker.refuse(leases[0], 429)
             #expect(try await allowed(fixture) == 1)
             #expect(try await tries(fixture) == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func lanesThatAreServedAreNotTooMany() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(16, size: 100))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(14)
+            for lease in leases[2...] { #expect(try await worker.progress(lease, to: 10)) }
+            // Twelve of them bring bytes.
+            for lease in leases[..<2] { try await worker.refuse(lease, 503) }
+            #expect(try await allowed(fixture) == 12)
+            #expect(try await worker.claim().isEmpty)
+            try await worker.finishAll([leases[2]])
+            try await worker.refuse(try #require(try await worker.claim().first), 503)
+            #expect(try await allowed(fixture) == 11)
+            #expect(try await tries(fixture) == 0)
+            try await fixture.check()
+        }
+    }
+
+    @Test func refusalsThatAreFarTooRareForALimitHalveNothing() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(60, size: 10))
+            var worker = try await fixture.makeWorker()
+            for _ in 0..<4 { try await worker.finishAll(try await worker.claim(8)) }
+            let leases = try await worker.claim(8)
+            // Of eight lanes, one too many would have been refused once in eight times.
+            try await worker.refuse(leases[0], 503)
+            #expect(try await allowed(fixture) == 16)
+            #expect(try await tries(fixture) == 1)
+            try await worker.refuse(leases[1], 503)
+            try await worker.refuse(leases[2], 503)
+            #expect(try await allowed(fixture) == 8, "they are not rare any more")
+            #expect(try await tries(fixture) == 2)
             try await fixture.check()
         }
     }

@@ -5,6 +5,8 @@ import MusterStore
 extension History {
     /// One step, chosen by chance; what a worker does comes most often.
     mutating func step() async throws {
+        // A clock decides for how long answers count.
+        try await fixture.forgetAnswers()
         let choice = Int.random(in: 0..<106, using: &random)
         // Claims, reports and refusals in place of most verbs and losses; or verbs in place of some work.
         let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68]

@@ -206,12 +206,17 @@ extension StoreModel {
             let patience = origin.learned == nil ? 1 : 4
             guard isShared else { return failure.kind != .network && chunk.attempts < patience ? true : nil }
         }
-        seen.insert(isEcho ? .echoed : .halved)
-        if isEcho { return false }
+        if isEcho {
+            seen.insert(.echoed)
+            return false
+        }
+        guard isShared else { return true }
+        // Histories are too short for refusals that are too rare.
+        seen.insert(.halved)
         let allowed = allowed(chunk.origin)
-        origins[chunk.origin] = Origin(
-            isParked: origin.isParked, learned: max(1, allowed / 2), minutes: 0, limitedAt: step)
-        return !isShared || allowed == 1
+        let learned = max(1, allowed / 2, min(allowed, servedBeside(lease.lane, at: chunk.origin)))
+        origins[chunk.origin] = Origin(isParked: origin.isParked, learned: learned, minutes: 0, limitedAt: step)
+        return learned == allowed
     }
 
     private mutating func acceptChange(_ place: Place, _ chunk: Chunk, _ source: Int) {

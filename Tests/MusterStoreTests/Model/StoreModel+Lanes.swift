@@ -18,6 +18,14 @@ extension StoreModel {
     /// The connections to an origin that have leases.
     func busyLanes(to origin: String) -> Set<[Int64]> { Set(leased.filter { $0.origin == origin }.map(\.connection)) }
 
+    /// How many other connections to an origin bring bytes.
+    func servedBeside(_ lane: Lane, at origin: String) -> Int {
+        let serving = groups.values.flatMap(\.tasks.values).flatMap(\.chunks).filter {
+            $0.origin == origin && $0.durable > $0.resume
+        }
+        return Set(serving.compactMap { $0.lease?.lane.connection }).subtracting([lane.connection]).count
+    }
+
     /// The connections that a group's leases use.
     func lanes(of group: String) -> Set<[Int64]> { Set(lanes.filter { $0.group == group }.map(\.connection)) }
 

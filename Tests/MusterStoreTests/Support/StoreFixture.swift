@@ -183,9 +183,14 @@ struct StoreFixture: Sendable {
             DELETE FROM groups
             """)
         try await run(
-            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, limited_epoch = NULL, rate_bytes = 0"
+            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, limited_epoch = NULL, rate_bytes = 0, refusals = 0"
         )
-        try await run("DELETE FROM origin_flow")
+        try await forgetAnswers()
+    }
+
+    /// Lets origins have fulfilled nothing lately.
+    func forgetAnswers() async throws {
+        try await run("WITH f AS (DELETE FROM origin_flow) UPDATE origins SET answers = 0")
     }
 }
 

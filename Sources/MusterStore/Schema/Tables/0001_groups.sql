@@ -128,8 +128,8 @@ CREATE TABLE origins (
     max_connections  integer CONSTRAINT origins_cap_positive CHECK (max_connections > 0),   -- NULL: the coordinator's default (I5)
     bytes_per_second bigint CONSTRAINT origins_rate_positive CHECK (bytes_per_second > 0),   -- its byte budget; NULL: none
     not_before       timestamptz,                            -- parked until then, by Retry-After or by an operator (row 25)
-    -- How many leases it may have after it refused because of too many: half of what it had. One more is allowed with every minute
-    -- since: `allowed_connections`. NULL: it never refused.
+    -- How many lanes it may have after it refused because of too many: `heed_limit`. One more is allowed with every minute since:
+    -- `allowed_connections`. NULL: it never refused.
     learned          integer CONSTRAINT origins_learned_positive CHECK (learned > 0),
     learned_at       timestamptz,                            -- from when the minutes count
     limited_at       timestamptz,                            -- when it last refused; shown only
@@ -138,7 +138,10 @@ CREATE TABLE origins (
     limited_epoch    bigint,
     serves_again     boolean NOT NULL DEFAULT false,         -- it has served two requests for one file (row 22, adr/0027)
     rate_bytes       double precision NOT NULL DEFAULT 0,    -- a decaying counter of bytes, as of rate_at
-    rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
+    answers          double precision NOT NULL DEFAULT 0,    -- a decaying counter of leases that it fulfilled, as of rate_at
+    rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when they were last counted on
+    refusals         double precision NOT NULL DEFAULT 0,    -- a decaying counter of refusals that may be limits, as of refused_at
+    refused_at       timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
     CONSTRAINT origins_learned_is_dated CHECK ((learned IS NULL) = (learned_at IS NULL))
 ) WITH (fillfactor = 50);
 CREATE INDEX origins_with_rate ON origins (id) WHERE bytes_per_second IS NOT NULL;

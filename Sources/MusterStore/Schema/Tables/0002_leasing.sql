@@ -189,7 +189,8 @@ CREATE INDEX budget_shares_by_session ON budget_shares (session_id);
 -- logged: after a crash a speed is not known for some seconds.
 CREATE UNLOGGED TABLE origin_flow (
     origin_id bigint NOT NULL,                               -- the origin
-    bytes     bigint NOT NULL                                -- that came from it
+    bytes     bigint NOT NULL,                               -- that came from it
+    answers   bigint NOT NULL DEFAULT 0                      -- leases that it fulfilled
 );
 
 -- A claim under way, as the functions of Verbs/claim.sql hand it to each other. Never stored.

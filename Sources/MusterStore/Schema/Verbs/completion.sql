@@ -23,8 +23,8 @@ BEGIN
         UPDATE sources s SET bytes = s.bytes + f.brought, busy_ms = s.busy_ms + busy_ms(f.granted_at)
         FROM finished f WHERE f.mirrors > 1 AND f.done_by = 'fetch' AND s.task_id = f.id AND s.ordinal = f.served_by
     ), flowed AS (
-        INSERT INTO origin_flow (origin_id, bytes)
-        SELECT origin_id, sum(came) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
+        INSERT INTO origin_flow (origin_id, bytes, answers)
+        SELECT origin_id, sum(came), count(*) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
     ), unasked AS (
         DELETE FROM ready_chunks c USING finished t WHERE c.kind = 'resolve' AND c.task_id = t.id
     ), unheard AS (

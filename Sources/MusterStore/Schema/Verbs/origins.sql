@@ -21,10 +21,11 @@ LANGUAGE sql STABLE AS $$
         coalesce(o.max_connections, p_default)))
 $$;
 
--- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, at most once for a burst: only by a
--- lease that was granted after the last time. Returns NULL if it is no such refusal. Otherwise returns whether it counts as a try of the
--- chunk: it does not while others hold leases that the origin may have preferred, as long as there was something left to halve (I12).
--- The caller has locked the origin.
+-- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes
+-- beside the refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no
+-- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
+-- allowance, or just had been (I12). A refusal changes nothing where no other lane leads to the origin, or where refusals are far rarer
+-- than one lane too many would make them. The caller has locked the origin.
 CREATE FUNCTION heed_limit(l leases, t tasks, p_kind text, p_limit text, p_origin_cap integer) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -33,6 +34,7 @@ DECLARE
     v_is_echo boolean;
     v_is_plausible boolean;
     v_allowed integer;
+    v_learned integer;
 BEGIN
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND OR p_limit = 'none' THEN RETURN NULL; END IF;
@@ -51,14 +53,33 @@ BEGIN
             RETURN CASE WHEN p_kind <> 'network' AND l.attempts < CASE WHEN o.learned IS NULL THEN 1 ELSE 4 END THEN true END;
         END IF;
     END IF;
+    UPDATE origins SET refusals = decayed(refusals, refused_at, 1), refused_at = statement_timestamp() WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
+    IF NOT v_is_shared THEN RETURN true; END IF;
+    IF are_rare_refusals(o) THEN RETURN CASE WHEN p_limit = 'certain' THEN true END; END IF;
     v_allowed := allowed_connections(o, p_origin_cap);
+    v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
-    SET learned = greatest(1, v_allowed / 2), learned_at = clock_timestamp(), limited_at = clock_timestamp(),
+    SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(),
         limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
-    RETURN NOT v_is_shared OR v_allowed = 1;
+    RETURN v_learned = v_allowed;
 END
+$$;
+
+-- How many other lanes to the origin of a lease bring bytes: so many it serves.
+CREATE FUNCTION served_beside(l leases) RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT count(DISTINCT (h.session_id, h.lane))::integer FROM leases h
+    WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane) AND h.durable > h.resume
+$$;
+
+-- Whether an origin that refuses once more still refuses far more rarely than it would if one lane of those that it has were too many.
+-- That one would be refused each time: one request of as many as there are lanes. Half of that is far more rarely.
+CREATE FUNCTION are_rare_refusals(o origins) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT decayed(o.answers, o.rate_at, coalesce((SELECT sum(f.answers) FROM origin_flow f WHERE f.origin_id = o.id), 0)::double precision)
+        > 2 * (decayed(o.refusals, o.refused_at, 0) + 1) * (SELECT count(*) FROM lanes_to(o.id))
 $$;
 
 -- What an operator wishes of an origin; an unknown origin is made known. A new cap forgets what the origin refused under the old one.
@@ -79,7 +100,7 @@ BEGIN
 END
 $$;
 
--- Adds up the bytes that came from origins. A transaction of its own that locks origins alone; those that another transaction has locked
+-- Adds up the bytes and answers that came from origins. A transaction of its own that locks origins alone; those that another transaction has locked
 -- are left for the next round. Returns how many origins there were.
 CREATE FUNCTION fold_origin_rates() RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -93,16 +114,20 @@ BEGIN
     ) AS locked;
     IF v_origins IS NULL THEN RETURN 0; END IF;
     WITH taken AS MATERIALIZED (
-        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes
+        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers
     )
-    UPDATE origins o SET rate_bytes = decayed(o.rate_bytes, o.rate_at, n.bytes), rate_at = statement_timestamp()
-    FROM (SELECT origin_id, sum(bytes)::double precision AS bytes FROM taken GROUP BY 1) AS n
+    UPDATE origins o
+    SET rate_bytes = decayed(o.rate_bytes, o.rate_at, n.bytes), answers = decayed(o.answers, o.rate_at, n.answers),
+        rate_at = statement_timestamp()
+    FROM (
+        SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers FROM taken GROUP BY 1
+    ) AS n
     WHERE o.id = n.origin_id;
     RETURN cardinality(v_origins);
 END
 $$;
 
--- Adds bytes to a counter that decays with a time constant of 10 s.
+-- Adds to a counter that decays with a time constant of 10 s.
 CREATE FUNCTION decayed(p_bytes double precision, p_at timestamptz, p_more double precision) RETURNS double precision
 LANGUAGE sql STABLE AS $$
     SELECT p_bytes * exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_at)::double precision / 10))) + p_more

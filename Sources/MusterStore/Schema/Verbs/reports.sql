@@ -127,8 +127,8 @@ BEGIN
         ) AS n
         WHERE s.task_id = n.task_id AND s.ordinal = n.source
     ), flowed AS (
-        INSERT INTO origin_flow (origin_id, bytes)
-        SELECT origin_id, sum(last - durable) FROM fetched WHERE last > durable AND origin_id > 0 GROUP BY 1
+        INSERT INTO origin_flow (origin_id, bytes, answers)
+        SELECT origin_id, sum(last - durable), count(*) FROM fetched WHERE origin_id > 0 GROUP BY 1
     ), unasked AS (
         -- The task needs no answer from the resolver any more.
         DELETE FROM ready_chunks c USING touched t WHERE c.kind = 'resolve' AND c.task_id = t.id AND t.state = 'finalizing'
