@@ -30,7 +30,9 @@ enum ExplanationText {
             "  \(attempt.at)  " + FailureText.kind(attempt.kind, status: attempt.status)
                 + (attempt.source.map { " from \($0)" } ?? "") + ", then \(attempt.outcome.rawValue)"
         }
-        return (["tried \(explanation.task.key) \(explanation.attempts.count) times:"] + lines).map {
+        let count = explanation.attempts.count
+        let shown = lines.count < count ? "\(count) times; the last \(lines.count)" : "\(count) times"
+        return (["tried \(explanation.task.key) \(shown):"] + lines).map {
             TextWidth.escaped($0)
         }
     }

@@ -8,6 +8,7 @@ enum FailureAdvice {
         if failure.detail.firstRange(of: "can't be read again to prove its end") != nil {
             return "nothing proves that all of it came: --accept-unframed takes what comes"
         }
+        if failure.kind == .authentication, let advice = secret(failure.detail) { return advice }
         return switch failure.kind {
         case .tls:
             "the origin's certificate was refused (\(failure.detail)): --ca-file FILE names the authorities to trust"
@@ -28,6 +29,16 @@ enum FailureAdvice {
         case .noSpace, .storageFull: "make room and run the same command again; --on-full wait waits for room"
         case .network, .dns, .timeout, .tooSlow, .httpStatus, .changed, .poison, .deadline, .unreadable: nil
         }
+    }
+
+    /// What helps where a secret can't be had.
+    private static func secret(_ detail: String) -> String? {
+        for (form, what) in [("env:", "set the variable"), ("file:", "put the file there")]
+        where detail.firstRange(of: form) != nil {
+            return
+                "a secret that the request names can't be had (\(detail)): \(what) for the worker, or name another one"
+        }
+        return nil
     }
 
     /// What helps where another file is at the task's path.

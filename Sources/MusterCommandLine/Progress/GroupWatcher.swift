@@ -55,6 +55,10 @@ struct GroupWatcher {
     private static let livePeriod: Duration = .milliseconds(500)
     /// The least time between two looks at a group that keeps ringing: short groups are noticed soon, long ones cost little.
     private static let pace: (first: Duration, last: Duration) = (.milliseconds(100), .seconds(1))
+    /// How often a group is looked at that is told of in lines, if nothing rings: what went wrong is said soon.
+    private static let plainPeriod: Duration = .seconds(1)
+    /// How long the last look of a command that stops early may take.
+    private static let lastLook: Duration = .milliseconds(500)
     /// How long the end of the group is waited for in the log once the group is known to be done.
     private static let lastWait: Duration = .seconds(2)
 
@@ -112,7 +116,8 @@ struct GroupWatcher {
             }
         } catch {
             if let last, !(error is OutputClosed) {
-                try? display.stop(last.snapshot, troubles: last.troubles)
+                let look = await lastLook(display) ?? last
+                try? display.stop(look.snapshot, troubles: look.troubles)
             } else {
                 try? display.finish()
             }
@@ -125,9 +130,24 @@ struct GroupWatcher {
         try await LogListener(client, group: group, patience: Patience(console: console, limit: patience)).position
     }
 
+    /// What there is to be shown now: what was seen last may be old by the time that a command is stopped.
+    private func lastLook(_ display: ProgressDisplay) async -> Look? {
+        // A task of its own, since this one may be cancelled.
+        let looking = Task {
+            let patience = Patience(console: console, limit: .zero)
+            return try await look(try await client.group(group), display, patience, nil)
+        }
+        let limit = Task {
+            try await Task.sleep(for: Self.lastLook)
+            looking.cancel()
+        }
+        defer { limit.cancel() }
+        return try? await looking.value
+    }
+
     /// How long nobody rings until the group is looked at all the same.
     private func quiet(_ display: ProgressDisplay) -> Duration {
-        display.showsFiles ? Self.livePeriod : console.json ? Limits.longPoll : PlainProgress.interval
+        display.showsFiles ? Self.livePeriod : console.json ? Limits.longPoll : Self.plainPeriod
     }
 
     /// How the group ended, if one of the events tells.

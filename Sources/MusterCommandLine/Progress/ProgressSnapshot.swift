@@ -63,7 +63,8 @@ struct ProgressSnapshot: Sendable {
 
     /// `1.2 GiB/2.6 GiB`; a `+` says that not every size is known.
     var bytesText: String {
-        let total = "\(ByteCount(bytes: group.bytes.total))"
+        // What has come of files whose sizes are unknown is in no total.
+        let total = "\(ByteCount(bytes: max(group.bytes.total, group.bytes.done)))"
         return "\(ByteCount(bytes: group.bytes.done))/\(total)\(group.bytes.unknownTasks > 0 ? "+" : "")"
     }
 

@@ -163,11 +163,10 @@ extension Explanation {
             return "It has succeeded: the file stands at \(task.path), whole and verified." + (how ?? "")
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
-            let retry = "put it back with what it has: muster retry \(facts.group) \(task.key)"
-            guard let failure = task.failure else { return "It failed; \(retry)" }
+            guard let failure = task.failure else { return "It failed." }
             let status = failure.status.map { " (status \($0))" } ?? ""
             let source = failure.source.map { " from \($0)" } ?? ""
-            return "It failed as \(failure.kind.rawValue)\(status)\(source): \(failure.detail); \(retry)"
+            return "It failed as \(failure.kind.rawValue)\(status)\(source): \(failure.detail)"
         case .queued, .active, .paused, .finalizing:
             guard let first = waits.first else { return "It is \(task.state.rawValue)." }
             return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."
@@ -176,6 +175,9 @@ extension Explanation {
 
     /// One sentence: what happens next, and when; and by when it has to be done.
     private func next(_ waits: [ExplanationDocument.Wait]) -> String? {
+        if facts.task.state == .failed {
+            return "put it back with what it has: muster retry \(facts.group) \(facts.task.key)"
+        }
         guard let first = waits.first else { return nil }
         let parts = [after(first), facts.deadlineAt.map { "it fails at \($0) if it is not done by then" }]
         let sentence = parts.compactMap { $0 }.joined(separator: "; ")

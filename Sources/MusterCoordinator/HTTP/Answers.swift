@@ -80,11 +80,13 @@ extension Problem {
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")
         case .duplicateKey(let key, let lines):
             self.init(
-                .invalidRequest, Self.collision("would both have the key \"\(key)\"", lines), pointer: "/key",
+                .invalidRequest, Self.collision("would both have the key \"\(key)\"", lines, ["key", "path"]),
+                pointer: "/key",
                 line: Int(lines.line))
         case .duplicatePath(let path, let lines):
             self.init(
-                .invalidRequest, Self.collision("would both be stored as \"\(path)\"", lines), pointer: "/path",
+                .invalidRequest, Self.collision("would both be stored as \"\(path)\"", lines, ["path"]),
+                pointer: "/path",
                 line: Int(lines.line))
         case .destinationTaken(let path, let line, let group):
             self.init(
@@ -122,11 +124,13 @@ extension Problem {
     /// The longest URL that is shown whole, in characters.
     private static let shownURL = 200
 
-    /// `A and B would …; give one of them a path of its own`.
-    private static func collision(_ what: String, _ lines: Store.Collision) -> String {
+    /// `A and B would …; give one of them a path of its own`, with the fields that need another value.
+    private static func collision(_ what: String, _ lines: Store.Collision, _ fields: [String]) -> String {
+        let names = fields.map { "a \"\($0)\"" }.joined(separator: " and ")
+        let values = fields.map { ", \"\($0)\": \"…\"" }.joined()
         let (first, second) = (lines.otherURL.prefix(shownURL), lines.url.prefix(shownURL))
-        return "\(first) and \(second) \(what); give one of them a \"path\" of its own: "
-            + "{\"urls\": [\"\(second)\"], \"path\": \"…\"}"
+        return "\(first) and \(second) \(what); give one of them \(names) of its own: "
+            + "{\"urls\": [\"\(second)\"]\(values)}"
     }
 
     /// What holds a destination, and what helps.
