@@ -54,9 +54,11 @@ extension GroupDocument {
         if record.isRemoving { return ["it is being removed"] }
         if record.isCancelling { return ["it is being cancelled"] }
         guard !record.state.isTerminal else { return [] }
-        return [held(record), hours(record), window(record), rate(record), overdue(record), workers(record)].compactMap
-        { $0 }
-            + members(record)
+        let waits = [
+            held(record), hours(record), window(record), rate(record), overdue(record), workers(record),
+            origins(record),
+        ]
+        return waits.compactMap { $0 } + members(record)
     }
 
     private static func held(_ record: GroupRecord) -> String? {
@@ -96,6 +98,14 @@ extension GroupDocument {
         let place = record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
         let trouble = WaitSentence.sinkInTrouble(record.sink, at: place, record.parkedDetail)
         return "\(trouble); it goes on by itself when that is over"
+    }
+
+    private static func origins(_ record: GroupRecord) -> String? {
+        guard let first = record.pausedOrigins.first, let until = record.originsPausedUntil else { return nil }
+        let count = record.pausedOrigins.count
+        return count == 1
+            ? "the origin \(first) is paused until \(until)"
+            : "\(count) of its origins are paused; \(first) goes on at \(until)"
     }
 
     private static func members(_ record: GroupRecord) -> [String] {

@@ -41,6 +41,10 @@ public struct GroupRecord: Sendable {
     public let workersParked: Int64
     /// What one of these said of it.
     public let parkedDetail: String?
+    /// The origins that have something ready of it and are paused: the one that goes on first is the first.
+    public let pausedOrigins: [String]
+    /// When that one goes on.
+    public let originsPausedUntil: Timestamp?
     /// What it wants where there is a choice, as JSON.
     public let policy: String?
     /// Whether its tasks are made of files that the sink has, and its files are for others.
@@ -95,6 +99,12 @@ public struct GroupRecord: Sendable {
         (SELECT status ->> 'detail' FROM sessions s, jsonb_array_elements(s.sink_status) AS status
             WHERE g.sink = ANY (s.parked) AND status ->> 'name' = g.sink AND s.expires_at > statement_timestamp() LIMIT 1
         ) AS parked_detail,
+        ARRAY (SELECT o.key FROM origins o WHERE o.not_before > statement_timestamp() AND (
+            SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
+            ORDER BY o.not_before, o.key) AS paused_origins,
+        (SELECT min(o.not_before) FROM origins o WHERE o.not_before > statement_timestamp() AND (
+            SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
+        ) AS origins_paused_until,
         g.policy::text AS policy, g.reuses, (g.resolver - 'headers')::text AS resolver,
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(g.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
         g.bytes_per_second, group_rate(g) AS rate_allowed, to_char(g.window_from, 'HH24:MI') AS window_from,
@@ -144,6 +154,8 @@ public struct GroupRecord: Sendable {
         workersReaching = try row.decode("reaching")
         workersParked = try row.decode("parked")
         parkedDetail = try row.decode("parked_detail")
+        pausedOrigins = try row.decode("paused_origins")
+        originsPausedUntil = try row.decode("origins_paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
         policy = try row.decode("policy")
         reuses = try row.decode("reuses")
         resolver = try row.decode("resolver")

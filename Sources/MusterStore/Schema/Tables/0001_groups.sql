@@ -145,6 +145,7 @@ CREATE TABLE origins (
     CONSTRAINT origins_learned_is_dated CHECK ((learned IS NULL) = (learned_at IS NULL))
 ) WITH (fillfactor = 50);
 CREATE INDEX origins_with_rate ON origins (id) WHERE bytes_per_second IS NOT NULL;
+CREATE INDEX origins_paused ON origins (not_before) WHERE not_before IS NOT NULL;
 
 CREATE SEQUENCE task_ids AS bigint;
 
