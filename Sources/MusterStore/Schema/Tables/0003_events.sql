@@ -16,11 +16,11 @@ CREATE TABLE pending_events (
 -- The durable log. Positions are contiguous and in commit order (I9): they are given out by the transaction that holds event_log.
 CREATE TABLE events (
     position bigint PRIMARY KEY,                             -- its place in the log
-    id       text NOT NULL CONSTRAINT events_id_unique UNIQUE,   -- these as in pending_events
-    type     text NOT NULL,
-    subject  text NOT NULL,
-    data     jsonb NOT NULL,
-    at       timestamptz NOT NULL
+    id       text NOT NULL CONSTRAINT events_id_unique UNIQUE,   -- this and the others as in pending_events
+    type     text NOT NULL,                                  -- what happened
+    subject  text NOT NULL,                                  -- to which group
+    data     jsonb NOT NULL,                                 -- the payload
+    at       timestamptz NOT NULL                            -- when it became true
 );
 CREATE INDEX events_by_subject ON events (subject, position);
 
