@@ -37,13 +37,7 @@ public struct Coordinator: Service {
     ///   reached; or what kept it from listening.
     public func run() async throws {
         try await checkSchema()
-        var database = PostgresConfiguration(configuration.database)
-        database.applicationName = "muster-coordinator"
-        // Every statement ends well within a worker's patience, and a coordinator that is stopped with a transaction open
-        // (fault F4) holds its locks for no longer than this.
-        database.defaultTimeout = .seconds(15)
-        database.statementTimeout = .seconds(600)
-        database.idleInTransactionTimeout = .seconds(10)
+        let database = Self.connections(to: configuration.database)
         var limits = PostgresPool.Limits(maximumConnections: configuration.databaseConnections)
         limits.acquireTimeout = .seconds(5)
         let watch = SchemaWatch()
@@ -55,6 +49,20 @@ public struct Coordinator: Service {
             throw error
         }
         await pool.shutdown()
+    }
+
+    /// How a coordinator's connections to a database behave, whatever the server is set to.
+    static func connections(to database: String) -> PostgresConfiguration {
+        var connections = PostgresConfiguration(database)
+        connections.applicationName = "muster-coordinator"
+        // Every statement ends well within a worker's patience, and a coordinator that is stopped with a transaction open
+        // (fault F4) holds its locks for no longer than this.
+        connections.defaultTimeout = .seconds(15)
+        connections.statementTimeout = .seconds(600)
+        connections.idleInTransactionTimeout = .seconds(10)
+        // A plan in which ways of reading are forbidden looks expensive: the server would compile it, for 200 ms at each call of a function.
+        connections.settings = ["jit": "off", "max_parallel_workers_per_gather": "0"]
+        return connections
     }
 
     private func serve(_ pool: PostgresPool, _ database: PostgresConfiguration, _ watch: SchemaWatch) async throws {
