@@ -101,6 +101,9 @@ public struct Coordinator: Service {
             bell: bell, clock: clock, configuration: configuration, metrics: metrics, logger: logger)
         let limits = configuration.connections
         let connections = ConnectionTable(limit: limits.count)
+        var serverLogger = logger
+        // Where only errors are wanted, it is none that a server is stopped in the middle of something.
+        if logger.logLevel >= .error { serverLogger.logLevel = .critical }
         let listening = Listening(host: configuration.listenHost, port: configuration.listenPort)
         let server = Application(
             router: api.router(),
@@ -114,7 +117,7 @@ public struct Coordinator: Service {
                 listening.begin()
                 await onListening(channel.localAddress?.port ?? configuration.listenPort)
             },
-            logger: logger)
+            logger: serverLogger)
         let listener = HintListener(
             listener: PostgresListener(database, channels: Store.Channel.allCases.map(\.rawValue), logger: logger),
             claims: wakeup.claims, bell: bell)

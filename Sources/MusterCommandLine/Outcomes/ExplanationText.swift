@@ -31,8 +31,8 @@ enum ExplanationText {
                 + (attempt.source.map { " from \($0)" } ?? "") + ", then \(attempt.outcome.rawValue)"
         }
         let count = explanation.attempts.count
-        let shown = lines.count < count ? "\(count) times; the last \(lines.count)" : "\(count) times"
-        return (["tried \(explanation.task.key) \(shown):"] + lines).map {
+        let shown = lines.count < count ? "; the last \(lines.count)" : ""
+        return (["\(count) requests for \(explanation.task.key) failed\(shown):"] + lines).map {
             TextWidth.escaped($0)
         }
     }

@@ -12,6 +12,8 @@ enum FailureAdvice {
         return switch failure.kind {
         case .tls:
             "the origin's certificate was refused (\(failure.detail)): --ca-file FILE names the authorities to trust"
+        case .authentication where failure.status == 407:
+            "a proxy wants credentials, or what answers says to be one: --proxy http://NAME:PASSWORD@HOST:PORT"
         case .authentication:
             "the origin wants credentials, or others than these: --user NAME:PASSWORD, or --header \"Authorization: …\""
         case .digestMismatch:
@@ -21,6 +23,7 @@ enum FailureAdvice {
         case .refusedAddress: "the address may not be fetched from: --allow-address ADDRESS permits it"
         case .httpStatus(403):
             "the origin refuses to give it: check the URL, and what the origin asks for (--user, --header, --cookie)"
+        case .httpStatus(511): "the network wants you to log in first: open the URL in a browser"
         case .httpStatus(let status) where !FailureKind.isTransient(status: status):
             "the origin refuses the request: check the URL"
         case .badRange: "the origin's answers can't be trusted, and the same will come again: try another source"

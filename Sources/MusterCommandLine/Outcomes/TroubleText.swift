@@ -23,7 +23,10 @@ struct TroubleText: Hashable, Sendable {
     /// The answer's status if there was one, and otherwise the kind and what was seen.
     static func reason(_ failure: FailureDocument) -> String {
         let status = if case .httpStatus(let status) = failure.kind { Optional(status) } else { failure.status }
-        if let status { return "\(status)" + (phrase(status).map { " \($0)" } ?? " (\(failure.detail))") }
+        // An answer that was no error of the origin's says nothing of what is wrong.
+        if let status, status >= 400 {
+            return "\(status)" + (phrase(status).map { " \($0)" } ?? " (\(failure.detail))")
+        }
         return "\(failure.kind.rawValue): \(failure.detail)"
     }
 
@@ -53,6 +56,7 @@ struct TroubleText: Hashable, Sendable {
         case 502: "Bad Gateway"
         case 503: "Service Unavailable"
         case 504: "Gateway Timeout"
+        case 511: "Network Authentication Required"
         default: nil
         }
     }

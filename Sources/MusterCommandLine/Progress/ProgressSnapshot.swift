@@ -63,8 +63,7 @@ struct ProgressSnapshot: Sendable {
 
     /// `1.2 GiB/2.6 GiB`; a `+` says that not every size is known.
     var bytesText: String {
-        // What has come of files whose sizes are unknown is in no total.
-        let total = "\(ByteCount(bytes: max(group.bytes.total, group.bytes.done)))"
+        let total = "\(ByteCount(bytes: group.bytes.total))"
         return "\(ByteCount(bytes: group.bytes.done))/\(total)\(group.bytes.unknownTasks > 0 ? "+" : "")"
     }
 
@@ -72,7 +71,8 @@ struct ProgressSnapshot: Sendable {
     var speedText: String? {
         let tasks = group.tasks
         guard !group.state.isTerminal, tasks.queued + tasks.active + tasks.finalizing > 0 else { return nil }
-        return Self.rate(group.bytesPerSecond)
+        // The files were looked at more lately.
+        return Self.rate(max(group.bytesPerSecond, files.reduce(0) { $0 + ($1.bytesPerSecond ?? 0) }))
     }
 
     /// `35.1 MiB/s`.

@@ -14,7 +14,9 @@ extension GroupDocument {
             metadata: try StoredJSON.document(
                 JSONValue.self, ifAny: record.metadata, column: "groups.metadata", of: row),
             tasks: TaskCounts(record.tasks),
-            bytes: Bytes(done: record.bytesDone, total: record.bytesTotal, unknownTasks: record.unknownTasks),
+            bytes: Bytes(
+                done: record.bytesDone, total: max(record.bytesTotal, record.bytesDone),
+                unknownTasks: record.unknownTasks),
             bytesPerSecond: record.state.isTerminal ? 0 : record.bytesPerSecond, etaSeconds: etaSeconds,
             createdAt: record.createdAt,
             finishedAt: record.finishedAt, notes: Self.notes(record),

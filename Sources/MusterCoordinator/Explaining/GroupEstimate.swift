@@ -10,11 +10,12 @@ struct GroupEstimate: Sendable {
     var document: GroupExplanationDocument.Estimate {
         if let because = ended { return unknown(because) }
         if let because = obstacle { return unknown(because, earliest: earliest) }
-        guard let fastest = Pace.seconds(facts.rest, at: facts.group.bytesPerSecond) else {
+        guard let fastest = Pace.seconds(facts.rest, at: pace) else {
             return unknown("nothing comes now", earliest: earliest)
         }
         let seconds = max(
-            fastest, isPaced ? 0 : max(slowest.flatMap { Self.seconds(of: $0) } ?? 0, lastChunk), untilDue)
+            fastest, isPaced ? 0 : max(slowest.flatMap { Self.seconds(of: $0) } ?? 0, lastChunk), untilDue,
+            earliest.map { Self.seconds($0.since(facts.at)) } ?? 0)
         guard seconds <= Pace.longest else {
             return unknown("so little comes that it would take more than a year", earliest: earliest)
         }
@@ -49,6 +50,11 @@ struct GroupEstimate: Sendable {
             for index in busy.indices { busy[index].bytesLeft = nil }
         }
         return busy
+    }
+
+    /// How fast the group is from now on, in bytes per second: as it was, unless it may not be as fast any more.
+    private var pace: Int64 {
+        facts.bytesPerSecondAllowed.map { min($0, facts.group.bytesPerSecond) } ?? facts.group.bytesPerSecond
     }
 
     /// Whether the rate of the group, or of the fleet, sets the pace. Then what one transfer does not get another one gets, and a slow one ends as
@@ -87,8 +93,11 @@ extension GroupEstimate {
         let moments =
             facts.origins.filter { $0.ready.number > 0 }.compactMap(\.pausedUntil)
             + (facts.putOff.chunks.number > 0 ? [facts.putOff.firstDue].compactMap { $0 } : [])
-        return moments.map { max(0, ($0.since(facts.at).milliseconds + 999) / 1_000) }.max() ?? 0
+        return moments.map { Self.seconds($0.since(facts.at)) }.max() ?? 0
     }
+
+    /// Whole seconds, rounded up; none for what has been.
+    private static func seconds(_ duration: Duration) -> Int64 { max(0, (duration.milliseconds + 999) / 1_000) }
 
     /// Seconds that the slowest chunk of now takes.
     private var lastChunk: Int64 {
@@ -102,7 +111,8 @@ extension GroupEstimate {
     }
 
     private var speech: String {
-        let all = "\(ByteCount(bytes: facts.rest)) are left, and \(ByteCount(bytes: facts.group.bytesPerSecond))/s come"
+        let come = pace < facts.group.bytesPerSecond ? "may come" : "come"
+        let all = "\(ByteCount(bytes: facts.rest)) are left, and \(ByteCount(bytes: pace))/s \(come)"
         guard origins.count > 1, !isComplete else { return all }
         return "\(all); an origin that ends later than the others is not foreseen"
     }

@@ -19,7 +19,7 @@ extension TaskFacts {
                 waiting: record.chunks.waiting, parked: record.chunks.parked),
             work: record.leases.map { ExplanationDocument.Work($0) },
             shrinking: record.leases.count { $0.isAskedToShrink }, doubled: record.leases.count { $0.isDouble },
-            sources: record.sources.map { ExplanationDocument.Source($0) },
+            sources: Self.sources(record),
             attempts: record.attempts.map { ExplanationDocument.Attempt($0) }, nextDue: record.chunks.dueAt,
             awaited: record.chunks.awaited.map { ($0.group, $0.key) },
             question: Self.question(record), origins: Self.origins(record.sources), groupLeases: record.group.leases,
@@ -39,6 +39,13 @@ extension TaskFacts {
             let lease = record.leases.first { $0.kind == .resolve }
             return .asked(worker: lease?.worker ?? lost, since: lease?.grantedAt ?? record.at)
         }
+    }
+
+    /// The sources. What each of them brought is counted where there are several; a single one brought all.
+    private static func sources(_ record: ExplanationRecord) -> [ExplanationDocument.Source] {
+        var sources = record.sources.map { ExplanationDocument.Source($0) }
+        if sources.count == 1, record.task.reusedFrom == nil { sources[0].bytes = record.task.bytesDone }
+        return sources
     }
 
     /// The origins of sources that chunks are ready to be fetched from.

@@ -50,8 +50,10 @@ public enum ResponseVerdict: Hashable, Sendable {
             return .askUnconditionally
         default:
             // Rows 20, 21, 24–26; RFC 9110 §15. A redirect that is left at this point led nowhere.
+            let isRedirect = (300..<400).contains(facts.status)
             return .refuse(
-                .status(facts.status), detail: "the origin answered \(facts.status)",
+                .status(facts.status),
+                detail: "the origin answered \(facts.status)" + (isRedirect ? " without a Location to follow" : ""),
                 retryAfter: facts.retryAfterSeconds)
         }
     }

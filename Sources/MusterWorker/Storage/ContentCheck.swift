@@ -68,10 +68,11 @@ struct ContentCheck {
         )
         guard let findings = try scan.run(file, size: size, name: name) else { return .stopped }
         guard findings.wrong.isEmpty else {
-            return .corrupt(
-                findings.wrong,
-                reason: "\(name) does not hold what was fetched, in \(findings.wrong.count) chunks"
-            )
+            let count = findings.wrong.count
+            let what =
+                subject == .destination
+                ? "has other content" : "does not hold what was fetched, in \(count) chunk\(count == 1 ? "" : "s")"
+            return .corrupt(findings.wrong, reason: "\(name) \(what)")
         }
         return mismatch(findings.digests) ?? .good(known + findings.digests)
     }

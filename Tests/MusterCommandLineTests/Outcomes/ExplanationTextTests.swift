@@ -81,7 +81,7 @@ struct ExplanationTextTests {
     @Test func theTriesOfATaskOfGet() {
         #expect(
             ExplanationText.tries(explanation(), most: 1) == [
-                "tried a/b.tar 2 times; the last 1:",
+                "2 requests for a/b.tar failed; the last 1:",
                 "  2026-03-01T12:00:00.000Z  notFound (status 404) from https://a.example/b.tar, then retry",
             ]
         )

@@ -178,7 +178,7 @@ LANGUAGE sql AS $$
             'group', name, 'generation', generation, 'state', state, 'sink', sink, 'metadata', metadata,
             'tasks', jsonb_build_object(
                 'total', succeeded + failed, 'succeeded', succeeded, 'failed', failed, 'cancelled', cancelled),
-            'bytes', jsonb_build_object('done', bytes_done, 'total', bytes_total))
+            'bytes', jsonb_build_object('done', bytes_done, 'total', greatest(bytes_total, bytes_done)))
     FROM closed;
 
     UPDATE group_prerequisites r SET satisfied_at = statement_timestamp()

@@ -133,10 +133,10 @@ LANGUAGE sql STABLE AS $$
     SELECT p_bytes * exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_at)::double precision / 10))) + p_more
 $$;
 
--- Bytes per second of such a counter. A counter that is younger than its time constant is divided by what it could hold by now, so that
--- a speed does not seem to rise for half a minute.
+-- Bytes per second of such a counter; none where nothing has come for a time constant. A counter that is younger than its time constant is
+-- divided by what it could hold by now, so that a speed does not seem to rise for half a minute.
 CREATE FUNCTION bytes_per_second(p_bytes double precision, p_at timestamptz, p_since timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    SELECT least(9e18, decayed(p_bytes, p_at, 0) / (10 * greatest(0.1,
-        1 - exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_since)::double precision / 10))))))::bigint
+    SELECT CASE WHEN p_at < statement_timestamp() - interval '10 s' THEN 0 ELSE least(9e18, decayed(p_bytes, p_at, 0) / (10 * greatest(0.1,
+        1 - exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_since)::double precision / 10)))))) END::bigint
 $$;

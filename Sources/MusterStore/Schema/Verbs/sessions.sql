@@ -25,8 +25,8 @@ BEGIN
         seen_at = statement_timestamp(),
         parked = CASE WHEN p_sequence > s.sequence THEN p_parked ELSE s.parked END,
         sink_status = CASE WHEN p_sequence > s.sequence THEN p_status ELSE s.sink_status END,
-        rate_bytes = decayed(s.rate_bytes, s.rate_at, p_received),
-        rate_at = statement_timestamp()
+        rate_bytes = CASE WHEN p_received > 0 THEN decayed(s.rate_bytes, s.rate_at, p_received) ELSE s.rate_bytes END,
+        rate_at = CASE WHEN p_received > 0 THEN statement_timestamp() ELSE s.rate_at END
     WHERE s.id = p_session
     RETURNING s.sequence = p_sequence, s.draining INTO is_newest, is_draining;
     IF NOT FOUND THEN RETURN; END IF;
