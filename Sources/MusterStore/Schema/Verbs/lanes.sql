@@ -59,14 +59,19 @@ BEGIN
         lanes || coalesce(array_agg(p.lane ORDER BY p.depth, p.session_id, p.lane), '{}')
     INTO sessions, lanes
     FROM (
-        SELECT b.session_id, b.lane, b.depth + k AS depth, u.places,
+        SELECT b.session_id, b.lane, b.depth + k AS depth, b.places,
             row_number() OVER (PARTITION BY b.session_id ORDER BY b.depth + k, b.lane) AS nth
-        FROM usable_lanes(c, p_origin, p_usable, sessions, lanes) AS b
-        JOIN (
-            SELECT id, count(*) - (SELECT count(*) FROM unnest(c.openings) AS o (id) WHERE o.id = n.id) AS places
-            FROM unnest(p_usable) AS n (id) GROUP BY 1
-        ) AS u ON u.id = b.session_id
-        CROSS JOIN generate_series(1, u.places) AS k
+        FROM (
+            -- What is spread evenly over all lanes of a session reaches no higher than this in any of them.
+            SELECT l.*, u.places, max(l.depth) OVER s - l.depth + u.places / count(*) OVER s + 1 AS most
+            FROM usable_lanes(c, p_origin, ARRAY(SELECT DISTINCT id FROM unnest(p_usable) AS id), sessions, lanes) AS l
+            JOIN (
+                SELECT id, count(*) - (SELECT count(*) FROM unnest(c.openings) AS o (id) WHERE o.id = n.id) AS places
+                FROM unnest(p_usable) AS n (id) GROUP BY 1
+            ) AS u ON u.id = l.session_id
+            WINDOW s AS (PARTITION BY l.session_id)
+        ) AS b
+        CROSS JOIN generate_series(1, least(b.places, b.most)) AS k
     ) AS p
     WHERE p.nth <= p.places;
     RETURN NEXT;
