@@ -17,6 +17,21 @@ extension Placement {
         return found?.owner == owner && found?.isAdopted == false
     }
 
+    /// Whether what stands at a path was put there by the task itself.
+    func isOwn(at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Bool {
+        guard case .file(let file) = try openDestination(at: spot) else { return false }
+        return isOwn(file, order)
+    }
+
+    /// Says of a staged file that is about to replace another one that it does not go with its task: what it replaces can't come back, and a
+    /// cancel must not leave the path empty.
+    func markAsReplacement(_ name: PartName, _ order: FinalizeOrder) throws(SystemError) {
+        guard var mark = order.mark else { return }
+        mark.isAdopted = true
+        let (file, _) = try own.file(name.string, creation: .never)
+        _ = mark.write(to: file, path: order.path)
+    }
+
     /// Marks a file that stands at a path as the task's. Returns what is the matter with it otherwise.
     func adopt(_ file: OpenPart, at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Examined? {
         guard let mark = order.mark else { return nil }

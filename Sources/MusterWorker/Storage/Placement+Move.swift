@@ -109,8 +109,10 @@ extension Placement {
         guard found.kind == .file else { return .foreign("it is no regular file") }
         guard watch.mayContinue() else { return .outcome(.stopped) }
         if try isStrangers(at: spot, order) { return .foreign("it is another installation's") }
+        let replacesOthers = try !isOwn(at: spot, order)
         do throws(SystemError) {
             try stage(candidate.name)
+            if replacesOthers { try markAsReplacement(candidate.name, order) }
             try own.move(candidate.name.string, to: spot.place.name, in: spot.place.directory, .replacing)
             staged = nil
         } catch {

@@ -59,6 +59,31 @@ import Testing
         }
     }
 
+    /// The file that it replaced can't come back: a cancel does not leave the path empty.
+    @Test(arguments: [false, true])
+    func whatHasReplacedAnotherFileStaysWithoutItsTask(isFenced: Bool) async throws {
+        try await ScratchSink.with { scratch in
+            let others = ScratchSink.content(900, seed: 7)
+            try scratch.write(others, to: "a")
+            try write(mark(2), on: "a", in: scratch)
+            try scratch.makePart(1, Self.bytes)
+            let order = try scratch.order(1, path: "a", Self.bytes, fenced: isFenced, ifExists: .replace)
+            #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            #expect(try found("a", in: scratch) == mark(1, isAdopted: true))
+            for task in [1, 2] as [Int64] { try purge(task, in: scratch) }
+            #expect(try scratch.read("a") == Self.bytes)
+            // Nothing stands at another path: there it goes.
+            try scratch.makePart(3, Self.bytes)
+            let free = try scratch.order(3, path: "b", Self.bytes, fenced: isFenced, ifExists: .replace)
+            #expect(try await scratch.finalizer.finalize(free).isInPlace)
+            try purge(3, path: "b", in: scratch)
+            #expect(!scratch.exists("b"))
+            // Who asks for the file to be deleted has it deleted.
+            try purge(1, size: Int64(Self.bytes.count), in: scratch)
+            #expect(!scratch.exists("a"))
+        }
+    }
+
     @Test func whatIsNotTheTasksStays() async throws {
         try await ScratchSink.with { scratch in
             try scratch.write(Self.bytes, to: "a")
