@@ -12,7 +12,7 @@ struct OriginsCommand: AsyncParsableCommand {
             "muster origins [--json]\nmuster origins set <origin> [--max-connections <n>] [--rate <rate>] [--pause-until <t>]",
         discussion: """
             An origin is a scheme, a host and a port. The fleet shares one budget for each: its cap is halved when the origin \
-            refuses because there is too much at once, and grows again by one a minute.
+            refuses because there is too much at once, and grows again by one every ten seconds.
 
             Examples:
               muster origins

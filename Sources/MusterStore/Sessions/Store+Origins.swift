@@ -7,7 +7,7 @@ public struct OriginRecord: Sendable {
     public let key: String
     /// Its own cap on connections, if it has one.
     public let maxConnections: Int32?
-    /// How many connections it may have now: fewer than the cap after it refused, one more with every minute (range contract, row 24).
+    /// How many connections it may have now: fewer than the cap after it refused, one more with every ten seconds (range contract, row 24).
     public let allowedConnections: Int32
     /// Connections that sessions have to it now (adr/0024).
     public let connections: Int64

@@ -34,12 +34,12 @@ import Testing
         }
     }
 
-    @Test func whatIsAllowedGrowsByOneWithEveryMinute() async throws {
+    @Test func whatIsAllowedGrowsByOneWithEveryTenSeconds() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2))
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try #require(try await worker.claim(2).first), 429)
-            for (seconds, expected) in [(5, 8), (65, 9), (185, 11), (3_600, 16)] as [(Int32, Int32)] {
+            for (seconds, expected) in [(5, 8), (11, 9), (31, 11), (3_600, 16)] as [(Int32, Int32)] {
                 try await fixture.run(
                     "UPDATE origins SET learned_at = statement_timestamp() - \(seconds) * interval '1 s'")
                 #expect(try await allowed(fixture) == expected)
@@ -112,6 +112,82 @@ import Testing
             try await worker.refuse(leases[2], 503)
             #expect(try await allowed(fixture) == 8, "they are not rare any more")
             #expect(try await tries(fixture) == 2)
+            try await fixture.check()
+        }
+    }
+
+    @Test func aFileThatIsRefusedAgainWhileOthersAreServedHalvesNothing() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(8, size: 10))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.refuse(leases[0], 503)
+            #expect(try await allowed(fixture) == 8)
+            #expect(try await tries(fixture) == 0)
+            try await worker.finishAll([leases[1]])
+            try await fixture.passBackoffs()
+            let again = try #require(try await worker.claim(8).first { $0.path == leases[0].path })
+            try await worker.refuse(again, 503)
+            #expect(try await allowed(fixture) == 8)
+            #expect(try await tries(fixture) == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func whereOthersAreServedRetryAfterIsForOneFile() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(30, size: 10))
+            var worker = try await fixture.makeWorker()
+            for _ in 0..<2 { try await worker.finishAll(try await worker.claim(8)) }
+            try await worker.refuse(try await worker.claim(8)[0], 503, retryAfter: 100)
+            let wait: Double = try await fixture.value(
+                """
+                SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks
+                WHERE status = 'waiting'
+                """)
+            #expect(wait > 90 && wait < 101)
+            #expect(try await fixture.value("SELECT count(*) FROM origins WHERE not_before IS NOT NULL") == Int64(0))
+            #expect(try await !worker.claim(8).isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    @Test func anOriginThatAskedToBeLeftAloneForLongIsTriedByOneLane() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(9, size: 10))
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 503, retryAfter: 3_600)
+            #expect(try await worker.claim(8).isEmpty)
+            try await fixture.run(
+                "UPDATE origins SET try_at = statement_timestamp(), refused_at = refused_at - interval '11 s'")
+            let lease = try #require(try await worker.claim(8).first)
+            #expect(try await worker.claim(8).isEmpty, "one at a time")
+            try await worker.finishAll([lease])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            #expect(try await worker.claim(8).count == 7)
+            // What an operator has paused is not tried.
+            let later = Timestamp(microseconds: try await fixture.store.now().microseconds + 3_600_000_000)
+            let paused = try await fixture.store.setOrigin("http://a.test:80", pausedUntil: .set(later))
+            #expect(paused.pausedUntil == later)
+            #expect(try await fixture.value("SELECT try_at IS NULL FROM origins", as: Bool.self))
+            try await fixture.check()
+        }
+    }
+
+    @Test func anOriginThatServesWhatItForbadeLimitsByForbidding() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(6, size: 10))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(3)
+            try await worker.refuse(leases[0], 403)
+            #expect(try await allowed(fixture) == 16, "a file that may not be had")
+            try await fixture.passBackoffs()
+            let again = try #require(try await worker.claim(8).first { $0.path == leases[0].path })
+            try await worker.finishAll([again])
+            _ = try await fixture.store.foldOriginRates()
+            try await fixture.forgetAnswers()
+            try await worker.refuse(leases[1], 403)
+            #expect(try await allowed(fixture) == 8)
             try await fixture.check()
         }
     }

@@ -213,7 +213,7 @@ struct StoreModel {
     func allowed(_ origin: String) -> Int {
         let cap = Int(policy.connectionsPerOrigin)
         guard let known = origins[origin], let learned = known.learned else { return cap }
-        return min(cap, learned + known.minutes)
+        return min(cap, learned + 6 * known.minutes)
     }
 
     /// The task that has a lease on one of its chunks, and the chunk's place in it.

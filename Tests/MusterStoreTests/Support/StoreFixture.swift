@@ -188,9 +188,9 @@ struct StoreFixture: Sendable {
         try await forgetAnswers()
     }
 
-    /// Lets origins have fulfilled nothing lately.
+    /// Lets origins have fulfilled nothing lately, and not be tried while they rest.
     func forgetAnswers() async throws {
-        try await run("WITH f AS (DELETE FROM origin_flow) UPDATE origins SET answers = 0")
+        try await run("WITH f AS (DELETE FROM origin_flow) UPDATE origins SET answers = 0, try_at = NULL")
     }
 }
 

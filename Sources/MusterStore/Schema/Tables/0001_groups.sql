@@ -128,10 +128,12 @@ CREATE TABLE origins (
     max_connections  integer CONSTRAINT origins_cap_positive CHECK (max_connections > 0),   -- NULL: the coordinator's default (I5)
     bytes_per_second bigint CONSTRAINT origins_rate_positive CHECK (bytes_per_second > 0),   -- its byte budget; NULL: none
     not_before       timestamptz,                            -- parked until then, by Retry-After or by an operator (row 25)
-    -- How many lanes it may have after it refused because of too many: `heed_limit`. One more is allowed with every minute since:
+    -- When one lane may try it all the same, since it may have meant one file; NULL where it has not asked to be left alone itself.
+    try_at           timestamptz,
+    -- How many lanes it may have after it refused because of too many: `heed_limit`. One more is allowed with every ten seconds since:
     -- `allowed_connections`. NULL: it never refused.
     learned          integer CONSTRAINT origins_learned_positive CHECK (learned > 0),
-    learned_at       timestamptz,                            -- from when the minutes count
+    learned_at       timestamptz,                            -- from when they count
     limited_at       timestamptz,                            -- when it last refused; shown only
     -- The newest fencing token when it last refused. Only a lease with a greater one can halve again, so that a burst of refusals
     -- halves once, whatever becomes of the clock (I11).
@@ -142,6 +144,7 @@ CREATE TABLE origins (
     rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when they were last counted on
     refusals         double precision NOT NULL DEFAULT 0,    -- a decaying counter of refusals that may be limits, as of refused_at
     refused_at       timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
+    forbids_at_limit boolean NOT NULL DEFAULT false,         -- it has served a file that it had refused with 403
     CONSTRAINT origins_learned_is_dated CHECK ((learned IS NULL) = (learned_at IS NULL))
 ) WITH (fillfactor = 50);
 CREATE INDEX origins_with_rate ON origins (id) WHERE bytes_per_second IS NOT NULL;

@@ -190,7 +190,8 @@ CREATE INDEX budget_shares_by_session ON budget_shares (session_id);
 CREATE UNLOGGED TABLE origin_flow (
     origin_id bigint NOT NULL,                               -- the origin
     bytes     bigint NOT NULL,                               -- that came from it
-    answers   bigint NOT NULL DEFAULT 0                      -- leases that it fulfilled
+    answers   bigint NOT NULL DEFAULT 0,                     -- leases that it fulfilled
+    forgave   boolean NOT NULL DEFAULT false                 -- one of them had been refused with 403
 );
 
 -- A claim under way, as the functions of Verbs/claim.sql hand it to each other. Never stored.

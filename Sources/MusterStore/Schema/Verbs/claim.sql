@@ -142,7 +142,7 @@ BEGIN
                 SELECT o.id FROM origins o
                 WHERE o.id = ANY (v_new) AND is_awake(o) AND free_lanes(o, c.origin_cap) > 0);
             v_queued := v_queued || ARRAY(
-                SELECT o.id FROM origins o WHERE o.id = ANY (v_new) AND is_awake(o) AND has_queue(o.id, v_queues, NULL));
+                SELECT o.id FROM origins o WHERE o.id = ANY (v_new) AND NOT is_resting(o) AND has_queue(o.id, v_queues, NULL));
         END IF;
         IF 0 = ANY (v_origins)
             OR group_may_run(g) AND (
@@ -267,6 +267,7 @@ BEGIN
             c := grant_chunks(c, v_picked, v_places.sessions, v_places.lanes, c.group_id, c.mean);
             v_opened := least(v_places.opened, cardinality(v_picked));
             c.openings := without_slots(c.openings, v_places.sessions[:v_opened]);
+            UPDATE origins o SET try_at = statement_timestamp() + interval '10 s' WHERE o.id = v_origin.id AND is_resting(o) AND v_opened > 0;
             c.free[array_position(c.origins, v_origin.id)] := c.free[array_position(c.origins, v_origin.id)] - v_opened;
             IF v_is_limited THEN
                 c.limited := c.limited || v_picked;

@@ -28,9 +28,7 @@ BEGIN
         RETURNING * INTO d;
         IF FOUND THEN
             SELECT * INTO t FROM tasks WHERE id = d.task_id;
-            UPDATE origins SET not_before = greatest(not_before, statement_timestamp()
-                + least(3600, p_retry_after) * interval '1 s' * (1 + p_random / 10))
-            WHERE id = d.origin_id AND p_retry_after IS NOT NULL;
+            PERFORM heed_retry_after(d.origin_id, p_retry_after, p_random);
             PERFORM heed_limit(d, t, p_kind, p_limit, p_origin_cap);
             PERFORM note_attempt(t.id, p_session, d.source, p_kind, p_status, p_detail, p_request, p_address, d.durable, 'returned');
             RETURN;
@@ -91,12 +89,7 @@ BEGIN
         WHERE id = t.id RETURNING * INTO t;
         UPDATE sources SET failures = failures + 1
         WHERE task_id = t.id AND ordinal = v_source AND (l.kind = 'fetch' OR p_kind = 'digestMismatch');
-        -- An origin that says when to come back is left alone by the whole fleet, for an hour at the most (row 25).
-        IF p_retry_after IS NOT NULL AND l.origin_id > 0 THEN
-            UPDATE origins SET not_before = greatest(not_before, statement_timestamp()
-                + least(3600, p_retry_after) * interval '1 s' * (1 + p_random / 10))
-            WHERE id = l.origin_id;
-        END IF;
+        PERFORM heed_retry_after(l.origin_id, p_retry_after, p_random);
 
         IF l.kind = 'resolve' THEN
             v_outcome := fail_question(l, t, p_retry_after, p_detail, p_first_chunk, p_max_attempts, p_deaths, p_base_ms,
@@ -111,6 +104,9 @@ BEGIN
             v_outcome := follow_rule(l, t, v_source, p_rule, p_kind, p_detail, p_limit, p_random, p_first_chunk, p_max_attempts,
                 p_max_restarts, p_deaths, p_origin_cap, p_base_ms, p_maximum_ms);
         END IF;
+        UPDATE ready_chunks
+        SET not_before = greatest(not_before, statement_timestamp() + least(3600, p_retry_after) * interval '1 s')
+        WHERE id = p_chunk AND status = 'waiting' AND p_retry_after IS NOT NULL;
     END IF;
     PERFORM note_attempt(t.id, p_session, CASE WHEN l.kind <> 'finalize' THEN v_source END, p_kind, p_status, p_detail, p_request,
         p_address, l.durable, v_outcome);

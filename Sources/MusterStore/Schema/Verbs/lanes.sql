@@ -21,7 +21,7 @@ $$;
 -- How many lanes more an origin may have. Fewer than none, after its cap was made smaller.
 CREATE FUNCTION free_lanes(o origins, p_default integer) RETURNS integer
 LANGUAGE sql STABLE AS $$
-    SELECT allowed_connections(o, p_default) - (SELECT count(*) FROM lanes_to(o.id))::integer
+    SELECT CASE WHEN is_resting(o) THEN 1 ELSE allowed_connections(o, p_default) END - (SELECT count(*) FROM lanes_to(o.id))::integer
 $$;
 
 -- How many lanes more a group may have; NULL where nothing bounds them.
@@ -54,7 +54,10 @@ BEGIN
     FROM (
         SELECT id, n FROM unnest(c.openings) WITH ORDINALITY AS u (id, n) WHERE id = ANY (p_usable) ORDER BY n LIMIT v_free
     ) AS u;
-    IF c.mixes OR cardinality(c.slots) = cardinality(c.openings) THEN RETURN NEXT; RETURN; END IF;
+    IF c.mixes OR cardinality(c.slots) = cardinality(c.openings) OR (SELECT is_resting(o) FROM origins o WHERE o.id = p_origin) THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
     SELECT sessions || coalesce(array_agg(p.session_id ORDER BY p.depth, p.session_id, p.lane), '{}'),
         lanes || coalesce(array_agg(p.lane ORDER BY p.depth, p.session_id, p.lane), '{}')
     INTO sessions, lanes

@@ -50,9 +50,7 @@ RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM leases WHERE chunk_id = l.chunk_id;
-    UPDATE origins SET not_before = greatest(not_before, statement_timestamp()
-        + least(3600, p_retry_after) * interval '1 s' * (1 + p_random / 10))
-    WHERE id = l.origin_id AND p_retry_after IS NOT NULL;
+    PERFORM heed_retry_after(l.origin_id, p_retry_after, p_random);
     -- A refusal that may have another reason has it: the URL is used up.
     IF p_limit = 'certain' THEN
         PERFORM heed_limit(l, t, p_kind, p_limit, p_origin_cap);

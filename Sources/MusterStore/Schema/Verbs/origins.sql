@@ -6,26 +6,44 @@ LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane))
 $$;
 
--- Whether an origin may be asked now: it is not paused.
-CREATE FUNCTION is_awake(o origins) RETURNS boolean
+-- Whether an origin is to be left alone.
+CREATE FUNCTION is_resting(o origins) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-    SELECT o.not_before IS NULL OR o.not_before <= statement_timestamp()
+    SELECT o.not_before IS NOT NULL AND o.not_before > statement_timestamp()
 $$;
 
--- How many lanes an origin may have now: what was learned when it refused, one more with every minute since, and never more than its
--- cap. It grows without a write.
+-- Whether an origin may be asked now, be it by one lane that tries it.
+CREATE FUNCTION is_awake(o origins) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT NOT is_resting(o) OR o.try_at IS NOT NULL AND o.try_at <= statement_timestamp()
+$$;
+
+-- An origin says when to come back: the whole fleet leaves it alone until then, for an hour at the most (row 25). After ten seconds one lane
+-- tries it at a time: what it said may have been meant for one file. That is certain, and nothing rests but the chunk that was refused,
+-- where it serves many others for each request that it refuses. The caller has locked the origin.
+CREATE FUNCTION heed_retry_after(p_origin bigint, p_seconds bigint, p_random double precision) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE origins o
+    SET not_before = greatest(o.not_before, statement_timestamp() + least(3600, p_seconds) * interval '1 s' * (1 + p_random / 10)),
+        -- What an operator paused stays as it is.
+        try_at = CASE WHEN NOT is_resting(o) OR o.try_at IS NOT NULL THEN statement_timestamp() + interval '10 s' END
+    WHERE o.id = p_origin AND p_seconds IS NOT NULL AND recent_answers(o) <= 8 * (decayed(o.refusals, o.refused_at, 0) + 1)
+$$;
+
+-- How many lanes an origin may have now: what was learned when it refused, one more with every ten seconds since, and never more
+-- than its cap. It grows without a write.
 CREATE FUNCTION allowed_connections(o origins, p_default integer) RETURNS integer
 LANGUAGE sql STABLE AS $$
     SELECT least(coalesce(o.max_connections, p_default), coalesce(o.learned
-        + floor(least(1000000, extract(epoch FROM statement_timestamp() - o.learned_at) / 60))::integer,
+        + floor(least(1000000, extract(epoch FROM statement_timestamp() - o.learned_at) / 10))::integer,
         coalesce(o.max_connections, p_default)))
 $$;
 
 -- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes
 -- beside the refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no
 -- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
--- allowance, or just had been (I12). A refusal changes nothing where no other lane leads to the origin, or where refusals are far rarer
--- than one lane too many would make them. The caller has locked the origin.
+-- allowance, or just had been (I12). A refusal changes nothing where no other lane leads to the origin, where refusals are far rarer than
+-- one lane too many would make them, or where the file was refused before while others are served. The caller has locked the origin.
 CREATE FUNCTION heed_limit(l leases, t tasks, p_kind text, p_limit text, p_origin_cap integer) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -46,8 +64,9 @@ BEGIN
     IF p_limit = 'possible' THEN
         v_is_plausible := CASE p_kind
             WHEN 'network' THEN l.durable = l.resume
-            ELSE t.planned AND (coalesce(t.source, l.source) = l.source OR EXISTS (
-                SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0)) END;
+            ELSE p_kind = 'httpStatus(403)' AND o.forbids_at_limit
+                OR t.planned AND (coalesce(t.source, l.source) = l.source OR EXISTS (
+                    SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0)) END;
         IF NOT v_is_plausible THEN RETURN NULL; END IF;
         IF NOT v_is_shared THEN
             RETURN CASE WHEN p_kind <> 'network' AND l.attempts < CASE WHEN o.learned IS NULL THEN 1 ELSE 4 END THEN true END;
@@ -56,7 +75,11 @@ BEGIN
     UPDATE origins SET refusals = decayed(refusals, refused_at, 1), refused_at = statement_timestamp() WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
     IF NOT v_is_shared THEN RETURN true; END IF;
-    IF are_rare_refusals(o) THEN RETURN CASE WHEN p_limit = 'certain' THEN true END; END IF;
+    IF recent_answers(o) >= 1 AND (is_rarely_refused(o) OR p_limit = 'certain' AND (
+        SELECT a.serial FROM attempts a WHERE a.task_id = t.id AND a.status = t.failure_status LIMIT 1) IS NOT NULL)
+    THEN
+        RETURN CASE WHEN p_limit = 'certain' THEN true END;
+    END IF;
     v_allowed := allowed_connections(o, p_origin_cap);
     v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
@@ -74,12 +97,17 @@ LANGUAGE sql STABLE AS $$
     WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane) AND h.durable > h.resume
 $$;
 
--- Whether an origin that refuses once more still refuses far more rarely than it would if one lane of those that it has were too many.
--- That one would be refused each time: one request of as many as there are lanes. Half of that is far more rarely.
-CREATE FUNCTION are_rare_refusals(o origins) RETURNS boolean
+-- How many leases an origin has fulfilled lately: a counter that decays within some ten seconds.
+CREATE FUNCTION recent_answers(o origins) RETURNS double precision
 LANGUAGE sql STABLE AS $$
     SELECT decayed(o.answers, o.rate_at, coalesce((SELECT sum(f.answers) FROM origin_flow f WHERE f.origin_id = o.id), 0)::double precision)
-        > 2 * (decayed(o.refusals, o.refused_at, 0) + 1) * (SELECT count(*) FROM lanes_to(o.id))
+$$;
+
+-- Whether an origin that refuses once more still refuses far more rarely than it would if one lane of those that it has were too many.
+-- That one would be refused each time: one request of as many as there are lanes. Half of that is far more rarely.
+CREATE FUNCTION is_rarely_refused(o origins) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT recent_answers(o) > 2 * (decayed(o.refusals, o.refused_at, 0) + 1) * (SELECT count(*) FROM lanes_to(o.id))
 $$;
 
 -- What an operator wishes of an origin; an unknown origin is made known. A new cap forgets what the origin refused under the old one.
@@ -95,6 +123,7 @@ BEGIN
         learned = CASE WHEN NOT p_sets_cap THEN learned END,
         learned_at = CASE WHEN NOT p_sets_cap THEN learned_at END,
         not_before = CASE WHEN p_sets_pause THEN p_paused_until ELSE not_before END,
+        try_at = CASE WHEN NOT p_sets_pause THEN try_at END,
         bytes_per_second = CASE WHEN p_sets_rate THEN p_rate ELSE bytes_per_second END
     WHERE key = p_key;
 END
@@ -114,13 +143,17 @@ BEGIN
     ) AS locked;
     IF v_origins IS NULL THEN RETURN 0; END IF;
     WITH taken AS MATERIALIZED (
-        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers
+        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave
     )
     UPDATE origins o
     SET rate_bytes = decayed(o.rate_bytes, o.rate_at, n.bytes), answers = decayed(o.answers, o.rate_at, n.answers),
-        rate_at = statement_timestamp()
+        rate_at = statement_timestamp(), forbids_at_limit = o.forbids_at_limit OR n.forgave,
+        -- It has served somebody since one lane may try it.
+        not_before = CASE WHEN n.answers > 0 AND o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s'
+            THEN NULL ELSE o.not_before END
     FROM (
-        SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers FROM taken GROUP BY 1
+        SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, bool_or(forgave) AS forgave
+        FROM taken GROUP BY 1
     ) AS n
     WHERE o.id = n.origin_id;
     RETURN cardinality(v_origins);
