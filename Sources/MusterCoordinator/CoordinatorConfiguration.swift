@@ -117,6 +117,12 @@ public struct CoordinatorConfiguration: Sendable {
         guard eventRetention > .zero, eventRetention <= Limits.eventRetention.upperBound else {
             throw ConfigurationRefusal("events must be kept for some time, at most 3650d")
         }
+        // Nobody floods a port that nobody knows.
+        guard listenPort == 0 || connections.descriptors >= ConnectionLimits.leastDescriptors else {
+            throw ConfigurationRefusal(
+                "this process may open \(connections.descriptors) files, and a coordinator needs "
+                    + "\(ConnectionLimits.leastDescriptors): raise the limit (ulimit -n)")
+        }
         guard (2...1_000).contains(databaseConnections) else {
             throw ConfigurationRefusal("the connections to the database must be 2 to 1000")
         }

@@ -102,6 +102,13 @@ struct ConnectionPatienceTests {
         #expect(patience.deadline == at(6))
     }
 
+    @Test(arguments: [(150, 7_300, false), (200, 7_300, true), (64, 0, true)])
+    func aCoordinatorThatOthersReachNeedsDescriptors(_ descriptors: Int, _ port: Int, _ isEnough: Bool) {
+        var configuration = CoordinatorConfiguration(database: "")
+        (configuration.listenPort, configuration.connections) = (port, ConnectionLimits(descriptors: descriptors))
+        #expect((try? configuration.check()) != nil == isEnough)
+    }
+
     @Test(arguments: [(0, 16), (64, 32), (1_024, 512), (65_536, 10_000)])
     func halfOfTheDescriptorsAreForConnections(_ descriptors: Int, _ connections: Int) {
         #expect(ConnectionLimits(descriptors: descriptors).count == max(16, connections))

@@ -11,6 +11,11 @@ import Glibc
 
 /// How many connections a coordinator keeps, and how long a peer may keep it waiting (F23).
 struct ConnectionLimits: Sendable {
+    /// The least descriptors of a coordinator that others can reach: with fewer its own threads have none left in a flood of connections.
+    static let leastDescriptors = 200
+
+    /// The descriptors that the process may have.
+    var descriptors: Int
     /// The most connections. Well below the descriptors of the process: without a free one, even the dispatch library ends it, since
     /// it can't look at its own threads any more.
     var count: Int
@@ -27,6 +32,7 @@ struct ConnectionLimits: Sendable {
 
     /// The limits for a process that may have this many descriptors.
     init(descriptors: Int) {
+        self.descriptors = descriptors
         count = min(Limits.connections, max(16, descriptors / 2))
     }
 

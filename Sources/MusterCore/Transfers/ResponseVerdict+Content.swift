@@ -21,6 +21,10 @@ extension ResponseVerdict {
         }
         if question.isOtherMirror { return otherMirror(found, statedSize: statedSize, question) }
         switch question.known.agreement(with: found, under: question.effectiveRule) {
+        case .same
+        where facts.status == 206 && question.known.strongETag != nil && found.etag == nil && !question.isProvable:
+            // RFC 9110 §15.3.7: a part has the tag of its content. Where it is missing, a date alone does not tell two versions apart.
+            return .descend("a part without the ETag that is known", to: .stream)
         case .same: return nil
         case .different(let what): return refuse(.changed, what)
         case .unknown:

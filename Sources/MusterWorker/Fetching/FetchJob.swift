@@ -322,7 +322,11 @@ struct FetchJob: Sendable {
         case .completed, .refused:
             return .failed(.network, "the body ended after \(offset - before) bytes", retryAfter: nil)
         case .stopped, .cancelled: return .stopped
-        case .failed(let error, _): return .failed(error.failureKind, error.description, retryAfter: nil)
+        case .failed(let error, _):
+            var detail = error.description
+            // Where it broke off tells whether it always does.
+            if case .truncated = error { detail += ", after \(offset - before) bytes" }
+            return .failed(error.failureKind, detail, retryAfter: nil)
         }
     }
 }
