@@ -58,7 +58,8 @@ extension OriginRow {
             .refuse(.changed)),
         OriginRow(9, "has no tag any more, and a date that agrees", 206, [part, day], to: .weak, taken),
         OriginRow(
-            8, "has no strong tag any more, and a date that agrees", 206, [part, day], to: .tagged, .descend(.stream)),
+            8, "has no strong tag any more, and a date that agrees", 206, [part, day], to: .taggedAndDated,
+            .descend(.stream)),
         OriginRow(9, "has a date alone, and no Date", 206, [first, day], to: .first, .descend(.whole)),
         OriginRow(
             9, "has a date alone that is 59 s old", 206, [first, day, "Date: Sun, 01 Mar 2026 12:00:59 GMT"],

@@ -65,7 +65,7 @@ extension FetchQuestion {
     /// A chunk in the middle of a planned task.
     static let middle = FetchQuestion(range: ByteRange(start: 100, end: 200), planned: true, known: version)
     /// The same of a version that has a date as well.
-    static let tagged = FetchQuestion(
+    static let taggedAndDated = FetchQuestion(
         range: ByteRange(start: 100, end: 200), planned: true,
         known: Representation(size: 1_000, etag: "\"v1\"", lastModified: "Sun, 01 Mar 2026 12:00:00 GMT"))
     /// The same with If-Range.
