@@ -106,7 +106,7 @@ struct ConnectionPatienceTests {
     func aCoordinatorThatOthersReachNeedsDescriptors(_ descriptors: Int, _ port: Int, _ isEnough: Bool) {
         var configuration = CoordinatorConfiguration(database: "")
         (configuration.listenPort, configuration.connections) = (port, ConnectionLimits(descriptors: descriptors))
-        #expect((try? configuration.check()) != nil == isEnough)
+        #expect(((try? configuration.check()) != nil) == isEnough)
     }
 
     @Test(arguments: [(0, 16), (64, 32), (1_024, 512), (65_536, 10_000)])
