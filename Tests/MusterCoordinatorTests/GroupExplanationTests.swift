@@ -123,6 +123,9 @@ struct GroupExplanationTests {
         #expect(
             document.criticalPath[0].contains("muster retry a") && document.criticalPath[0].contains("--after none"))
         #expect(document.eta.seconds == nil && document.eta.because.contains("has failed"))
+        facts.prerequisites = [.init(group: "a", on: .succeeded, state: .cancelled)]
+        let cancelled = self.document(facts).criticalPath[0]
+        #expect(!cancelled.contains("muster retry") && cancelled.contains("add it anew"), "\(cancelled)")
     }
 
     @Test func theEndOfAChainIsNamedWhereItFailed() {

@@ -21,7 +21,7 @@ struct MusterCommand: AsyncParsableCommand {
             then the file.
 
             Exit codes: 0 success; 1 the group failed; 2 usage; 3 coordinator unreachable; 4 timed out; 5 cancelled; \
-            6 refused by the coordinator; 130 stopped by Ctrl-C, 143 by SIGTERM.
+            6 refused by the coordinator; 130 stopped by Ctrl-C, 143 by SIGTERM (services end with 0 then).
             """,
         version: MusterVersion.current,
         groupedSubcommands: [

@@ -66,7 +66,10 @@ extension GroupDocument {
     private static func held(_ record: GroupRecord) -> String? {
         let open = record.prerequisites.filter { !$0.isSatisfied }
         guard record.isHeld, !open.isEmpty else { return nil }
-        return "it waits for \(WaitSentence.groups(open.map(\.group)))"
+        let lost = open.first { $0.state.isTerminal }.map { other in
+            ", and \"\(other.group)\" has \(GroupExplanation.ending(other.state)) already: muster explain \(record.name)"
+        }
+        return "it waits for \(WaitSentence.groups(open.map(\.group)))\(lost ?? "")"
     }
 
     private static func hours(_ record: GroupRecord) -> String? {

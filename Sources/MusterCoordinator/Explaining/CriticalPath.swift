@@ -23,7 +23,7 @@ struct CriticalPath: Sendable {
     private func prerequisite(_ other: GroupFacts.Prerequisite) -> String {
         let wish = "the group \"\(other.group)\" has to \(other.on == .succeeded ? "succeed" : "end")"
         guard other.state.isTerminal else { return "\(wish); it is \(other.state.rawValue)" }
-        let problem = "\(wish), but it has \(GroupExplanation.ending(other.state)): muster retry \(other.group)"
+        let problem = "\(wish), but it has \(GroupExplanation.ending(other.state)): \(GroupExplanation.remedy(other))"
         guard facts.prerequisites.contains(where: { $0.group == other.group }) else { return problem }
         return "\(problem), or let this one go without it: muster limit \(facts.group.name) --after none"
     }

@@ -69,7 +69,7 @@ struct GroupExplanation: Sendable {
             if let lost = facts.prerequisites.first(where: \.state.isTerminal) {
                 "; \"\(lost.group)\" has \(Self.ending(lost.state)) already, so that only a change helps"
             } else if let lost = facts.lost.first {
-                "; at the end of that chain \"\(lost.group)\" has \(Self.ending(lost.state)): muster retry \(lost.group)"
+                "; at the end of that chain \"\(lost.group)\" has \(Self.ending(lost.state)): \(Self.remedy(lost))"
             } else {
                 ""
             }
@@ -77,6 +77,11 @@ struct GroupExplanation: Sendable {
             reason: .prerequisites,
             detail: "it waits for \(WaitSentence.groups(facts.prerequisites.map(\.group)))\(help)",
             tasks: facts.unfinished)
+    }
+
+    /// What helps a group that waits in vain for another one.
+    static func remedy(_ other: GroupFacts.Prerequisite) -> String {
+        other.state == .cancelled ? "remove it, and add it anew" : "muster retry \(other.group)"
     }
 
     /// How a group has ended, after "has".
