@@ -36,6 +36,7 @@ let deque = Target.Dependency.product(name: "DequeModule", package: "swift-colle
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -146,7 +147,7 @@ let package = Package(
             "MusterCoordinator",
             [
                 "MusterCoordinator", "MusterAPI", "MusterCommandLine", "MusterCore", "MusterStore", "MusterPostgres",
-                "MusterTestSupport", "MusterWorker", logging, serviceLifecycle, system,
+                "MusterTestSupport", "MusterWorker", logging, nio, nioEmbedded, serviceLifecycle, system,
             ]),
         tests(
             "MusterWorker",

@@ -16,6 +16,8 @@ final class ConnectionTable: Sendable {
     private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
     /// What share of the connections makes room at once, so that they are not all looked at for each new one.
     private static let share = 32
+    /// For how long a connection without a request is as good as one with a request: its head may be on its way.
+    private static let arrival: TimeAmount = .seconds(1)
 
     /// A table of that many connections.
     init(limit: Int) {
@@ -27,9 +29,11 @@ final class ConnectionTable: Sendable {
         let (isIn, evicted) = entries.withLock { entries -> (Bool, [any Channel]) in
             var evicted: [any Channel] = []
             if entries.count >= limit {
-                let owing = entries.compactMap { id, entry in entry.waitingSince.map { (id, $0, entry.isIdle) } }
-                    // Those without a request first, the longest wait first.
-                    .sorted { $0.2 != $1.2 ? $0.2 : $0.1 < $1.1 }
+                let owing = entries.compactMap { id, entry in
+                    entry.waitingSince.map { (id, $0, entry.isIdle && $0 + Self.arrival <= now) }
+                }
+                // Those that stay without a request first, the longest wait first.
+                .sorted { $0.2 != $1.2 ? $0.2 : $0.1 < $1.1 }
                 for (id, _, _) in owing.prefix(max(1, limit / Self.share)) {
                     if let entry = entries.removeValue(forKey: id) { evicted.append(entry.channel) }
                 }
