@@ -1,13 +1,13 @@
 -- What a source will never do, and how it is asked then (range contract, "The ladder").
 
--- Whether a failure is what the source will always come to, at the third time. A 403 is, if nothing of the task has ever come and nobody
--- else is at work at the origin: then it is neither a limit (row 24) nor a URL that has expired (row 21). A body that breaks off is, if it
--- does so at the same byte each time, which its detail has to tell.
+-- Whether a failure is what the source will always come to, at the third time. A 403 is, if nothing of the task has ever come, nobody else is at
+-- work at the origin, and that one has never served what it had forbidden: then it is neither a limit (row 24) nor a URL that has expired
+-- (row 21). A body that breaks off is, if it does so at the same byte each time, which its detail has to tell.
 CREATE FUNCTION is_hopeless(l leases, t tasks, p_kind text, p_detail text) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts >= 2 AND CASE p_kind
         WHEN 'httpStatus(403)' THEN NOT t.planned
-            AND NOT shares_origin(l)
+            AND NOT shares_origin(l) AND NOT (SELECT o.forbids_at_limit FROM origins o WHERE o.id = l.origin_id)
         WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND (l.durable = l.resume OR t.rung = 'whole') AND p_detail ~ '[0-9] bytes' AND (
             SELECT count(*) FILTER (WHERE a.detail = p_detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
             FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a)
