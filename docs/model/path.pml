@@ -12,6 +12,7 @@
  *   -DLATE_BEGIN     a session makes its directory when it needs it first
  *   -DNO_WAIT        the new owner does not wait for sessions that live and may still be at work, and for purges
  *   -DEMPTY_DELETES  revoking deletes what a dead purge had set aside
+ *   -DSHARED_PARTS   a part is made in the shared directory: a session that was revoked leaves one of a task that is over
  *   -DOWN_PURGE      a task that is tried again does not wait for a purge of its own that was taken from a session that lives
  */
 #define A 1
@@ -124,7 +125,11 @@ end:
 #ifdef LATE_BEGIN
             directory[s] = 1;
 #endif
+#ifdef SHARED_PARTS
             part[job] = 1;
+#else
+            atomic { if :: part[job] || directory[s] -> part[job] = 1 :: else -> goto over fi };
+#endif
             atomic { if :: directory[s] && part[job] && !staged[s] -> part[job] = 0; staged[s] = job :: else -> goto over fi };
             if
 #ifdef FROM_PARTS
@@ -151,7 +156,8 @@ end:
 #endif
             part[job] = 0
         fi;
-over:   atomic {    /* the report, which counts if the lease is still the session's */
+over:   atomic { if :: staged[s] -> part[staged[s]] = 1; staged[s] = 0 :: else fi };     /* what was not put in place is given back */
+        atomic {    /* the report, which counts if the lease is still the session's */
             if
             :: seen && alive[s] && lease[s] == PURGE && job == PURGE -> purge = 0; lease[s] = 0
             :: seen && alive[s] && lease[s] == job && job != PURGE -> live[job] = 0; done[job] = 1; right[job] = seen; lease[s] = 0; CHECK
@@ -221,7 +227,11 @@ end:
     :: GIVE_UP(0) :: GIVE_UP(1) :: GIVE_UP(2)
     :: STALL(0) :: STALL(1) :: STALL(2)
     /* Nobody has anything to do: then nothing is left to be done, unless nobody is there to do it. */
-    :: timeout -> assert(!live[A] && !live[B] && !purge || !FREE(0) && !FREE(1) && !FREE(2)); break
+    :: timeout -> assert(!live[A] && !live[B] && !purge || !FREE(0) && !FREE(1) && !FREE(2));
+        /* Nothing is left of a task that is over (I13). */
+        assert(live[A] || purge || !part[A]);
+        assert(live[B] || !part[B]);
+        break
     od
 }
 

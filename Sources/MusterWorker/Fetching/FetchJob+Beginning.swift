@@ -26,6 +26,8 @@ extension FetchJob {
         case .usable(let known): settings = known
         case .over(let ending): return .over(ending)
         }
+        // A process that was stopped for an hour may begin here what nobody waits for any more (F2).
+        guard await context.gate.opened(unless: { control.wish != .work }) else { return .over(stoppedBeforeBeginning) }
         var opening = try await open(plan, looking: looksForFile)
         if case .met(let standing) = opening {
             if lease.policy?.ifExists == .fail { return .over(taken("something stands there")) }
@@ -34,7 +36,7 @@ extension FetchJob {
                 case .absent: break
                 case .matches(let size, let digests): return .over(.done(nil, nil, found(size, digests)))
                 case .differs(let reason): return .over(taken(reason))
-                case .stopped: return .over(control.wish == .abort ? .aborted : .released(nil, nil))
+                case .stopped: return .over(stoppedBeforeBeginning)
                 }
             } else {
                 plan.standing = standing
@@ -82,6 +84,8 @@ extension FetchJob {
             return ending(of: error, durable: nil, nil)
         }
     }
+
+    private var stoppedBeforeBeginning: JobEnding { control.wish == .abort ? .aborted : .released(nil, nil) }
 
     // MARK: - The file at the path
 

@@ -48,9 +48,9 @@ final class Directory: Sendable {
     enum Creation: Hashable, Sendable {
         /// Missing is ENOENT; the file is opened for reading.
         case never
-        /// Missing is made; the file is opened for reading and writing.
-        case ifMissing
-        /// There already is EEXIST.
+        /// Missing is ENOENT; the file is opened for reading and writing.
+        case neverForWriting
+        /// There already is EEXIST; the file is opened for reading and writing.
         case always
     }
 
@@ -61,7 +61,7 @@ final class Directory: Sendable {
         let flags =
             switch creation {
             case .never: common | O_RDONLY
-            case .ifMissing: common | O_RDWR | O_CREAT
+            case .neverForWriting: common | O_RDWR
             case .always: common | O_RDWR | O_CREAT | O_EXCL
             }
         let number = try Descriptor.patiently { descriptor.with { openat($0, name, flags, 0o644) } }
@@ -106,21 +106,27 @@ final class Directory: Sendable {
     /// Moves the file `name` to `directory` under the same name. Where that is taken, the one here is deleted.
     func handBack(_ name: String, to directory: Directory) throws(SystemError) {
         do {
-            try move(name, to: name, in: directory, .exclusive)
+            try moveExclusively(name, to: name, in: directory)
         } catch {
             switch error.number {
             case ENOENT: return
             case EEXIST: _ = try remove(name)
-            // NFS, for one, has no exclusive rename.
-            case EINVAL, ENOSYS, EOPNOTSUPP:
-                do {
-                    try link(name, to: name, in: directory)
-                } catch {
-                    guard [EEXIST, ENOENT].contains(error.number) else { throw error }
-                }
-                _ = try remove(name)
             default: throw error
             }
+        }
+    }
+
+    /// Moves the file `name` to `newName` in `directory`; EEXIST if that is taken.
+    ///
+    /// NFS, for one, has no exclusive rename. A second name is exclusive as well: a process that dies before the first one is removed leaves one file
+    /// with two names.
+    func moveExclusively(_ name: String, to newName: String, in directory: Directory) throws(SystemError) {
+        do {
+            try move(name, to: newName, in: directory, .exclusive)
+        } catch {
+            guard [EINVAL, ENOSYS, EOPNOTSUPP].contains(error.number) else { throw error }
+            try link(name, to: newName, in: directory)
+            _ = try remove(name)
         }
     }
 

@@ -195,14 +195,10 @@ extension Placement {
     private mutating func moveExclusively(_ name: PartName, to place: SinkPlace) throws(SystemError) {
         try stage(name)
         do {
-            try own.move(name.string, to: place.name, in: place.directory, .exclusive)
+            try own.moveExclusively(name.string, to: place.name, in: place.directory)
         } catch {
             if error.number == ENOENT { try own.refuseIfRemoved() }
-            guard [EINVAL, ENOSYS, EOPNOTSUPP].contains(error.number) else { throw error }
-            // NFS, for one, can't. A second name is exclusive as well; dying before the first is removed is settled by
-            // whoever comes next, who finds one file under both.
-            try own.link(name.string, to: place.name, in: place.directory)
-            _ = try own.remove(name.string)
+            throw error
         }
         staged = nil
     }

@@ -1,5 +1,6 @@
 import Glibc
 import MusterCore
+import Synchronization
 
 extension SinkDirectory {
     /// The part file of a task's content version: the one that is open already, or else opened, and made if missing.
@@ -14,7 +15,7 @@ extension SinkDirectory {
         do {
             let directory = try partsDirectory()
             try removeOlder(than: version, of: task, in: directory)
-            let (descriptor, status) = try directory.file(key.string, creation: .ifMissing)
+            let (descriptor, status) = try openOrMake(key.string, in: directory)
             let part = PartFile(
                 task: task,
                 version: version,
@@ -30,6 +31,36 @@ extension SinkDirectory {
                 throw .partLost(.init("\(key.string) is no regular file", errno: error.number))
             }
             throw error.inSink("opening \(key.string) in \(path)")
+        }
+    }
+
+    /// A part is made in the session's own directory and moved from there: a session that was revoked makes none, however late it wakes up
+    /// (I13, adr/0017).
+    private func openOrMake(_ name: String, in parts: Directory) throws(SystemError) -> (Descriptor, FileStatus) {
+        for _ in 0..<4 {
+            do {
+                return try parts.file(name, creation: .neverForWriting)
+            } catch {
+                guard error.number == ENOENT else { throw error }
+            }
+            if let made = try make(name, in: parts) { return made }
+        }
+        throw SystemError(ENOENT)
+    }
+
+    /// Makes a part; `nil` if another job or another session was faster.
+    private func make(_ name: String, in parts: Directory) throws(SystemError) -> (Descriptor, FileStatus)? {
+        let own = own
+        let fresh = "\(madeParts.add(1, ordering: .relaxed).newValue).new"
+        do throws(SystemError) {
+            let made = try own.file(fresh, creation: .always)
+            try own.moveExclusively(fresh, to: name, in: parts)
+            return made
+        } catch {
+            if error.number == ENOENT { try own.refuseIfRemoved() }
+            guard error.number == EEXIST else { throw error }
+            _ = try own.remove(fresh)
+            return nil
         }
     }
 

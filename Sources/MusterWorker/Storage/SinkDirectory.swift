@@ -18,6 +18,8 @@ final class SinkDirectory: Sendable {
     let session: SinkSession
     /// The part files that are open now.
     let registry = PartRegistry()
+    /// How many parts the session has made: their first names differ by it.
+    let madeParts = Atomic<Int>(0)
 
     /// What a probe writes: a sink with less than that is full.
     static let probeBytes: Int64 = 4_096

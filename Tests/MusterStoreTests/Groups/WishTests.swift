@@ -70,6 +70,28 @@ import Testing
         }
     }
 
+    /// The worker that lost the lease may be about to open the part, whose name is free again once the other one's file is in place.
+    @Test func aPartThatIsMadeOnceMoreAfterTheFileWasPutInPlaceIsDeleted() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            var late = try await fixture.makeWorker("late")
+            var other = try await fixture.makeWorker("other")
+            let lost = try #require(try await late.claim().first)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+            try await other.finish(try #require(try await other.claim().first), size: 90)
+            #expect(try await fixture.store.task("t", of: "g").state == .succeeded)
+            #expect(try await other.claim(9).isEmpty)
+            #expect(try await late.sync(settled: 1, held: [lost.name])?.lost == [lost.name])
+            #expect(try await fixture.store.releasePurges() == 0)
+            try await late.sync(settled: 1)
+            #expect(try await fixture.store.releasePurges() == 1)
+            let purge = try #require(try await other.claim(9).first)
+            #expect(purge.kind == .purge && purge.path.isEmpty && purge.version == 1)
+            try await fixture.check()
+        }
+    }
+
     @Test(arguments: [true, false])
     func leftoversWaitNoLongerThanTheirWritersSession(isClosed: Bool) async throws {
         try await StoreFixture.run { fixture in

@@ -25,7 +25,7 @@ extension StoreModel {
             if lease.name.epoch <= newestEpoch { wrong.append("I1: epoch \(lease.name.epoch) is not new") }
             switch lease.kind {
             case .purge:
-                let leftover = Leftover(task: lease.task, version: Int(lease.version))
+                let leftover = Leftover(lease)
                 if purges[leftover]?.status != .ready { wrong.append("purge of \(lease.task) is not ready") }
                 purges[leftover]?.status = .leased(held)
             case .resolve: wrong += grantQuestion(lease, held)

@@ -26,7 +26,7 @@ extension StoreModel {
     /// Whether something is about to be deleted at the path of a task. No two tasks of a history have one path.
     func isDisputed(_ place: Place) -> Bool {
         guard let id = id(of: place) else { return false }
-        return purges.contains { $0.key.task == id && $0.value.takesFile }
+        return purges.contains { $0.key.task == id && $0.key.takesFile }
     }
 
     /// Tasks whose first chunk would be leased if its path were not disputed.
@@ -34,12 +34,16 @@ extension StoreModel {
         places.filter { self[$0.value]?.chunks.first?.status == .ready && isDisputed($0.value) }.map(\.key)
     }
 
-    /// What deletes the leftovers of a task.
-    mutating func purge(of task: TaskID, takesFile: Bool = true) -> Chunk {
-        let waits = holdouts.values.contains { $0.task == task }
+    /// Has the leftovers of a task deleted.
+    mutating func purge(_ task: TaskID, version: Int, takesFile: Bool = true) {
+        let waits = isHeldOut(task)
         if waits { seen.insert(.heldBack) }
-        return Chunk(kind: .purge, status: waits ? .parked : .ready, takesFile: takesFile)
+        let leftover = Leftover(task: task, version: version, takesFile: takesFile)
+        purges[leftover] = Chunk(kind: .purge, status: waits ? .parked : .ready)
     }
+
+    /// Whether a session that lives may still be at work under a lease of the task that was taken from it.
+    func isHeldOut(_ task: TaskID) -> Bool { holdouts.values.contains { $0.task == task } }
 
     /// A session says what it holds still.
     mutating func letGo(_ session: SessionID, settled: Int64, holding held: [GrantedLease]) {
@@ -52,7 +56,7 @@ extension StoreModel {
     mutating func releasePurges() {
         holdouts = holdouts.filter { sessions[$0.value.session] != nil }
         for (leftover, purge) in purges where purge.status == .parked {
-            if !holdouts.values.contains(where: { $0.task == leftover.task }) { purges[leftover]?.status = .ready }
+            if !isHeldOut(leftover.task) { purges[leftover]?.status = .ready }
         }
     }
 

@@ -77,7 +77,7 @@ extension StoreModel {
         holdOut(place)
         guard var task = self[place] else { return }
         if task.wasStarted, let id = id(of: place) {
-            purges[Leftover(task: id, version: task.version)] = purge(of: id, takesFile: task.state == .failed)
+            purge(id, version: task.version, takesFile: task.state == .failed)
         }
         task.version += 1
         task.isPlanned = false

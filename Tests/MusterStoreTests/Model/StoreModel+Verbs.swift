@@ -131,7 +131,7 @@ extension StoreModel {
         for place in chosen(name, keys, Set(TaskState.allCases)) {
             drop(place)
             if deletingFiles, self[place]?.state == .succeeded, let id = id(of: place) {
-                purges[Leftover(task: id, version: self[place]?.version ?? 0)] = purge(of: id)
+                purge(id, version: self[place]?.version ?? 0)
             }
             groups[name]?.tasks[place.key] = nil
             places = places.filter { $0.value != place }
@@ -150,11 +150,11 @@ extension StoreModel {
     private mutating func drop(_ place: Place) {
         holdOut(place)
         guard let task = self[place], let id = id(of: place) else { return }
-        // What is left of a task that succeeded is older versions alone.
+        // What is left of a task that succeeded is parts alone.
         guard task.state != .succeeded else { return }
         holdOutPurges(of: id)
         purges = purges.filter { $0.key.task != id }
-        if task.wasStarted { purges[Leftover(task: id, version: task.version)] = purge(of: id) }
+        if task.wasStarted { purge(id, version: task.version) }
     }
 
     private func chosen(_ name: String, _ keys: [String]?, _ states: Set<TaskState>) -> [Place] {

@@ -98,9 +98,6 @@ struct StoreModel {
         var attempts = 0
         var deaths = 0
         var status = Status.ready
-        /// For a purge: whether the file at the task's path goes too, so that nothing is put there meanwhile (I17).
-        var takesFile = false
-
         var lease: Lease? {
             if case .leased(let lease) = status { lease } else { nil }
         }
@@ -156,6 +153,19 @@ struct StoreModel {
     struct Leftover: Hashable {
         var task: TaskID
         var version: Int
+        /// Whether the file at the task's path goes too, so that nothing is put there meanwhile (I17).
+        var takesFile: Bool
+
+        /// What a lease deletes.
+        init(_ lease: GrantedLease) {
+            self.init(task: lease.task, version: Int(lease.version), takesFile: !lease.path.isEmpty)
+        }
+
+        init(task: TaskID, version: Int, takesFile: Bool) {
+            self.task = task
+            self.version = version
+            self.takesFile = takesFile
+        }
     }
 
     /// A lease that was taken from a session which may still be writing.
@@ -236,7 +246,7 @@ struct StoreModel {
 
     /// What a lease deletes.
     func findPurge(_ lease: GrantedLease, by session: SessionID) -> Leftover? {
-        let leftover = Leftover(task: lease.task, version: Int(lease.version))
+        let leftover = Leftover(lease)
         guard let held = purges[leftover]?.lease else { return nil }
         return held.epoch == lease.name.epoch && held.session == session ? leftover : nil
     }

@@ -97,6 +97,32 @@ import Testing
         }
     }
 
+    /// The task was cancelled and what it left was deleted before the stopped worker takes up what it was leased (I13).
+    @Test func aSessionThatWasRevokedMakesNoPart() async throws {
+        try await withTwo { scratch, second in
+            try second.revoke([SessionID(1)])
+            try second.purge([purge(1, size: nil)])
+            let error = #expect(throws: StorageError.self) { try scratch.sink.part(task: TaskID(1), version: 1) }
+            #expect(error?.parksSink == true, "\(String(describing: error))")
+            #expect(try scratch.partNames() == [])
+        }
+    }
+
+    @Test func partsAreMadeOnceHoweverManyAskForThem() async throws {
+        try await withTwo { scratch, second in
+            let sinks = [scratch.sink, second]
+            for task in 1...200 {
+                let parts = try await withThrowingTaskGroup(of: PartFile.self) { group in
+                    for sink in sinks { group.addTask { try sink.part(task: TaskID(Int64(task)), version: 1) } }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                #expect(Set(parts.map(\.identity)).count == 1)
+            }
+            #expect(try scratch.partNames().count == 200)
+            #expect(try scratch.ownNames() == [] && second.own.names() == [])
+        }
+    }
+
     @Test func whatARevokedSessionHadInHandGoesBackToTheParts() async throws {
         try await withTwo { scratch, second in
             try scratch.makePart(1, Self.old)

@@ -25,6 +25,11 @@ BEGIN
     ), flowed AS (
         INSERT INTO origin_flow (origin_id, bytes, answers, forgave)
         SELECT origin_id, sum(came), count(*), bool_or(was_forbidden) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
+    ), late AS (
+        -- A worker that has lost a lease, and has not said yet that it stopped, may make the part once more.
+        INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
+        SELECT 'purge', f.id, 0, 0, f.sink, f.version, chunk_rank('purge', 0, false), 'parked'
+        FROM finished f WHERE EXISTS (SELECT 1 FROM holdouts h WHERE h.task_id = f.id)
     ), unasked AS (
         DELETE FROM ready_chunks c USING finished t WHERE c.kind = 'resolve' AND c.task_id = t.id
     ), unheard AS (

@@ -1,7 +1,7 @@
 -- What is left on disk of tasks that were cancelled, removed or started over, and when it may be deleted.
 
 -- Takes tasks out of everything that could be leased, and has what is left of them on disk deleted. That covers what was to be
--- deleted of their older versions; what is left of a task that succeeded is older versions alone. It is deleted when every
+-- deleted of their older versions; what is left of a task that succeeded are parts alone. It is deleted when every
 -- holder of a lease has stopped (I13). With the path and no size, a file goes that a holder put in place without a report: its mark says
 -- whose it is (adr/0014).
 CREATE FUNCTION drop_chunks(p_tasks bigint[]) RETURNS void
