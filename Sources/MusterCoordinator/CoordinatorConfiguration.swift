@@ -46,7 +46,7 @@ public struct CoordinatorConfiguration: Sendable {
     public var ownsFleet = false
     /// How long events are kept: a reader that comes back later is told what it has missed.
     public var eventRetention: Duration = .seconds(30 * 86_400)
-    /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections.
+    /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections or closes them without a word.
     public var unreachedAttempts: Int32 = Limits.attempts
     /// Whether a file for which there is no room is tried again until there is.
     public var waitsForRoom = false

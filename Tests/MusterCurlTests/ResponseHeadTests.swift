@@ -1,3 +1,4 @@
+import Glibc
 import MusterCurl
 import Synchronization
 import Testing
@@ -18,6 +19,20 @@ struct ResponseHeadTests {
             #expect(record.head?.headers.contains("X-Early") == false)
             #expect(record.head?.headers["x-late"] == "1")
             #expect(record.body == Array("ok".utf8))
+        }
+    }
+
+    /// An origin that says again and again that it is at work does not keep its lane for ever (row 33).
+    @Test func informationalResponsesDoNotPutOffTheTimeForTheAnswer() async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            while connection.send("HTTP/1.1 102 Processing\r\n\r\n") { usleep(20_000) }
+        } _: { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.firstByteTimeout = .milliseconds(300)
+            let (outcome, record) = try await fetch(loop, request)
+            #expect(outcome.error?.kind == "first-byte timeout", "\(outcome)")
+            #expect(record.heads.isEmpty)
         }
     }
 

@@ -62,7 +62,8 @@ public struct Report: Hashable, Sendable, Codable {
         public var requestID: String?
         /// Numeric address of the peer, when there was a connection.
         public var address: String?
-        /// Whether nobody was reached at all: the name is unknown, or the connection was refused.
+        /// Whether nobody was reached at all: the name is unknown, or the connection was refused or closed without a word, and nothing else
+        /// is fetched there.
         public var unreached: Bool?
 
         /// A failure.

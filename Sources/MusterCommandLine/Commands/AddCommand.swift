@@ -7,8 +7,7 @@ struct AddCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Adds tasks to a group, which is created if it is missing.",
-        usage:
-            "muster add <group> [-i <manifest>] [--sink <name>] [--open] [--reopen] [--priority <n>] [--wait] [<url> ...]",
+        usage: "muster add <group> [-i <manifest>] [--open] [<options>] [<url> ...]",
         discussion: """
             The group is sealed afterwards, so that it completes once every task is done; with --open more can be added \
             later. Tasks whose key is there already change nothing. A list with a mistake is refused as a whole. With --reopen \

@@ -14,7 +14,7 @@ struct GetCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: "Downloads URLs into a directory: everything embedded, with progress bars.",
-        usage: "muster get [-d <dir>] [-i <manifest>] [--digest <sha256:hex>] [--workers <n>] [<url> ...]",
+        usage: "muster get [-d <dir>] [-i <manifest>] [<options>] [<url> ...]",
         discussion: """
             Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was; after a \
             failure it tries again what failed; after a success it checks that the files are still there, and fetches those \

@@ -7,7 +7,7 @@ struct LimitCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "limit",
         abstract: "Changes what a group may use and when: its priority, caps, hours, deadline, and what it waits for.",
-        usage: "muster limit <group> [--priority <n>] [--weight <n>] [--max-connections <n>] [--rate <rate>] ...",
+        usage: "muster limit <group> [<options>]",
         discussion: """
             The change applies at once, also to transfers that are running. When the cap on connections is lowered, those \
             that are too many end after the chunk they are fetching. Options that are not given change nothing. The value \

@@ -10,7 +10,7 @@ struct OnCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "on",
         abstract: "Runs a command for each event of some groups, with the event on its standard input.",
-        usage: "muster on <group-pattern> [--types <type,...>] [--consumer <name>] -- <command> ...",
+        usage: "muster on <group-pattern> [<options>] -- <command> ...",
         discussion: """
             In the pattern, * stands for any number of characters and ? for one character.
 

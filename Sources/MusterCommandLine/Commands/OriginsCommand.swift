@@ -8,8 +8,10 @@ struct OriginsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "origins",
         abstract: "Lists the origins that files come from, and sets what the fleet may do to them.",
-        usage:
-            "muster origins [--json]\nmuster origins set <origin> [--max-connections <n>] [--rate <rate>] [--pause-until <t>]",
+        usage: """
+            muster origins [--json]
+            muster origins set <origin> [<options>]
+            """,
         discussion: """
             An origin is a scheme, a host and a port. The fleet shares one budget for each: its cap is halved when the origin \
             refuses because there is too much at once, and grows again by one every ten seconds.
@@ -88,7 +90,7 @@ struct OriginsSetCommand: MusterSubcommand {
         abstract:
             "Sets how many connections and bytes per second the fleet may have of an origin, or leaves it alone for a while.",
         usage:
-            "muster origins set <origin> [--max-connections <n>|default] [--rate <rate>|none] [--pause-until <time>|<duration>|now]",
+            "muster origins set <origin> [<options>]",
         discussion: """
             A duration is counted by the database's clock from the moment the request arrives. Transfers that are running \
             when an origin is paused go on; nothing new is begun.

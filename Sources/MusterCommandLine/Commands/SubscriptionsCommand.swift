@@ -10,7 +10,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
             "Lists the subscriptions to events, adds one, switches one off and on, gives it another secret, or removes it.",
         usage: """
             muster subscriptions [--json]
-            muster subscriptions add <name> <url> [--secret-file <file>] [--groups <pattern>] [--types <type,...>]
+            muster subscriptions add <name> <url> [<options>]
             muster subscriptions rotate <name> [--secret-file <file>]
             muster subscriptions enable|disable|remove <name>
             """,
@@ -89,7 +89,7 @@ struct SubscriptionsAddCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Has events posted to a URL from now on.",
-        usage: "muster subscriptions add <name> <url> [--secret-file <file>] [--groups <pattern>] [--types <type,...>]",
+        usage: "muster subscriptions add <name> <url> [<options>]",
         discussion: """
             The secret signs every delivery: "whsec_" and 24 to 64 bytes in Base64. Without --secret-file one is made and shown, \
             this once. In a pattern * stands for any characters and ? for one.

@@ -10,7 +10,7 @@ struct UpCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "up",
         abstract: "Runs a coordinator, workers and a private PostgreSQL on this machine, until stopped.",
-        usage: "muster up [--data <dir>] [--listen <host:port>] [--workers <n>] [--sink <name=dir>] ...",
+        usage: "muster up [--data <dir>] [--sink <name=dir>] ... [<options>]",
         discussion: """
             Everything is kept in the data directory; the same command again goes on where it was. The workers are processes \
             of their own. Without --sink, files of the sink \(defaultSinkName) end up in the data directory, in "files".

@@ -17,7 +17,7 @@ struct WorkCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "work",
         abstract: "Runs a worker. Run as many as you like.",
-        usage: "muster work [--server <url,...>] [--name <name>] [--sink <name=dir>] ... [--slots <n>]",
+        usage: "muster work [--server <url,...>] --sink <name=dir> ... [<options>]",
         discussion: """
             A worker fetches for the sinks that it is given, and for no others. The sink that groups use when they name none \
             is called \(defaultSinkName). SIGTERM lets it give back what it holds and end.

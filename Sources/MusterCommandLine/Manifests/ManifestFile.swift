@@ -49,11 +49,17 @@ final class ManifestFile: Sendable {
         }
     }
 
-    /// Reads the next bytes at an offset; empty at the end.
+    /// What some editors begin a text with: a byte order mark in UTF-8.
+    private static let mark: [UInt8] = [0xef, 0xbb, 0xbf]
+
+    /// Reads the next bytes at an offset; empty at the end. A byte order mark reads as blanks.
     func read(at offset: Int64) throws -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         let count = try buffer.withUnsafeMutableBytes { try descriptor.read(fromAbsoluteOffset: offset, into: $0) }
         buffer.removeLast(buffer.count - count)
+        if offset == 0, buffer.starts(with: Self.mark) {
+            buffer.replaceSubrange(..<Self.mark.count, with: Self.mark.map { _ in UInt8(ascii: " ") })
+        }
         return buffer
     }
 

@@ -28,7 +28,7 @@ final class Transfer {
         /// No request was sent: connecting, or waiting for a connection. Exits: `waiting`, `ended`.
         case connecting
         /// The request is going out or is sent; the head is not complete. The time is when the peer's turn began, or
-        /// when an upload last made progress. Exits: `waiting` (1xx), `redirecting`, `body`, `draining`, `ended`.
+        /// when an upload last made progress. Exits: `redirecting`, `body`, `draining`, `ended`.
         case waiting(since: UInt64)
         /// The head of a redirect, or of a challenge, is complete; libcurl skips its body and asks anew. A challenge that it can't answer
         /// turns out to be the final response. Exits: `waiting`, `body`, `draining`, `ended`.
@@ -154,7 +154,8 @@ extension Transfer {
         case .more:
             return line.count
         case .informational:
-            waitForPeer()
+            // While a body is on its way up, the peer says that it listens. Else it has as long for its answer as without.
+            if !upload.isNone { waitForPeer() }
             return line.count
         case .redirect:
             refusedAddress = nil

@@ -91,6 +91,10 @@ extension FetchJob {
     private func attributed(_ failure: Report.Failure, _ plan: FetchPlan) -> Report.Failure {
         var failure = failure.following(plan.answer)
         failure.source = source.ordinal
+        // Where a body breaks off is compared word for word.
+        if let there = plan.answer?.redirectedTo, there != origin, failure.status ?? 0 >= 300 {
+            failure.detail += ", redirected to \(there)"
+        }
         // The first source is the one that everybody thinks of.
         if source.ordinal > 0 || lease.isOtherMirror == true {
             failure.detail = "mirror \(source.ordinal): \(failure.detail)"

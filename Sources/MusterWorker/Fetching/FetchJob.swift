@@ -142,6 +142,8 @@ struct FetchJob: Sendable {
         let isShared = context.conduct.isBusy(origin)
         plan = ending.plan
         plan.answer = OriginAnswer(ending.head, ending.outcome)
+        // An origin at which other files are fetched is there.
+        if isShared { plan.answer?.wasUnreached = false }
         if let event = ProtocolHistory.Event(ending.head, ending.outcome) {
             context.protocols.note(event, of: origin)
         }

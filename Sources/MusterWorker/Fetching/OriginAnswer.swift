@@ -1,4 +1,5 @@
 import MusterAPI
+import MusterCore
 import MusterCurl
 
 /// What is kept of an answer for those who read of a failure: enough to ask the origin's operator about it.
@@ -9,6 +10,8 @@ struct OriginAnswer: Sendable, Hashable {
     var requestID: String?
     /// Numeric address of the peer.
     var address: String?
+    /// The origin that redirects led to; `nil` when there were none.
+    var redirectedTo: String?
 
     /// Where origins name their requests; the first that is there counts.
     private static let requestFields = [
@@ -18,7 +21,7 @@ struct OriginAnswer: Sendable, Hashable {
     /// The most bytes of a request's name.
     private static let requestIDBytes = 200
 
-    /// Whether nobody was reached at all.
+    /// Whether nobody was reached at all, or the connection was closed without a word.
     var wasUnreached = false
 
     /// What the end of a transfer tells, with the head if one came.
@@ -26,6 +29,7 @@ struct OriginAnswer: Sendable, Hashable {
         self.init(head, outcome.statistics)
         switch outcome {
         case .failed(.dns, _), .failed(.connect, _): wasUnreached = true
+        case .failed(.reset, _): wasUnreached = head == nil
         case .failed, .completed, .refused, .stopped, .cancelled: break
         }
     }
@@ -33,6 +37,9 @@ struct OriginAnswer: Sendable, Hashable {
     /// The same of the transfer's figures alone.
     init(_ head: ResponseHead?, _ statistics: TransferStatistics) {
         status = head?.status
+        redirectedTo = head.flatMap {
+            $0.redirectCount > 0 ? (try? SourceURL(validating: $0.effectiveURL))?.origin : nil
+        }
         requestID = head.flatMap { Self.requestID(in: $0.headers) }
         let numeric = head.map(\.remoteAddress) ?? ""
         address = [numeric, statistics.remoteAddress].first { !$0.isEmpty }

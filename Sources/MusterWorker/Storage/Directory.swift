@@ -103,6 +103,12 @@ final class Directory: Sendable {
         guard try descriptor.status().links > 0 else { throw SystemError(ESTALE) }
     }
 
+    /// The error, but ESTALE in place of ENOENT where the directory itself was removed.
+    func cause(of error: SystemError) -> SystemError {
+        guard error.number == ENOENT, (try? descriptor.status().links) == 0 else { return error }
+        return SystemError(ESTALE)
+    }
+
     /// Moves the file `name` to `directory` under the same name. Where that is taken, the one here is deleted.
     func handBack(_ name: String, to directory: Directory) throws(SystemError) {
         do {

@@ -68,9 +68,9 @@ struct FinalizeOrder: Hashable, Sendable {
     }
 
     /// The part's name.
-    var part: PartName { .part(task, version: version) }
+    var part: PartName { PartName(task, version: version) }
     /// The fresh inode's name.
-    var copy: PartName { .copy(task, version: version, epoch: epoch) }
+    var copy: CandidateName { .copy(epoch) }
 }
 
 /// What became of an order.

@@ -47,7 +47,7 @@ final class PartFile: Sendable {
     }
 
     /// Its name among the parts.
-    var name: PartName { .part(task, version: version) }
+    var name: PartName { PartName(task, version: version) }
 
     /// Writes all of `bytes` at `offset`. Nothing of it is durable yet.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {

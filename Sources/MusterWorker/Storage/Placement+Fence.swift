@@ -74,17 +74,9 @@ extension Placement {
         _ check: ContentCheck,
         _ body: (inout Placement, FreshCopy) throws(StorageError) -> FinalizeOutcome
     ) throws(StorageError) -> FinalizeOutcome {
-        guard try removeStaleCopies(order) else { return .stopped }
-        let result: Result<FinalizeOutcome, StorageError>
-        do {
-            result = .success(try makeCopy(of: source, order, check, body))
-        } catch {
-            result = .failure(error)
-        }
-        // Gone already if it was put in place. What can't be deleted now is by whoever tries next.
-        unstage()
-        _ = try? parts.remove(order.copy.string)
-        return try result.get()
+        // Gone already if it was put in place. What can't be deleted now goes with the session.
+        defer { _ = try? own.remove(order.copy.string) }
+        return try makeCopy(of: source, order, check, body)
     }
 
     private mutating func makeCopy(
@@ -93,13 +85,7 @@ extension Placement {
         _ check: ContentCheck,
         _ body: (inout Placement, FreshCopy) throws(StorageError) -> FinalizeOutcome
     ) throws(StorageError) -> FinalizeOutcome {
-        let copy: OpenPart
-        do {
-            let (descriptor, status) = try parts.file(order.copy.string, creation: .always)
-            copy = OpenPart(descriptor: descriptor, status: status)
-        } catch {
-            throw error.inSink("making \(order.copy.string)")
-        }
+        let copy = try makeCopy(order)
         guard try copyContent(of: source, to: copy.descriptor, order) else { return .stopped }
         switch try check.examine(copy.descriptor, size: order.size, name: order.copy.string) {
         case .good(let digests):
@@ -111,19 +97,14 @@ extension Placement {
         }
     }
 
-    /// Removes copies that earlier leases left, and one of this lease from before a crash; `false` when a later lease
-    /// has begun a copy: then this lease is over.
-    func removeStaleCopies(_ order: FinalizeOrder) throws(StorageError) -> Bool {
-        do {
-            var isSuperseded = false
-            _ = try sink.remove(in: parts) { name in
-                guard name.task == order.task, case .copy(_, _, let epoch) = name else { return false }
-                if epoch > order.epoch { isSuperseded = true }
-                return epoch <= order.epoch
-            }
-            return !isSuperseded
+    /// Makes an empty copy in the session's own directory, in the place of one that an earlier try of the lease has left.
+    func makeCopy(_ order: FinalizeOrder) throws(StorageError) -> OpenPart {
+        do throws(SystemError) {
+            _ = try own.remove(order.copy.string)
+            let (descriptor, status) = try own.file(order.copy.string, creation: .always)
+            return OpenPart(descriptor: descriptor, status: status)
         } catch {
-            throw error.inSink("deleting stale copies of task \(order.task)")
+            throw own.cause(of: error).inSink("making \(order.copy.string)")
         }
     }
 

@@ -23,17 +23,9 @@ extension Placement {
         _ order: FinalizeOrder,
         _ check: ContentCheck
     ) throws(StorageError) -> FinalizeOutcome {
-        guard try removeStaleCopies(order) else { return .stopped }
-        let result: Result<FinalizeOutcome, StorageError>
-        do {
-            result = .success(try putShared(path, order, check))
-        } catch {
-            result = .failure(error)
-        }
-        // Gone already if it was put in place. What can't be deleted now is by whoever tries next.
-        unstage()
-        _ = try? parts.remove(order.copy.string)
-        return try result.get()
+        // Gone already if it was put in place. What can't be deleted now goes with the session.
+        defer { _ = try? own.remove(order.copy.string) }
+        return try putShared(path, order, check)
     }
 
     private mutating func putShared(
@@ -67,7 +59,7 @@ extension Placement {
             }
             try settleData(file, order, isSynchronized: false)
             mark(file, order)
-            let part = try status(of: order.part)?.identity
+            let part = try status(of: .part(order.part))?.identity
             return try move(
                 Candidate(name: order.copy, identity: file.status.identity, part: part, digests: digests),
                 order,
@@ -114,7 +106,7 @@ extension Placement {
             if try file.descriptor.clone(to: copy.descriptor) {
                 return OpenPart(descriptor: copy.descriptor, status: try copy.descriptor.status())
             }
-            _ = try parts.remove(order.copy.string)
+            _ = try own.remove(order.copy.string)
             return nil
         } catch {
             throw error.inPart("cloning into \(order.copy.string)")
@@ -124,9 +116,9 @@ extension Placement {
     /// `nil` where the file system, or the file's owner, won't have it.
     private func link(_ file: OpenPart, at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Shared? {
         do throws(SystemError) {
-            try spot.place.directory.link(spot.place.name, to: order.copy.string, in: parts)
+            try spot.place.directory.link(spot.place.name, to: order.copy.string, in: own)
             // Whatever had the name in this very moment: it must be the file that was opened.
-            let (descriptor, status) = try parts.file(order.copy.string, creation: .never)
+            let (descriptor, status) = try own.file(order.copy.string, creation: .never)
             guard status.identity == file.status.identity else { return .refused("\(spot.path) is being replaced") }
             return .made(OpenPart(descriptor: descriptor, status: status))
         } catch {
@@ -135,15 +127,6 @@ extension Placement {
             case ENOENT, ELOOP: return .refused("\(spot.path) is being replaced")
             default: throw error.inSink("linking \(order.copy.string)")
             }
-        }
-    }
-
-    private func makeCopy(_ order: FinalizeOrder) throws(StorageError) -> OpenPart {
-        do {
-            let (descriptor, status) = try parts.file(order.copy.string, creation: .always)
-            return OpenPart(descriptor: descriptor, status: status)
-        } catch {
-            throw error.inSink("making \(order.copy.string)")
         }
     }
 

@@ -25,7 +25,7 @@ extension Placement {
 
     /// Says of a staged file that is about to replace another one that it does not go with its task: what it replaces can't come back, and a
     /// cancel must not leave the path empty.
-    func markAsReplacement(_ name: PartName, _ order: FinalizeOrder) throws(SystemError) {
+    func markAsReplacement(_ name: CandidateName, _ order: FinalizeOrder) throws(SystemError) {
         guard var mark = order.mark else { return }
         mark.isAdopted = true
         let (file, _) = try own.file(name.string, creation: .never)

@@ -34,8 +34,7 @@ extension Placement {
             try sink.check()
             guard watch.mayContinue() else { return .outcome(.stopped) }
             guard let now = try status(of: candidate.name) else {
-                // A part that is gone was moved or deleted by somebody. A copy can only have been removed by a later
-                // lease.
+                // A part that is gone was moved or deleted by somebody, a copy together with its session.
                 let isPart = candidate.identity == candidate.part
                 return .outcome(isPart ? try adoptWithoutPart(order, check) : .stopped)
             }
@@ -57,7 +56,7 @@ extension Placement {
                     throw error.atDestination("moving the file to \(path)")
                 }
             }
-            let isPartMoved = candidate.name == order.part
+            let isPartMoved = candidate.name == .part(order.part)
             return .outcome(try conclude(candidate, at: spot, order, check, isPartMoved: isPartMoved))
         }
         return .gone
@@ -122,7 +121,7 @@ extension Placement {
             default: throw error.atDestination("moving the file to \(spot.path)")
             }
         }
-        let isPartMoved = candidate.name == order.part
+        let isPartMoved = candidate.name == .part(order.part)
         return .outcome(try conclude(candidate, at: spot, order, check, isPartMoved: isPartMoved))
     }
 
@@ -157,14 +156,14 @@ extension Placement {
 
     /// Takes a file from the parts into the session's own directory, out of which alone it is put in place: a session that was revoked has
     /// no such directory any more, however late it wakes up (adr/0017).
-    mutating func stage(_ name: PartName) throws(SystemError) {
-        guard staged != name else { return }
+    mutating func stage(_ candidate: CandidateName) throws(SystemError) {
+        // A copy was made there.
+        guard case .part(let name) = candidate, staged != name else { return }
         unstage()
         do {
             try parts.move(name.string, to: name.string, in: own, .replacing)
         } catch {
-            if error.number == ENOENT { try own.refuseIfRemoved() }
-            throw error
+            throw own.cause(of: error)
         }
         staged = name
     }
@@ -178,9 +177,9 @@ extension Placement {
     }
 
     /// What stands by one of Muster's own names.
-    func status(of name: PartName) throws(StorageError) -> FileStatus? {
+    func status(of name: CandidateName) throws(StorageError) -> FileStatus? {
         do throws(SystemError) {
-            guard name == staged else { return try parts.status(of: name.string) }
+            if case .part(let part) = name, part != staged { return try parts.status(of: part.string) }
             guard let status = try own.status(of: name.string) else {
                 // The worker that revoked the session has taken it away: that says nothing about the task.
                 try own.refuseIfRemoved()
@@ -192,19 +191,18 @@ extension Placement {
         }
     }
 
-    private mutating func moveExclusively(_ name: PartName, to place: SinkPlace) throws(SystemError) {
+    private mutating func moveExclusively(_ name: CandidateName, to place: SinkPlace) throws(SystemError) {
         try stage(name)
         do {
             try own.moveExclusively(name.string, to: place.name, in: place.directory)
         } catch {
-            if error.number == ENOENT { try own.refuseIfRemoved() }
-            throw error
+            throw own.cause(of: error)
         }
         staged = nil
     }
 
     /// Puts `name` in the place of the file `expected`, and of no other.
-    mutating func replace(_ expected: FileIdentity, by name: PartName, at spot: Spot) throws(StorageError) {
+    mutating func replace(_ expected: FileIdentity, by name: CandidateName, at spot: Spot) throws(StorageError) {
         let place = spot.place
         do throws(SystemError) {
             try stage(name)
@@ -227,7 +225,7 @@ extension Placement {
 
     private mutating func replaceWithoutExchange(
         _ expected: FileIdentity,
-        by name: PartName,
+        by name: CandidateName,
         at spot: Spot
     ) throws(StorageError) {
         // The best there is on such a file system: a look directly before.

@@ -22,7 +22,7 @@ struct Placement {
     /// A complete, verified, durable file among the parts, ready to be moved.
     struct Candidate {
         /// Its name: the part, or its copy.
-        let name: PartName
+        let name: CandidateName
         /// Which file it is.
         let identity: FileIdentity
         /// The part's own inode: the same, unless this is a copy.
@@ -145,7 +145,7 @@ struct Placement {
             mark(part, order)
             let identity = part.status.identity
             return try move(
-                Candidate(name: order.part, identity: identity, part: identity, digests: digests),
+                Candidate(name: .part(order.part), identity: identity, part: identity, digests: digests),
                 order,
                 check
             )
@@ -190,7 +190,7 @@ struct Placement {
         }
     }
 
-    /// Deletes the part, its copies and what older versions left, once their content was found to be wrong: nothing of it is of
+    /// Deletes the part and what older versions left, once their content was found to be wrong: nothing of it is of
     /// use to anyone (range contract, row 29).
     ///
     /// - Parameter identity: the file that was looked at; another one by that name by now is left alone.
@@ -206,13 +206,9 @@ struct Placement {
         }
     }
 
-    /// Removes the task's part and all that older versions and leases left; returns how many files there were.
+    /// Removes the task's part and all that older versions left; returns how many files there were.
     func removeFiles(of order: FinalizeOrder) throws(SystemError) -> Int {
-        try sink.remove(in: parts) { name in
-            guard name.task == order.task, name.version <= order.version else { return false }
-            guard case .copy(_, _, let epoch) = name else { return true }
-            return epoch <= order.epoch
-        }
+        try sink.remove(in: parts) { $0.task == order.task && $0.version <= order.version }
     }
 
     /// The outcome for a file that stands in place.

@@ -6,10 +6,10 @@ extension SinkDirectory {
     /// The part file of a task's content version: the one that is open already, or else opened, and made if missing.
     ///
     /// One instance is shared by everybody who works on the part in this process; it is closed when the last of them
-    /// drops it. Opening removes the parts and copies of older content versions of the task (range contract, row 29), also those that
+    /// drops it. Opening removes the parts of older content versions of the task (range contract, row 29), also those that
     /// are still open: what has no name can't be put in place of the newer content by whoever comes late.
     func part(task: TaskID, version: Int32) throws(StorageError) -> PartFile {
-        let key = PartName.part(task, version: version)
+        let key = PartName(task, version: version)
         if let part = registry.open(key) { return part }
         try check()
         do {
@@ -57,8 +57,7 @@ extension SinkDirectory {
             try own.moveExclusively(fresh, to: name, in: parts)
             return made
         } catch {
-            if error.number == ENOENT { try own.refuseIfRemoved() }
-            guard error.number == EEXIST else { throw error }
+            guard error.number == EEXIST else { throw own.cause(of: error) }
             _ = try own.remove(fresh)
             return nil
         }
@@ -79,13 +78,13 @@ extension SinkDirectory {
         }
     }
 
-    /// Deletes every part and copy of `task` (I13); returns how many files there were.
+    /// Deletes every part of `task` (I13); returns how many files there were.
     @discardableResult
     func purge(task: TaskID) throws(StorageError) -> Int {
         try purge(upTo: [task: .max])
     }
 
-    /// Deletes the parts and copies of tasks up to a content version each, with one pass over the directory; returns how many
+    /// Deletes the parts of tasks up to a content version each, with one pass over the directory; returns how many
     /// files there were.
     @discardableResult
     func purge(upTo versions: [TaskID: Int32]) throws(StorageError) -> Int {
@@ -115,7 +114,7 @@ extension SinkDirectory {
     private func removeOlder(than version: Int32, of task: TaskID, in directory: Directory) throws(SystemError) {
         // Nearly every task stays at its first version, and reading a directory of thousands for each would be felt.
         guard version > 1 else {
-            if version == 1 { _ = try directory.remove(PartName.part(task, version: 0).string) }
+            if version == 1 { _ = try directory.remove(PartName(task, version: 0).string) }
             return
         }
         _ = try remove(in: directory) { $0.task == task && $0.version < version }

@@ -22,6 +22,17 @@ struct TaskListTests {
         #expect(items.map(\.request.urls) == [["https://e.org/a"], ["https://e.org/b"], ["https://e.org/c"]])
     }
 
+    @Test(arguments: ["https://e.org/a\n", #"{"urls": ["https://e.org/a"]}"#, "# remark\nhttps://e.org/a"])
+    func aByteOrderMarkIsNoPartOfTheFirstLine(manifest: String) async throws {
+        let list = try list("\u{feff}" + manifest)
+        #expect(try list.items().map(\.request.urls) == [["https://e.org/a"]])
+        var parser = ManifestParser(form: .tasks)
+        var keys: [String] = []
+        for try await part in list.stream() { keys += try parser.parse(part).map(\.task.key) }
+        keys += try parser.finish().map(\.task.key)
+        #expect(keys == ["a"])
+    }
+
     @Test func theStreamHasTheSameTasksAsTheItems() async throws {
         // More than one buffer of the reader.
         let manifest = (0..<5_000).map { "https://example.org/files/\($0)" }.joined(separator: "\n")

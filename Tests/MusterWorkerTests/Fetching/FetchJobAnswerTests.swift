@@ -25,6 +25,21 @@ import Testing
         }
     }
 
+    /// `get` gives such an origin up as soon as one that refuses connections.
+    @Test(arguments: [
+        ScriptedOrigin.Misbehaviour.closeBeforeHeaders, .reset(afterBytes: 0), .truncated(afterBytes: 1_000),
+    ])
+    func whereNothingIsAnsweredNobodyIsThere(misbehaviour: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench { bench, origin in
+            _ = serve(origin)
+            origin.misbehave("/f", misbehaviour)
+            let failure = await bench.run(.first(origin.url("/f"))).failure
+            #expect(failure?.kind == .network)
+            #expect((failure?.unreached == true) == (failure?.status == nil), "\(String(describing: failure))")
+            if case .closeBeforeHeaders = misbehaviour { #expect(failure?.unreached == true) }
+        }
+    }
+
     @Test func wrongStatedDigestIsAMismatchThatTellsWhoseItIs() async throws {
         try await withBench { bench, origin in
             _ = serve(origin, .reprDigest(of: wrong, .sha256))

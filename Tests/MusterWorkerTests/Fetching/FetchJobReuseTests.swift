@@ -238,7 +238,7 @@ import Testing
             origin.serve("/f", ScriptedOrigin.File(other))
             try bench.put("a", content.allBytes)
             let root = bench.directory.path
-            let left = root.appending("\(ScratchSink.parts)/2.1.1.copy").string
+            let left = root.appending("\(ScratchSink.own)/2.copy").string
             #expect(link(root.appending("a").string, left) == 0)
             var lease = lease(origin)
             lease.epoch = LeaseEpoch(2)

@@ -25,5 +25,14 @@ import Testing
         let head = ResponseHead(status: 503, remoteAddress: "192.0.2.2", bodyFraming: .none)
         #expect(OriginAnswer(head, statistics).address == "192.0.2.2")
         #expect(OriginAnswer(head, statistics).status == 503)
+        #expect(OriginAnswer(head, statistics).redirectedTo == nil)
+    }
+
+    /// What follows the origin in a URL may be a secret.
+    @Test func redirectIsToldByItsOriginAlone() {
+        let head = ResponseHead(
+            status: 404, effectiveURL: "https://cdn.example:8443/f?signature=secret", redirectCount: 2,
+            bodyFraming: .none)
+        #expect(OriginAnswer(head, TransferStatistics()).redirectedTo == "https://cdn.example:8443")
     }
 }

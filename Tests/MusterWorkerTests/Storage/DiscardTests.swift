@@ -16,7 +16,6 @@ import Testing
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, version: 2, bytes)
             try scratch.write([1], to: "\(ScratchSink.parts)/1.1.part")
-            try scratch.write([1], to: "\(ScratchSink.parts)/1.2.8.copy")
             try scratch.makePart(2, bytes)
             let order = try scratch.order(
                 1,
@@ -53,10 +52,9 @@ import Testing
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, version: 1, bytes)
             try scratch.write([1], to: "\(ScratchSink.parts)/1.2.part")
-            try scratch.write([1], to: "\(ScratchSink.parts)/1.1.11.copy")
             let order = try scratch.order(1, version: 1, epoch: 10, path: "f", bytes, expected: [wrongDigest])
             _ = try await scratch.finalizer.finalize(order)
-            #expect(try scratch.partNames() == ["1.1.11.copy", "1.2.part"])
+            #expect(try scratch.partNames() == ["1.2.part"])
         }
     }
 
@@ -105,7 +103,6 @@ import Testing
                 try scratch.makePart(1, version: 3, bytes)
                 // A worker that came late made it anew.
                 try scratch.makePart(1, version: 2, [1])
-                try scratch.write([1], to: "\(ScratchSink.parts)/1.1.7.copy")
                 let order = try scratch.order(1, version: 3, path: "f", bytes, fenced: fenced)
                 #expect(try await scratch.finalizer.finalize(order).isInPlace)
                 #expect(try scratch.partNames() == [])
@@ -131,7 +128,7 @@ import Testing
     @Test func purgeLeavesNothingInWhateverStateAFinalizationDied() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, version: 3, bytes)
-            for name in ["1.1.part", "1.2.5.copy", "1.3.9.copy"] {
+            for name in ["1.1.part", "1.2.part"] {
                 try scratch.write([1], to: "\(ScratchSink.parts)/" + name)
             }
             try scratch.write(bytes, to: "f (2)")

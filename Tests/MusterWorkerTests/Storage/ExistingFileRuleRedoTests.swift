@@ -44,7 +44,7 @@ import Testing
         try scratch.makePart(1, bytes)
         switch crash {
         case .beforeTheMove: break
-        case .inTheMiddleOfTheCopy: try scratch.write(Array(bytes.prefix(99)), to: "\(ScratchSink.parts)/1.1.9.copy")
+        case .inTheMiddleOfTheCopy: try scratch.write(Array(bytes.prefix(99)), to: "\(ScratchSink.own)/10.copy")
         case .afterTheMove: #expect(rename(part, file) == 0)
         case .betweenTwoNames:
             unlink(file)
@@ -53,10 +53,10 @@ import Testing
             #expect(rename(part, file) == 0)
             try scratch.makePart(1, bytes)
         case .afterTheMoveOfTheCopy:
-            try scratch.write(bytes, to: "\(ScratchSink.parts)/1.1.9.copy")
-            #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.9.copy", file) == 0)
+            try scratch.write(bytes, to: "\(ScratchSink.own)/9.copy")
+            #expect(rename(scratch.path + "/\(ScratchSink.own)/9.copy", file) == 0)
         case .afterTheExchange:
-            #expect(rename(part, scratch.path + "/\(ScratchSink.parts)/1.1.9.copy") == 0)
+            #expect(rename(part, scratch.path + "/\(ScratchSink.own)/10.copy") == 0)
             unlink(file)
             try scratch.write(bytes, to: name)
         }

@@ -127,8 +127,9 @@ import Testing
         try await withTwo { scratch, second in
             try scratch.makePart(1, Self.old)
             try scratch.sink.parts.move("1.1.part", to: "1.1.part", in: scratch.sink.own, .exclusive)
-            try scratch.write([1], to: ".muster/\(ScratchSink.installation)/1/5.1.removed")
-            try scratch.write([1], to: ".muster/\(ScratchSink.installation)/1/.nfs0001")
+            for name in ["5.1.removed", ".nfs0001", "7.copy", "1.new"] {
+                try scratch.write([1], to: "\(ScratchSink.own)/\(name)")
+            }
             try second.revoke([SessionID(1)])
             #expect(try scratch.partNames() == ["1.1.part", "5.1.removed"])
             #expect(!scratch.exists(".muster/\(ScratchSink.installation)/1"))
