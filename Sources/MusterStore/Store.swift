@@ -61,6 +61,8 @@ public struct Store: Sendable {
         case noSuchTask(String)
         /// There is no live worker of this name.
         case noSuchWorker(String)
+        /// The worker that is named has another directory under the name of the sink.
+        case otherDirectory(sink: String, worker: String)
         /// A group of this name exists.
         case groupExists(String)
         /// Two lines mean different things by the same key.

@@ -32,6 +32,30 @@ struct SyncAPITests {
         }
     }
 
+    /// Files of one group would lie in two places (I8).
+    @Test func aWorkerWithAnotherDirectoryUnderTheNameOfASinkIsRefused() async throws {
+        @Sendable func opening(_ name: String, _ mark: String?) -> SessionRequest {
+            var request = SessionRequest(name: name, sinks: ["other", "default"], slots: 4, version: "test")
+            request.marks = mark.map { ["default": $0, "other": "the same"] }
+            return request
+        }
+        try await RunningCoordinator.with { coordinator in
+            let client = coordinator.client
+            let first = try await client.openSession(opening("a", "one"))
+            _ = try await client.openSession(opening("b", "one"))
+            // One that can't tell is believed.
+            let silent = try await client.openSession(opening("c", nil))
+            let problem = await #expect(throws: Problem.self) { try await client.openSession(opening("d", "two")) }
+            #expect(
+                problem?.code == .conflict && problem?.detail.contains("worker \"a\"") == true,
+                "\(String(describing: problem))")
+            for session in [first, silent] { try await client.closeSession(session.id) }
+            await #expect(throws: Problem.self) { try await client.openSession(opening("d", "two")) }
+            for worker in try await client.workers().items { try await client.closeSession(worker.session) }
+            _ = try await client.openSession(opening("d", "two"))
+        }
+    }
+
     @Test func newsSupersedeAPollWithoutWaitingForIt() async throws {
         try await RunningCoordinator.with { coordinator in
             let session = try await coordinator.client.openSession(Self.opening)

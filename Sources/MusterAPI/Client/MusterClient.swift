@@ -55,6 +55,10 @@ public final class MusterClient: Sendable {
         headers: [(name: String, value: String)] = [], timeout: Duration? = answerTime
     ) async throws -> [UInt8] {
         guard !servers.isEmpty else { throw Unreachable("there is no server") }
+        if method != "GET", timeout.map({ $0 > Self.answerTime }) ?? true {
+            // What may take minutes is asked of a server that answers: one that hangs would be waited for as long.
+            try await exchange("GET", "/healthz")
+        }
         let first = current.withLock { $0 }
         // A stream can be sent once only: it has been read when the first server fails.
         let tries = if case .stream = body { 1 } else { servers.count }

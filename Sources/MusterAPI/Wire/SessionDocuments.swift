@@ -6,6 +6,9 @@ public struct SessionRequest: Hashable, Sendable, Codable {
     public var name: String
     /// The sinks that it reaches.
     public var sinks: [String]
+    /// Which directory each of them is, by what the directory says of itself. A sink that is missing is not compared with those of other
+    /// workers.
+    public var marks: [String: String]?
     /// How many transfers it runs at once.
     public var slots: Int
     /// The version of its program.

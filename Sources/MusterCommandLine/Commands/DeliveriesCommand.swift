@@ -52,7 +52,8 @@ struct DeliveriesListCommand: MusterSubcommand {
         usage: "muster deliveries [--state <state>] [--subscription <name>] [--json]",
         discussion: """
             Example:
-              muster deliveries --state dead --json | jq -r '.items[].id' | xargs muster deliveries replay
+              muster deliveries --state dead --json | jq -r '.items[].id' |
+                xargs muster deliveries replay
             """
     )
 

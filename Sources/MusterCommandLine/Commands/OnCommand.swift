@@ -31,7 +31,8 @@ struct OnCommand: MusterSubcommand {
 
             Examples:
               muster on 'nightly-*' --types group.succeeded -- ./start-the-next-step
-              muster on '*' --types group.failed,group.overdue --consumer pager -- sh -c 'jq -r .subject | mail -s failed ops'
+              muster on '*' --types group.failed,group.overdue --consumer pager -- \\
+                sh -c 'jq -r .subject | mail -s failed ops'
             """
     )
 

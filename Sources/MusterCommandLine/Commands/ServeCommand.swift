@@ -15,7 +15,8 @@ struct ServeCommand: MusterSubcommand {
             (or one with --migrate) and start them again. Workers go on meanwhile.
 
             Example:
-              export MUSTER_DATABASE=postgresql://muster@db/muster MUSTER_TOKEN=… MUSTER_WORKER_TOKEN=…
+              export MUSTER_DATABASE=postgresql://muster@db/muster
+              export MUSTER_TOKEN=… MUSTER_WORKER_TOKEN=…
               muster migrate && muster serve --listen 0.0.0.0:7300
             """
     )

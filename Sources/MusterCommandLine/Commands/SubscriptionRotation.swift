@@ -6,7 +6,7 @@ import MusterCore
 struct SubscriptionsRotateCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
-        abstract: "Signs deliveries with another secret; the old one signs besides for a day.",
+        abstract: "Signs deliveries with another secret; the old one signs too, for a day.",
         usage: "muster subscriptions rotate <name> [--secret-file <file>]",
         discussion: """
             For a day every delivery has a signature of either secret, so that the receiver may change to the new one at any time \
@@ -45,7 +45,7 @@ struct SubscriptionsRotateCommand: MusterSubcommand {
         if context.console.json {
             try context.console.document(document)
         } else {
-            let until = document.previousSecretUntil.map { "; the old one signs besides until \($0)" } ?? ""
+            let until = document.previousSecretUntil.map { "; the old one signs too until \($0)" } ?? ""
             try context.console.line("\(document.name) has another secret\(until)")
             if let made = document.secret {
                 try context.console.line("secret (shown this once): \(TextWidth.escaped(made))")

@@ -34,7 +34,7 @@ struct SubscriptionsEnableCommand: SubscriptionSwitch {
     static let enables = true
     static let configuration = CommandConfiguration(
         commandName: "enable",
-        abstract: "Has events posted again, those of the time while nothing was posted first.",
+        abstract: "Has events posted again. Those that came meanwhile are posted first.",
         usage: "muster subscriptions enable <name>",
         discussion: """
             A receiver that answers 410 has its subscription disabled. Events that were dropped from the log meanwhile are \

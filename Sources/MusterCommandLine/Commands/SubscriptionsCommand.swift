@@ -20,7 +20,8 @@ struct SubscriptionsCommand: AsyncParsableCommand {
             deliveries --state dead.
 
             Examples:
-              muster subscriptions add pager https://example.org/hook --types group.failed,group.overdue
+              muster subscriptions add pager https://example.org/hook \\
+                --types group.failed,group.overdue
               muster subscriptions
               muster subscriptions remove pager
             """,
@@ -96,7 +97,8 @@ struct SubscriptionsAddCommand: MusterSubcommand {
 
             Examples:
               muster subscriptions add pager https://example.org/hook --types group.failed
-              muster subscriptions add etl https://example.org/etl --groups 'nightly-*' --secret-file /run/secrets/etl
+              muster subscriptions add etl https://example.org/etl \\
+                --groups 'nightly-*' --secret-file /run/secrets/etl
             """
     )
 

@@ -41,16 +41,39 @@ struct WaitCommand: MusterSubcommand {
             let watcher = context.watcher(client, group: group)
             do {
                 let end = try await Interruption.watched {
-                    let start = try await watcher.lastPosition()
-                    return try await watcher.untilTerminal(deadline: deadline, news: .failures(after: start))
+                    try await Self.within(deadline) {
+                        let start = try await watcher.lastPosition()
+                        return try await watcher.untilTerminal(deadline: deadline, news: .failures(after: start))
+                    }
                 }
                 if context.console.json { try context.console.document(end.group) }
                 try await GroupResult(client: client, console: context.console).conclude(end)
             } catch CommandFailure.timedOut(let text) where context.console.json {
                 // A program wants to know how far it got.
-                try context.console.document(try await client.group(group))
+                let known = try? await Self.within(ContinuousClock.now) { try await client.group(group) }
+                if let known { try context.console.document(known) }
                 throw CommandFailure.timedOut(text)
             }
+        }
+    }
+
+    /// How much later than at the deadline a coordinator that says nothing is given up: one that answers tells how far the group is.
+    private static let grace: Duration = .seconds(2)
+
+    /// Runs `body`, and no longer than the deadline allows, whether or not the coordinator answers.
+    private static func within<Value: Sendable>(
+        _ deadline: ContinuousClock.Instant?, _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        guard let deadline else { return try await body() }
+        return try await withThrowingTaskGroup(of: Value.self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                try await ContinuousClock().sleep(until: deadline + grace)
+                throw CommandFailure.timedOut("the coordinator did not answer in time")
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next() else { throw CancellationError() }
+            return first
         }
     }
 }

@@ -26,7 +26,8 @@ struct WorkCommand: MusterSubcommand {
 
             Examples:
               muster work --sink default=/srv/files
-              muster work --server http://a:7300,http://b:7300 --name rack3-host7 --sink default=/mnt/files --slots 64
+              muster work --server http://a:7300,http://b:7300 --name rack3-host7 \\
+                --sink default=/mnt/files --slots 64
             """
     )
 

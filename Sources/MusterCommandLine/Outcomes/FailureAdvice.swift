@@ -17,7 +17,7 @@ enum FailureAdvice {
         case .authentication:
             "the origin wants credentials, or others than these: --user NAME:PASSWORD, or --header \"Authorization: …\""
         case .digestMismatch:
-            "the origin has another file than the digest says: check the digest, and whom it is from"
+            "the origin has another file than the digest says: check the digest and where it comes from"
         case .sizeMismatch: "the origin's file has another size than was said: check the size"
         case .notFound: "the origin does not have it: check the URL"
         case .refusedAddress: "the address may not be fetched from: --allow-address ADDRESS permits it"
@@ -51,7 +51,8 @@ enum FailureAdvice {
     /// Whether something else was where the task's own file should be; a further try would find it there again.
     private static func storage(_ failure: FailureDocument) -> String? {
         if ["no regular file", "irectory"].contains(where: { failure.detail.firstRange(of: $0) != nil }) {
-            return "a directory, or something else that is no file, is at that path: move it away"
+            return
+                "a directory, or something else that is no file, is at that path: give the file another path, or move that away"
         }
         return failure.detail.firstRange(of: " stands at ") != nil ? taken : nil
     }

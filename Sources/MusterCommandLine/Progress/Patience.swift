@@ -38,6 +38,10 @@ final class Patience: Sendable {
                 hasAnswered.withLock { $0 = true }
                 if failures > 0 { console.remark("the coordinator is there again") }
                 return answer
+            } catch let problem as Problem where !Self.passes(problem) {
+                // A refusal is an answer too.
+                hasAnswered.withLock { $0 = true }
+                throw problem
             } catch  where Self.passes(error) {
                 giveUp = giveUp ?? limit.map { clock.now + $0 }
                 guard hasAnswered.withLock({ $0 }), giveUp.map({ clock.now < $0 }) ?? true else { throw error }

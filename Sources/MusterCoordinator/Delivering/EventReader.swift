@@ -32,7 +32,7 @@ struct EventReader: Sendable {
             return try await store.events(
                 after: question.after, limit: question.limit, group: question.group, filter: question.filter)
         } catch EventRefusal.beyondEnd(let last) {
-            throw Problem(.invalidRequest, "the log ends at \(last): the position of the reader is of another log")
+            throw Problem(.invalidRequest, "the log ends at \(last): that position belongs to another log")
         }
     }
 

@@ -42,7 +42,8 @@ extension Problem {
         case .noSuchSubscription(let name): self.init(.subscriptionNotFound, "there is no subscription \"\(name)\"")
         case .subscriptionExists(let name):
             self.init(
-                .subscriptionExists, "there is a subscription \"\(name)\" already; a PATCH changes it, its secret too",
+                .subscriptionExists,
+                "there is a subscription \"\(name)\" already; remove it first, or give another name",
                 pointer: "/name")
         case .tooManySubscriptions:
             self.init(.conflict, "there are \(Limits.subscriptions) subscriptions, and may be no more; remove some")

@@ -203,7 +203,7 @@ extension Explanation {
         case .originPaused: return "it goes on\(when)"
         case .groupFull: return "it goes on when another transfer of the group ends"
         case .originFull: return "it goes on when another transfer from there ends"
-        case .prerequisites: return "it begins after them"
+        case .prerequisites: return "it begins when the groups that it waits for allow it"
         case .windowClosed: return "it goes on\(when.isEmpty ? " when its group may run" : when)"
         case .rateLimited: return "it goes on as the rate allows"
         case .workersBusy: return "a worker takes it as soon as it has room"

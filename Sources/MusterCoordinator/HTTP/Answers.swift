@@ -53,6 +53,10 @@ extension Problem {
         case let refusal as EventRefusal: self.init(refusal)
         case let error as PostgresError where error.isUnavailable:
             self.init(.databaseUnavailable, "the database can't be reached now; try again in a moment")
+        case let error as PostgresError where error.sqlState?.isOfResources == true:
+            self.init(
+                .databaseUnavailable,
+                "the database has no room on its disk or in memory, as its log says; try again when it has")
         case let error as PostgresError where error.sqlState == .lockNotAvailable:
             self.init(
                 .busy,
@@ -77,6 +81,11 @@ extension Problem {
         case .noSuchGroup(let name): self.init(.groupNotFound, "there is no group \"\(name)\"")
         case .noSuchTask(let key): self.init(.taskNotFound, "there is no task \"\(key)\" in the group")
         case .noSuchWorker(let name): self.init(.workerNotFound, "there is no live worker \"\(name)\"")
+        case .otherDirectory(let sink, let worker):
+            self.init(
+                .conflict,
+                "the sink \"\(sink)\" is another directory here than at the worker \"\(worker)\": all workers of a sink have to reach "
+                    + "the same files. Mount that directory, or give this sink another name", pointer: "/sinks")
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")
         case .duplicateKey(let key, let lines):
             self.init(

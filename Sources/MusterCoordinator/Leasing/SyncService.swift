@@ -37,7 +37,8 @@ struct SyncService: Sendable {
         let id = try await store.openSession(
             SessionOpening(
                 worker: request.name, version: ReportedText.clean(request.version), labels: labels,
-                slots: Int32(request.slots), sinks: request.sinks, bytesPerSecond: request.bytesPerSecond),
+                slots: Int32(request.slots), sinks: request.sinks, marks: request.marks ?? [:],
+                bytesPerSecond: request.bytesPerSecond),
             timeToLive: configuration.sessionTimeToLive)
         metrics.add(.sessionsOpened)
         return SessionDocument(
@@ -145,6 +146,9 @@ struct SyncService: Sendable {
         }
         for (index, sink) in request.sinks.enumerated() where !NameRule.accepts(sink) {
             throw InputRefusal(pointer: "/sinks/\(index)", reason: NameRule.explanation)
+        }
+        guard (request.marks ?? [:]).allSatisfy({ request.sinks.contains($0.key) && Self.isPlain($0.value) }) else {
+            throw InputRefusal(pointer: "/marks", reason: "must have a short text for each of some sinks")
         }
         guard Limits.slots.contains(request.slots) else {
             throw InputRefusal(pointer: "/slots", reason: "must be within \(Limits.slots)")

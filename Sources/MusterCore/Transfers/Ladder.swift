@@ -172,7 +172,8 @@ extension FailureKind {
         case .httpStatus(let status):
             // Those that say something of the file, or ask for patience, are believed.
             (400..<500).contains(status) && ![404, 408, 410, 425, 429, 451].contains(status)
-                || [500, 501, 505].contains(status)
+                // A redirect that is left at this point led nowhere, or round in circles.
+                || (300..<400).contains(status) || [500, 501, 505].contains(status)
         // Some let strangers have all of a file, and parts of it to nobody whom they don't know.
         case .network, .authentication: true
         case .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch, .refusedAddress,

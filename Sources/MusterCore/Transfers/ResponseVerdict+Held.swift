@@ -17,7 +17,8 @@ extension ResponseVerdict {
     /// differ (§8.8.1).
     static func judgeUnmodified(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict {
         guard let held = question.held else {
-            return refuse(.httpStatus(304), "304 to a request without a condition")
+            let what = "304 to a request without a condition"
+            return question.range == nil ? refuse(.httpStatus(304), what) : .descend(what, to: .whole)
         }
         let stated = facts.representation(size: nil)
         // A length or a digest would be of the content that is not sent, or of the nothing that is: many state the wrong one.

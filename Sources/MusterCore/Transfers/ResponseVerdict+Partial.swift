@@ -51,15 +51,16 @@ extension ResponseVerdict {
                 isSplittable: isSplittable))
     }
 
-    /// A 206 to a plain GET, which no origin has a reason to send: taken for the whole where it says that it is all of it, or where the size is
-    /// known from elsewhere.
+    /// A 206 to a plain GET, which no origin has a reason to send: taken for the whole where it says that it is all of it, and where it says nothing
+    /// of any part, as long as its length is not another one than is known.
     private static func judgeUnasked(
         _ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion
     ) -> ResponseVerdict {
         let stated = facts.values("content-range")
         let content = stated.count == 1 ? ContentRange(stated[0]) : nil
         let isWhole = content.map { $0.range?.start == 0 && $0.range?.end == $0.size } ?? stated.isEmpty
-        guard isWhole, let size = content?.size ?? question.expectedSize ?? question.known.size, length == size,
+        guard isWhole, let size = content?.size ?? question.expectedSize ?? question.known.size ?? length,
+            length == size,
             facts.contentCoding == nil
         else { return .descend("206 to a request without Range", to: .whole) }
         if let refusal = wrongType(facts, question) { return refusal }

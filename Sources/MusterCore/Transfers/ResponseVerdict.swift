@@ -44,7 +44,9 @@ public enum ResponseVerdict: Hashable, Sendable {
         case 200, 203, 206, 226: return byLength(facts, question)
         case 304: return judgeUnmodified(facts, question)
         case 416: return judgeUnsatisfiable(facts, question)
-        case 200..<300: return refuse(.httpStatus(facts.status), "status \(facts.status) carries no file")
+        case 200..<300:
+            let what = "status \(facts.status) carries no file"
+            return question.range == nil ? refuse(.httpStatus(facts.status), what) : .descend(what, to: .whole)
         // Row 22a: what is refused may be the condition alone.
         case let status where question.conditional && FailureKind.status(status).mayBeForCondition:
             return .askUnconditionally

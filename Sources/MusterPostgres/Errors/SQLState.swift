@@ -96,6 +96,9 @@ public enum SQLState: Hashable, Sendable {
         }
     }
 
+    /// Whether the code says that the server lacks something: disk, memory or connections (class 53).
+    public var isOfResources: Bool { code.hasPrefix("53") }
+
     /// Finds the code in libpq's verbose words, `FATAL:  28P01: …`; the last one, if several addresses were tried.
     init?(inVerboseMessage message: String) {
         let parts = message.split(separator: ":", omittingEmptySubsequences: false)

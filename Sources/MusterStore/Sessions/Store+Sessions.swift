@@ -13,18 +13,22 @@ public struct SessionOpening: Sendable {
     public var slots: Int32
     /// The sinks that it reaches.
     public var sinks: [String]
+    /// Which directory each of them is, by what the directory says of itself; those that are missing are not compared with others'.
+    public var marks: [String: String]
     /// The rate that the worker keeps to by itself, in bytes per second, if it does; only shown.
     public var bytesPerSecond: Int64?
 
     /// An introduction.
     public init(
-        worker: String, version: String, labels: String, slots: Int32, sinks: [String], bytesPerSecond: Int64? = nil
+        worker: String, version: String, labels: String, slots: Int32, sinks: [String], marks: [String: String] = [:],
+        bytesPerSecond: Int64? = nil
     ) {
         self.worker = worker
         self.version = version
         self.labels = labels
         self.slots = slots
         self.sinks = sinks
+        self.marks = marks
         self.bytesPerSecond = bytesPerSecond
     }
 }
@@ -94,16 +98,20 @@ public struct WorkerRecord: Sendable {
 
 extension Store {
     /// Opens a session.
+    ///
+    /// - Throws: `Refusal.otherDirectory` if a worker that lives has another directory under the name of a sink.
     public func openSession(_ opening: SessionOpening, timeToLive: Duration) async throws -> SessionID {
         // Not repeated when the outcome is unknown: a session that nobody knows of expires by itself, a doubled one does too.
         let rows = try await writeOnce(
             """
-            INSERT INTO sessions (worker, version, labels, slots, sinks, bytes_per_second, expires_at)
-            VALUES (\(opening.worker), \(opening.version), \(PostgresJSON(opening.labels)), \(opening.slots), \(opening.sinks),
-                \(opening.bytesPerSecond), statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms')
-            RETURNING id
+            SELECT session, sink, other FROM open_session(\(opening.worker), \(opening.version), \(PostgresJSON(opening.labels)),
+                \(opening.slots), \(opening.sinks), \(opening.sinks.map { opening.marks[$0] ?? "" }), \(opening.bytesPerSecond),
+                \(timeToLive.milliseconds)::bigint * interval '1 ms')
             """, waking: .nobody)
-        return try rows[0].decode("id")
+        guard let session: SessionID = try rows[0].decode("session") else {
+            throw Refusal.otherDirectory(sink: try rows[0].decode("sink"), worker: try rows[0].decode("other"))
+        }
+        return session
     }
 
     /// Which database this is, by a UUID that it keeps for good: files are marked as those of its tasks (adr/0014).

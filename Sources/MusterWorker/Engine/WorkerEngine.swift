@@ -88,6 +88,7 @@ struct WorkerEngine: Sendable {
         switch result {
         case .well(let freeBytes): SinkStatus(name: name, freeBytes: freeBytes)
         case .trouble(let trouble): SinkStatus(name: name, parked: trouble.kind, detail: trouble.detail)
+        case .sessionEnded: SinkStatus(name: name, parked: .storage, detail: "the session is over there")
         }
     }
 
@@ -193,6 +194,9 @@ struct WorkerEngine: Sendable {
 
 extension WorkerEngine {
     private func open(_ request: SessionRequest, _ inbox: Inbox) async -> MachineInput? {
+        var request = request
+        let marks = stations.compactMap { station in station.mark.map { (station.name, $0) } }
+        if !marks.isEmpty { request.marks = Dictionary(uniqueKeysWithValues: marks) }
         do {
             let document = try await client.openSession(request)
             return .sessionOpened(document, sinks: await begin(document, inbox))

@@ -33,3 +33,18 @@ extension Ladder.Contradiction {
         }
     }
 }
+
+extension ProtocolHistory.Event {
+    /// What the end of a transfer tells about the origin's HTTP/2; `nil` when there was none, or nothing follows from it.
+    init?(_ head: ResponseHead?, _ outcome: TransferOutcome) {
+        let wasHTTP2 = head?.version == .http2
+        switch outcome {
+        case .failed(.streamReset, _): self = .reset
+        case .completed where wasHTTP2 && head?.isEndUncertain == true: self = .endless
+        // The connection went away under the stream.
+        case .failed(.reset, _) where wasHTTP2, .failed(.truncated, _) where wasHTTP2: self = .reset
+        case .completed where wasHTTP2: self = .served
+        case .completed, .failed, .refused, .stopped, .cancelled: return nil
+        }
+    }
+}

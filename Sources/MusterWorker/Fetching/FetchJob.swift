@@ -184,7 +184,9 @@ struct FetchJob: Sendable {
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
         let received = writer.offset - before
         if plan.mayBePart(ending, of: question, count: received) {
-            plan.askWhole("200 with as many bytes as the part has that was asked for")
+            plan.askWhole(
+                received == 0
+                    ? "an empty 200 to a range request" : "200 with as many bytes as the part has that was asked for")
             return .again
         }
         let step = FetchJob.step(
@@ -327,23 +329,11 @@ struct FetchJob: Sendable {
         case .failed(let error, _):
             var detail = error.description
             // Where it broke off tells whether it always does.
-            if case .truncated = error { detail += ", after \(offset - before) bytes" }
+            switch error {
+            case .truncated, .reset: detail += ", after \(offset - before) bytes"
+            default: break
+            }
             return .failed(error.failureKind, detail, retryAfter: nil)
-        }
-    }
-}
-
-extension ProtocolHistory.Event {
-    /// What the end of a transfer tells about the origin's HTTP/2; `nil` when there was none, or nothing follows from it.
-    init?(_ head: ResponseHead?, _ outcome: TransferOutcome) {
-        let wasHTTP2 = head?.version == .http2
-        switch outcome {
-        case .failed(.streamReset, _): self = .reset
-        case .completed where wasHTTP2 && head?.isEndUncertain == true: self = .endless
-        // The connection went away under the stream.
-        case .failed(.reset, _) where wasHTTP2, .failed(.truncated, _) where wasHTTP2: self = .reset
-        case .completed where wasHTTP2: self = .served
-        case .completed, .failed, .refused, .stopped, .cancelled: return nil
         }
     }
 }

@@ -318,10 +318,10 @@ struct FetchPlan: Sendable {
     /// After so many whole reads of which no two in a row agree, nobody knows what the file is.
     private static let mostReads = 4
 
-    /// Whether a whole body of no stated length is exactly as long as the part that was asked for: then it may be that part (row 1).
+    /// Whether a whole body of no stated length is exactly as long as the part that was asked for, or empty: then it may be a part (row 1).
     func mayBePart(_ ending: FetchTransfer.Ending, of question: FetchQuestion, count: Int64) -> Bool {
         guard case .completed(_, .framed) = ending.outcome, end == nil, let range = question.range else { return false }
-        return ending.head?.status != 206 && range.count == count
+        return ending.head?.status != 206 && (range.count == count || count == 0)
     }
 
     /// The source is asked plainly from now on, within this lease.

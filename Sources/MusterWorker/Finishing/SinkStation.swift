@@ -35,6 +35,11 @@ final class SinkStation: Sendable {
         var equipment: Equipment?
     }
 
+    private let known = Mutex<String?>(nil)
+
+    /// What the sink's directory says of itself; `nil` as long as that could not be read.
+    var mark: String? { known.withLock { $0 } }
+
     /// How long a new session waits for a sink before it counts as one in trouble.
     private static let patience: Duration = .seconds(2)
 
@@ -102,7 +107,12 @@ final class SinkStation: Sendable {
     private func probeNow() -> ProbeResult {
         do throws(StorageError) {
             let now = state.withLock { $0 }
-            guard let session = now.session else { return .well(freeBytes: try SinkDirectory.look(at: path)) }
+            guard let session = now.session else {
+                let free = try SinkDirectory.look(at: path)
+                let mark = SinkDirectory.mark(at: path)
+                known.withLock { $0 = mark }
+                return .well(freeBytes: free)
+            }
             if let known = now.equipment {
                 try known.directory.probe()
                 return .well(freeBytes: try? known.directory.freeBytes())
@@ -111,6 +121,7 @@ final class SinkStation: Sendable {
             open(directory)
             return .well(freeBytes: try? directory.freeBytes())
         } catch {
+            if let now = equipment, let mark, now.directory.lacksSession(mark: mark) { return .sessionEnded }
             return .trouble(SinkTrouble(error))
         }
     }

@@ -83,4 +83,6 @@ enum ProbeResult: Sendable, Hashable {
     case well(freeBytes: Int64?)
     /// It still can't.
     case trouble(SinkTrouble)
+    /// The directory is the same, and the session's own is not in it any more: only another session can work there (adr/0017).
+    case sessionEnded
 }

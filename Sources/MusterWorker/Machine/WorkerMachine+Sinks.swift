@@ -51,6 +51,9 @@ extension WorkerMachine {
             sinks[index].freeBytes = freeBytes
             effects.append(.log(.sinkRecovered(name)))
             tellNews()
+        case .sessionEnded:
+            setParked(index, before, probes: 0, now)
+            loseSession(now)
         case .trouble(let trouble):
             setParked(index, trouble, probes: probes, now)
             guard trouble != before else { return }

@@ -46,7 +46,8 @@ final class SinkDirectory: Sendable {
             let root = try Directory(path: path)
             let home = try Self.openHome(in: root, session, making: true)
             let parts = try Self.openParts(in: home, making: true)
-            _ = try home.makeDirectory(session.directoryName)
+            // A file system that comes back after a crash must have it: the session is over without.
+            if try home.makeDirectory(session.directoryName) { try home.descriptor.synchronize() }
             let own = try home.directory(session.directoryName)
             handles = Mutex(Handles(root: root, home: home, parts: parts, own: own))
         } catch {
@@ -77,13 +78,15 @@ final class SinkDirectory: Sendable {
     /// What all sessions of the installation have in the sink.
     var home: Directory { handles.withLock { $0.home } }
 
-    /// Fails as `unavailable` unless the sink's path still leads to the directory that is held open.
+    /// Fails as `unavailable` unless the sink's path still leads to the directory that is held open, and that can be entered.
     func check() throws(StorageError) {
         var status = stat()
         guard stat(path, &status) == 0 else { throw SystemError.last.inSink("looking at \(path)") }
         guard FileStatus(status).identity == root.identity else {
             throw .unavailable(.init("\(path) is another directory than before: unmounted or replaced"))
         }
+        // Else each file would fail for itself.
+        guard access(path, X_OK) == 0 else { throw SystemError.last.inSink("entering \(path)") }
     }
 
     /// Bytes that may still be written.

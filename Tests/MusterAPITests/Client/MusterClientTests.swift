@@ -98,15 +98,23 @@ struct MusterClientFailoverTests {
     }
 
     @Test func streamIsSentOnceAndTheNextRequestGoesElsewhere() async throws {
-        let script = Script([one: .unreachable, two: .answer(200, added)])
+        let script = Script(["\(one)/healthz": .answer(200, ""), "\(one)/v1": .unreachable, two: .answer(200, added)])
         let client = script.client([one, two])
         await #expect(throws: Unreachable.self) {
             try await client.addTasks(streaming: AsyncThrowingStream { $0.finish() }, to: "g")
         }
-        #expect(script.urls == ["\(one)/v1/groups/g/tasks"])
+        #expect(script.urls == ["\(one)/healthz", "\(one)/v1/groups/g/tasks"])
         let answer = try await client.addTasks(streaming: AsyncThrowingStream { $0.finish() }, to: "g")
         #expect(answer == AddedDocument(added: 2, existing: 1))
         #expect(script.urls.last == "\(two)/v1/groups/g/tasks")
+    }
+
+    /// It would wait for a coordinator that hangs as long as for one that has much to do.
+    @Test func whatMayTakeLongIsAskedOfAServerThatAnswers() async throws {
+        let script = Script([one: .silent, two: .answer(200, "{}")])
+        _ = try? await script.client([one, two]).apply(.pause, to: "g")
+        #expect(script.urls == ["\(one)/healthz", "\(two)/healthz", "\(two)/v1/groups/g/pause"])
+        #expect(try #require(script.requests.first?.timeout) <= .seconds(5))
     }
 
     @Test func wholeBodyIsSentAgain() async throws {
@@ -220,9 +228,9 @@ struct MusterClientRequestTests {
 
     @Test(arguments: GroupVerb.allCases)
     func verbIsTheEndOfThePath(verb: GroupVerb) async {
-        let script = Script([one: .unreachable])
+        let script = Script([one: .answer(200, "{}")])
         _ = try? await script.client([one]).apply(verb, to: "g", keys: ["a/b"])
-        #expect(script.urls == ["\(one)/v1/groups/g/\(verb.rawValue)"])
+        #expect(script.urls == ["\(one)/healthz", "\(one)/v1/groups/g/\(verb.rawValue)"])
         #expect(script.body == #"{"keys":["a\/b"]}"#)
         _ = try? await script.client([one]).apply(verb, to: "g")
         #expect(script.body == "{}")

@@ -137,10 +137,10 @@ extension OriginRow {
         ),
         OriginRow(
             17,
-            "serves an empty file to a range request",
+            "serves an empty file to a plain GET",
             200,
             ["Content-Length: 0", tag],
-            to: .first,
+            to: .stream,
             .accept(offset: 0, count: 0, splittable: false)
         ),
 
@@ -172,8 +172,10 @@ extension OriginRow {
         OriginRow(26, "answers 451", 451, [], to: .first, .refuse(.notFound)),
         OriginRow(26, "answers 401", 401, [], to: .first, .refuse(.authentication)),
         OriginRow(26, "answers 418", 418, [], to: .first, .refuse(.httpStatus(418))),
-        OriginRow(26, "answers 204", 204, [], to: .first, .refuse(.httpStatus(204))),
-        OriginRow(26, "answers 304", 304, [], to: .first, .refuse(.httpStatus(304))),
+        OriginRow(22, "answers 204 to a range", 204, [], to: .first, .descend(.whole)),
+        OriginRow(22, "answers 304 to a range", 304, [], to: .first, .descend(.whole)),
+        OriginRow(26, "answers 204", 204, [], to: .stream, .refuse(.httpStatus(204))),
+        OriginRow(26, "answers 304", 304, [], to: .stream, .refuse(.httpStatus(304))),
         OriginRow(20, "redirects without saying where", 302, [], to: .first, .refuse(.httpStatus(302))),
 
         OriginRow(

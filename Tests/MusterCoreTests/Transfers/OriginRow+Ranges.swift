@@ -31,6 +31,7 @@ extension OriginRow {
             to: .first,
             .descend(.whole)
         ),
+        OriginRow(1, "answers 200 with nothing", 200, ["Content-Length: 0", tag], to: .first, .descend(.whole)),
         OriginRow(
             1,
             "answers 200 with Content-Range",
@@ -72,7 +73,13 @@ extension OriginRow {
             .descend(.whole)
         ),
         OriginRow(
-            2, "answers 206 to a plain GET, and says nothing", 206, ["Content-Length: 1000", tag], to: .stream,
+            2, "answers 206 to a plain GET, and says nothing but a length", 206, ["Content-Length: 1000", tag],
+            to: .stream,
+            .accept(offset: 0, count: 1_000, splittable: false)),
+        OriginRow(2, "answers 206 to a plain GET, and says nothing", 206, [tag], to: .stream, .descend(.whole)),
+        OriginRow(
+            2, "answers 206 to a plain GET with another length than is known", 206, ["Content-Length: 999", tag],
+            to: FetchQuestion(range: nil, planned: false, known: Representation(), expectedSize: 1_000),
             .descend(.whole)),
         OriginRow(
             2,

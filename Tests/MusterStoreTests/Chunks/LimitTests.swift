@@ -145,7 +145,8 @@ import Testing
                 SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks
                 WHERE status = 'waiting'
                 """)
-            #expect(wait > 90 && wait < 101)
+            // Tried sooner than it said, since it may have been meant for a moment.
+            #expect(wait > 25 && wait < 31)
             #expect(try await fixture.value("SELECT count(*) FROM origins WHERE not_before IS NOT NULL") == Int64(0))
             #expect(try await !worker.claim(8).isEmpty)
             try await fixture.check()

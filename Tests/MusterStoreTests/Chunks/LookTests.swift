@@ -1,4 +1,5 @@
 import MusterCore
+import MusterPostgres
 import MusterStore
 import Testing
 
@@ -38,6 +39,26 @@ import Testing
                 try await worker.fail(lease, .httpStatus(500), at: lease.resume.offset, status: 500, random: 0)
             }
             #expect(seen.last == .failed && seen.dropLast().allSatisfy { $0 == .refused } && seen.count > 1)
+        }
+    }
+
+    /// Both mirrors serve the file, and refuse ranges above its beginning: whichever is left, and whether its lease was granted before it was, is
+    /// asked plainly before the task fails.
+    @Test(arguments: [Int32(0), 1]) func theLastMirrorIsLookedAt(last: Int32) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture, origins: ["a", "b"])
+            try await fixture.run("UPDATE tasks SET mixes = true")
+            let leases = try await worker.claim(2)
+            #expect(Set(leases.map(\.source)) == [0, 1] && leases.allSatisfy { $0.looks == nil })
+            let first = try #require(leases.first { $0.source != last })
+            let second = try #require(leases.first { $0.source == last })
+            try await worker.fail(first, .badRange, random: 0)
+            try await worker.fail(second, .badRange, random: 0)
+            let lease = try await Self.next(fixture, &worker)
+            #expect(lease.source == last && lease.looks != nil)
+            try await worker.fail(lease, .badRange, random: 0)
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+            try await fixture.check()
         }
     }
 

@@ -48,9 +48,21 @@ import Testing
     @Test func slowChunksGoToTheFastestOtherSource() async throws {
         try await StoreFixture.run { fixture in
             let (_, leases) = try await begin(fixture, durable: [500, 600, 20], origins: ["a", "b", "c"])
-            try await fixture.run("UPDATE sources SET bytes = 100 * ordinal, busy_ms = 1000")
+            try await fixture.run("UPDATE sources SET bytes = 10 * ordinal, busy_ms = 1000")
             #expect(try await fixture.store.sweepSlow() == 1)
             #expect(try await fixture.chunks() == ["fetch \(leases[2].start) 2 ready 0"])
+            try await fixture.check()
+        }
+    }
+
+    /// All that is under way is slow, since what was at the fast mirror has ended.
+    @Test func chunksOfASlowMirrorGoToTheOneThatWasFast() async throws {
+        try await StoreFixture.run { fixture in
+            let (_, leases) = try await begin(fixture, durable: [20, 30], origins: ["a", "b"])
+            #expect(try await fixture.store.sweepSlow() == 0)
+            try await fixture.run("UPDATE sources SET bytes = 1000000, busy_ms = 1000 WHERE ordinal = 1")
+            #expect(try await fixture.store.sweepSlow() == 2)
+            #expect(try await fixture.chunks() == leases.map { "fetch \($0.start) 1 ready 0" })
             try await fixture.check()
         }
     }

@@ -215,6 +215,17 @@ struct WorkerMachineLeaseTests {
         #expect(effects.syncs.last?.room == 4)
     }
 
+    /// A file system that came back without the session's directory would keep the sink parked for good.
+    @Test func whereASinkHasNotTheSessionAnyMoreAnotherSessionBegins() {
+        var harness = MachineHarness(slots: 4)
+        harness.answer(harness.open(), [lease(1)])
+        harness.end(lease(1), .sinkTrouble(SinkTrouble(kind: .storage, detail: "gone"), nil, nil))
+        harness.passAnswering(.seconds(60))
+        let effects = harness.feed(.sinkProbed("default", .sessionEnded))
+        #expect(effects.contains { if case .openSession = $0 { true } else { false } }, "\(effects)")
+        #expect(effects.contains { if case .log(.sessionLost) = $0 { true } else { false } })
+    }
+
     @Test func sinkInWhichASessionBeginsLateDoesNotWaitForItsProbe() {
         var harness = MachineHarness(slots: 4)
         harness.feed(.tick)

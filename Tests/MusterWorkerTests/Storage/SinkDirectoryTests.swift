@@ -98,6 +98,38 @@ import Testing
         }
     }
 
+    @Test func aDirectoryIsToldFromOthersByItsMark() async throws {
+        try await ScratchSink.with { scratch in
+            try await ScratchSink.with { other in
+                let marks = await withTaskGroup(of: String?.self) { group in
+                    for _ in 0..<8 { group.addTask { SinkDirectory.mark(at: scratch.path) } }
+                    return await group.reduce(into: Set<String?>()) { $0.insert($1) }
+                }
+                let mark = try #require(marks.first ?? nil)
+                #expect(marks.count == 1 && mark.utf8.count > 20)
+                #expect(SinkDirectory.mark(at: other.path) != mark)
+                #expect(SinkDirectory.mark(at: scratch.path) == mark)
+                #expect(
+                    try scratch.sink.root.directory(".muster").names().sorted() == [
+                        ScratchSink.installation, "directory",
+                    ])
+            }
+            #expect(SinkDirectory.mark(at: scratch.path + "/missing") == nil)
+        }
+    }
+
+    @Test func whatASinkLacksAfterACrashIsToldFromABareMountPoint() async throws {
+        try await ScratchSink.with { scratch in
+            let mark = try #require(SinkDirectory.mark(at: scratch.path))
+            #expect(!scratch.sink.lacksSession(mark: mark))
+            #expect(rmdir(scratch.path + "/" + ScratchSink.own) == 0)
+            #expect(scratch.sink.lacksSession(mark: mark))
+            #expect(!scratch.sink.lacksSession(mark: "another"))
+            #expect(unlink(scratch.path + "/.muster/directory") == 0)
+            #expect(!scratch.sink.lacksSession(mark: mark))
+        }
+    }
+
     @Test func purgeDeletesWhatIsLeftOfTheTaskAndNothingElse() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(7, version: 1, [1])

@@ -15,6 +15,7 @@ CREATE TABLE sessions (
     labels           jsonb NOT NULL DEFAULT '{}',            -- the worker's own words about itself; shown only
     slots            integer NOT NULL,                       -- transfers that it runs at once
     sinks            text[] NOT NULL,                        -- the sinks that it reaches
+    marks            text[] NOT NULL,                        -- which directory each of them is; empty where the worker can't tell
     parked           text[] NOT NULL DEFAULT '{}',           -- those of them that are in trouble now
     sink_status      jsonb NOT NULL DEFAULT '[]',            -- what it says of its sinks; shown only
     bytes_per_second bigint CONSTRAINT sessions_rate_positive CHECK (bytes_per_second > 0),   -- its own cap, kept by itself; shown only

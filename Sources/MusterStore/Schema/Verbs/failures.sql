@@ -104,8 +104,10 @@ BEGIN
             v_outcome := follow_rule(l, t, v_source, p_rule, p_kind, p_detail, p_limit, p_random, p_first_chunk, p_max_attempts,
                 p_max_restarts, p_deaths, p_origin_cap, p_base_ms, p_maximum_ms);
         END IF;
+        -- What the origin said of one file is tried out: after 30 s, 90 s, 270 s …
         UPDATE ready_chunks
-        SET not_before = greatest(not_before, statement_timestamp() + least(3600, p_retry_after) * interval '1 s')
+        SET not_before = greatest(not_before, statement_timestamp()
+            + least(3600, p_retry_after, 30 * power(3, least(8, greatest(0, attempts - 1)))) * interval '1 s')
         WHERE id = p_chunk AND status = 'waiting' AND p_retry_after IS NOT NULL;
     END IF;
     PERFORM note_attempt(t.id, p_session, CASE WHEN l.kind <> 'finalize' THEN v_source END, p_kind, p_status, p_detail, p_request,
@@ -153,7 +155,9 @@ BEGIN
         RETURN 'retry';
     END IF;
 
-    IF v_rule = 'nextSource' THEN
+    IF v_rule = 'nextSource' AND may_look_now(l, t) THEN
+        v_rule := 'retry';
+    ELSIF v_rule = 'nextSource' THEN
         UPDATE sources SET dead = true WHERE task_id = t.id AND ordinal = p_source;
         IF NOT EXISTS (SELECT 1 FROM sources WHERE task_id = t.id AND NOT dead) THEN
             PERFORM fail_task(t.id, p_kind, p_detail);

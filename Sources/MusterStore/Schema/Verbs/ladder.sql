@@ -21,11 +21,19 @@ LANGUAGE sql STABLE AS $$
     SELECT s.differs_in IS NOT DISTINCT FROM t.version FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source
 $$;
 
--- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is left.
+-- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is
+-- left, whichever taught the version.
 CREATE FUNCTION may_look(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-    SELECT l.kind = 'fetch' AND t.rung <> 'whole' AND coalesce(t.source, l.source) = l.source AND (t.mirrors = 1
+    SELECT l.kind = 'fetch' AND t.rung <> 'whole' AND (t.mirrors = 1
         OR NOT EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source))
+$$;
+
+-- Whether a lease was granted before its source became the only one that is left: its holder was not told that it may look.
+CREATE FUNCTION may_look_now(l leases, t tasks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT t.mirrors > 1 AND may_look(l, t) AND EXISTS (
+        SELECT 1 FROM attempts a WHERE a.task_id = t.id AND a.outcome = 'nextSource' AND a.at >= l.granted_at AND a.source <> l.source)
 $$;
 
 -- Whether a chunk has failed of which nothing has come, and nothing but the beginning of its file: there is little to give up.

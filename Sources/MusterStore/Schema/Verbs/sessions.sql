@@ -1,3 +1,26 @@
+-- Opens a session, unless it has another directory under the name of a sink than a session that lives: files of one group would lie in two places
+-- (I8). Then there is no session, but that sink and the name of the other worker.
+CREATE FUNCTION open_session(
+    p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_rate bigint, p_ttl interval,
+    OUT session bigint, OUT sink text, OUT other text
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    -- Of two that come at once, the later one sees the first.
+    PERFORM pg_advisory_xact_lock(hashtext('muster.sessions'), 0);
+    SELECT u.sink, s.worker INTO open_session.sink, open_session.other
+    FROM unnest(p_sinks, p_marks) AS u (sink, mark)
+    JOIN sessions s ON u.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()
+    CROSS JOIN LATERAL unnest(s.sinks, s.marks) AS h (sink, mark)
+    WHERE h.sink = u.sink AND h.mark <> u.mark AND h.mark <> '' AND u.mark <> '' ORDER BY s.id LIMIT 1;
+    IF FOUND THEN RETURN; END IF;
+    INSERT INTO sessions (worker, version, labels, slots, sinks, marks, bytes_per_second, expires_at)
+    VALUES (p_worker, p_version, p_labels, p_slots, p_sinks, p_marks, p_rate, statement_timestamp() + p_ttl)
+    RETURNING id INTO open_session.session;
+END
+$$;
+
 -- Renews the session by its newest sync; no row when the session is over. An old sync that arrives late renews nothing and
 -- supersedes nothing. In the same round trip the two sides compare what is held:
 -- * `repaired` leases were granted in a sync that is settled, but the session does not hold them: the answer was lost, nothing
@@ -145,7 +168,7 @@ $$;
 
 -- Takes back chunks that are much slower than their peers (row 32): a fetch lease that is older than p_age,
 -- whose bytes came at less than a fifth of the median speed of at least two others that get on, of the same task or else of
--- the same origin, and that would need longer than p_age still. It goes to another worker, and to another source where that
+-- the same origin, or of what another mirror of its task has carried, and that would need longer than p_age still. It goes to another worker, and to another source where that
 -- may serve it. A chunk is moved three times at the most, so that it does not go round for ever where every place is slow.
 -- What its holder writes from now on reaches no file: the task is fenced (I8). Streams stay, since they can't be taken up
 -- in the middle. Returns how many there were.
@@ -156,20 +179,24 @@ DECLARE
     v_epochs bigint[];
 BEGIN
     WITH speed AS MATERIALIZED (
-        SELECT l.chunk_id, l.epoch, l.task_id, l.origin_id, l.moves, l.last - l.durable AS bytes_left,
+        SELECT l.chunk_id, l.epoch, l.task_id, l.origin_id, l.source, l.moves, l.last - l.durable AS bytes_left,
             statement_timestamp() - l.granted_at AS age,
             (l.durable - l.resume) / greatest(0.001, extract(epoch FROM statement_timestamp() - l.granted_at)::double precision)
                 AS speed
         FROM leases l WHERE l.kind = 'fetch'
     ), slow AS MATERIALIZED (
         -- What is below a fifth of the others' median is below a fifth of the fastest: few are left to be looked at closely.
-        SELECT * FROM (
+        SELECT s.*, m.speed AS speed_of_mirror FROM (
             SELECT s.*, max(s.speed) OVER (PARTITION BY s.task_id) AS fastest_of_task,
                 max(s.speed) OVER (PARTITION BY s.origin_id) AS fastest_of_origin
             FROM speed s
         ) AS s
+        CROSS JOIN LATERAL (
+            SELECT max(r.bytes * 1000 / nullif(r.busy_ms, 0)::double precision) AS speed FROM tasks t JOIN sources r ON r.task_id = t.id
+            WHERE t.id = s.task_id AND t.mixes AND r.ordinal <> s.source AND NOT r.dead AND r.differs_in IS DISTINCT FROM t.version
+        ) AS m
         WHERE s.age >= p_age AND s.moves < 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age)
-            AND s.speed < greatest(s.fastest_of_task, s.fastest_of_origin) / 5
+            AND s.speed < greatest(s.fastest_of_task, s.fastest_of_origin, m.speed) / 5
     )
     SELECT array_agg(x.chunk_id), array_agg(x.epoch) INTO v_chunks, v_epochs FROM (
         SELECT s.chunk_id, s.epoch
@@ -184,6 +211,7 @@ BEGIN
             FROM speed p WHERE p.origin_id = s.origin_id AND p.chunk_id <> s.chunk_id AND p.speed > 0
         ) AS neighbours
         WHERE s.speed < CASE WHEN siblings.peers >= 2 THEN siblings.median WHEN neighbours.peers >= 2 THEN neighbours.median END / 5
+            OR s.speed < s.speed_of_mirror / 5
         ORDER BY s.chunk_id LIMIT p_limit
     ) AS x;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
