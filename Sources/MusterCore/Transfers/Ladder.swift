@@ -100,7 +100,9 @@ public struct Ladder: Hashable, Sendable {
                 else { return .fail(kind, summary, retryAfter: retryAfter) }
                 return .ask
             } else if situation.hasRange,
-                mayPass || situation.looks != nil && kind.mayBeForRange && kind.rule == .nextSource
+                // Of a file that was there a moment ago "not found" may be said of ranges alone.
+                mayPass
+                    || situation.looks != nil && (kind.mayBeForRange || kind == .notFound) && kind.rule == .nextSource
             {
                 // A request for the range came in between, so that it was no passing trouble.
                 if isServedPlainly { return .startOver(summary, on: .whole) }

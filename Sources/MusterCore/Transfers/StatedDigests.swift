@@ -4,7 +4,7 @@
 /// - `Repr-Digest` (RFC 9530 §3), a dictionary of byte sequences;
 /// - `Digest` (RFC 3230 §4.3.2), a list of `algorithm=base64`; it is of the whole also in a 206;
 /// - `Content-MD5` (RFC 1864), of the body, and so of the whole only where the body is: in a 200. The same holds for `Content-Digest`
-///   (RFC 9530 §2), which is written like `Repr-Digest`.
+///   (RFC 9530 §2), which is written like `Repr-Digest`; it also counts in a 206 that is all of the file.
 ///
 /// An ETag is never a digest, even if it looks like one. Whatever can't be read
 /// is as if it weren't there: unknown algorithms, values of another length than their algorithm has, fields longer than
@@ -16,12 +16,22 @@ public struct StatedDigests: Hashable, Sendable {
     /// Reads what a response states.
     public init(_ facts: ResponseFacts) {
         var digests = facts.status == 200 ? Self.contentMD5(facts.values("content-md5")) : [:]
-        if facts.status == 200 {
+        if facts.status == 200 || Self.isAll(facts) {
             digests.merge(Self.representationDigests(facts.values("content-digest"))) { _, newer in newer }
         }
         digests.merge(Self.instanceDigests(facts.values("digest"))) { _, newer in newer }
         digests.merge(Self.representationDigests(facts.values("repr-digest"))) { _, newer in newer }
         self.digests = digests
+    }
+
+    /// Whether a 206 is all of the file.
+    private static func isAll(_ facts: ResponseFacts) -> Bool {
+        let stated = facts.values("content-range")
+        guard facts.status == 206, stated.count == 1, let content = ContentRange(stated[0]), let range = content.range
+        else {
+            return false
+        }
+        return range.start == 0 && range.end == content.size
     }
 
     /// Values in hexadecimal by the algorithm's name, as `Representation.digests` has them.

@@ -92,6 +92,8 @@ struct StatedDigestsTests {
         let field = ("Content-Digest", "sha-256=:\(zero256):")
         #expect(digests(200, [field]) == ["sha256": hex256])
         #expect(digests(206, [field]) == [:])
+        #expect(digests(206, [field, ("Content-Range", "bytes 0-8/10")]) == [:])
+        #expect(digests(206, [field, ("Content-Range", "bytes 0-9/10")]) == ["sha256": hex256])
         #expect(digests(200, [("Repr-Digest", "md5=:\(zeroMD5):"), field]) == ["md5": hexMD5, "sha256": hex256])
     }
 

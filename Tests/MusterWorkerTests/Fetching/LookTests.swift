@@ -15,7 +15,7 @@ import Testing
         var testDescription: String { "\(misbehaviour), looks after \(looks)" }
 
         static let all =
-            [400, 401, 405, 409, 418, 501].map {
+            [400, 401, 404, 405, 409, 410, 418, 451, 501].map {
                 Failure(misbehaviour: .status($0, retryAfter: nil), looks: .refused)
             }
             + [403, 408, 429, 500, 503].map { Failure(misbehaviour: .status($0, retryAfter: nil), looks: .failed) }
@@ -86,8 +86,7 @@ import Testing
     @Test func noLookIsMadeWhereItIsNotAskedFor() async throws {
         let refusals: [(ScriptedOrigin.Misbehaviour, Look?)] = [
             (.status(501, retryAfter: nil), nil), (.status(503, retryAfter: nil), .refused),
-            (.status(503, retryAfter: "7"), .failed), (.status(404, retryAfter: nil), .failed),
-            (.status(410, retryAfter: nil), .failed), (.status(451, retryAfter: nil), .failed),
+            (.status(503, retryAfter: "7"), .failed), (.status(404, retryAfter: nil), nil),
         ]
         for (misbehaviour, looks) in refusals {
             try await withBench { bench, origin in
