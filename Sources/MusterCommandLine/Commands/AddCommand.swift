@@ -133,7 +133,12 @@ struct AddCommand: MusterSubcommand {
                 let watcher = context.watcher(client, group: group)
                 let news: GroupWatcher.News =
                     result.isCreated ? .all(after: 0) : .failures(after: try await watcher.lastPosition())
-                end = try await Interruption.watched { try await watcher.untilTerminal(news: news) }
+                do {
+                    end = try await Interruption.watched { try await watcher.untilTerminal(news: news) }
+                } catch CommandFailure.ended(let status) where status == .interrupted || status == .terminated {
+                    context.console.remark("the group goes on: muster wait \(group)")
+                    throw CommandFailure.ended(status)
+                }
                 if let end { result.group = end.group }
             } else {
                 for note in result.group.notes { context.console.remark("note: \(TextWidth.escaped(note))") }

@@ -103,7 +103,10 @@ struct GetCommand: MusterSubcommand {
         let transfers = try settings.transfers(base: context.workingDirectory)
         let count = try settings.number(.workers, in: 1...16) ?? 1
         let onFull = try settings.choice(.onFull, of: OnFull.self) ?? .fail
+        guard settings.text(.directory) != "" else { throw CommandFailure.usage("-d names no directory") }
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
+        // The worker is this process: what it could not read would fail each file by itself.
+        try settings.checkFiles(base: context.workingDirectory)
         var coordinator = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
         let token = RandomToken.make()
         (coordinator.adminToken, coordinator.workerToken, coordinator.hosts) = (token, RandomToken.make(), [])

@@ -102,7 +102,8 @@ struct CommandContext: Sendable {
         } catch let answer as UnexpectedAnswer {
             await transport.shutdown()
             let names = servers.joined(separator: " or ")
-            throw CommandFailure.other("\(names) is no Muster coordinator, or one of another version\n  \(answer)")
+            throw CommandFailure.unreachable(
+                "\(names) is no Muster coordinator, or one of another version\n  \(answer)")
         } catch {
             await transport.shutdown()
             throw error

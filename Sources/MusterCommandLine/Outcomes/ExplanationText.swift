@@ -12,7 +12,9 @@ enum ExplanationText {
                 + (task.contentVersion > 1 ? ", content version \(task.contentVersion)" : ""),
             explanation.summary,
         ]
-        if let next = explanation.next { lines.append("next: \(next)") }
+        let advice = task.state == .failed ? task.failure.flatMap { FailureAdvice.text($0) } : nil
+        if let advice { lines.append("first: \(advice)") }
+        if let next = explanation.next { lines.append((advice == nil ? "next: " : "then: ") + next) }
         // The first wait is what the summary says.
         for wait in explanation.waits.dropFirst() { lines.append("also: \(wait.detail)\(times(wait))") }
         if let wait = explanation.waits.first, !times(wait).isEmpty { lines[1] += times(wait) }

@@ -93,7 +93,7 @@ struct Settings: Sendable {
         switch text(name)?.lowercased() {
         case nil, "false", "no", "0", "off": return false
         case "true", "yes", "1", "on": return true
-        case .some: throw refusal(name, "must be true or false")
+        case .some: throw refusal(name, "must be on or off")
         }
     }
 

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import SystemPackage
 
 /// What a new group is told about its transfers: how sources are asked, what shall be done where there is a choice, and who
 /// knows fresh URLs. Parts of which nothing was said are absent.
@@ -42,6 +43,18 @@ extension Settings {
             settings.resolver = resolver
         }
         return settings
+    }
+
+    /// Looks whether the files that the options name can be read here.
+    func checkFiles(base: String) throws(CommandFailure) {
+        for name in [SettingName.cookieFile, .netrc, .caFile, .knownHosts, .privateKey, .certificate, .key] {
+            guard let file = path(name, base: base) else { continue }
+            do {
+                try FileDescriptor.open(FilePath(file), .readOnly, options: .closeOnExec).close()
+            } catch {
+                throw refusal(name, "must name a file that can be read here (\(error))")
+            }
+        }
     }
 
     private func fetchOptions(base: String) throws(CommandFailure) -> FetchOptions {

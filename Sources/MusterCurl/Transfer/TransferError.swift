@@ -131,6 +131,11 @@ extension TransferError {
             case CURLE_UNSUPPORTED_PROTOCOL where !message.lowercased().contains("protocol"): .protocolViolation(detail)
             case CURLE_UNSUPPORTED_PROTOCOL: .unsupportedScheme(detail)
             case CURLE_URL_MALFORMAT: .malformedURL(detail)
+            // Our own callbacks end a transfer by other words; what is left are contents that can't be decoded.
+            case CURLE_WRITE_ERROR:
+                .protocolViolation(
+                    Detail(
+                        code: detail.code, message: "the coded content can't be decoded, or something follows its end"))
             case CURLE_WEIRD_SERVER_REPLY, CURLE_FILESIZE_EXCEEDED, CURLE_BAD_CONTENT_ENCODING:
                 .protocolViolation(detail)
             case CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_READ_ERROR, CURLE_ABORTED_BY_CALLBACK:
