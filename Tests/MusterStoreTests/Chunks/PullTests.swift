@@ -47,17 +47,6 @@ import Testing
         }
     }
 
-    /// It would have them long after all others have ended.
-    @Test func aMirrorThatCarriesNearlyNothingGetsNoMoreChunks() async throws {
-        try await StoreFixture.run { fixture in
-            var worker = try await begin(fixture)
-            try await fixture.run(
-                "UPDATE sources SET bytes = CASE ordinal WHEN 0 THEN 9000000 ELSE 1000000 END, busy_ms = 1000")
-            #expect(shares(try await worker.claim(10)) == [0: 10])
-            try await fixture.check()
-        }
-    }
-
     @Test func whatAMirrorHasNoRoomForGoesToTheOthers() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture, origins: ["a", "b", "c"])

@@ -155,7 +155,8 @@ BEGIN
         RETURN 'retry';
     END IF;
 
-    IF v_rule = 'nextSource' AND may_look_now(l, t) THEN
+    -- A lease of the last source may have been granted while there were others: its holder was not told that it may look.
+    IF v_rule = 'nextSource' AND t.mirrors > 1 AND v_before = 0 AND may_look(l, t) THEN
         v_rule := 'retry';
     ELSIF v_rule = 'nextSource' THEN
         UPDATE sources SET dead = true WHERE task_id = t.id AND ordinal = p_source;

@@ -29,13 +29,6 @@ LANGUAGE sql STABLE AS $$
         OR NOT EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source))
 $$;
 
--- Whether a lease was granted before its source became the only one that is left: its holder was not told that it may look.
-CREATE FUNCTION may_look_now(l leases, t tasks) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT t.mirrors > 1 AND may_look(l, t) AND EXISTS (
-        SELECT 1 FROM attempts a WHERE a.task_id = t.id AND a.outcome = 'nextSource' AND a.at >= l.granted_at AND a.source <> l.source)
-$$;
-
 -- Whether a chunk has failed of which nothing has come, and nothing but the beginning of its file: there is little to give up.
 CREATE FUNCTION has_only_begun(l leases) RETURNS boolean
 LANGUAGE sql STABLE AS $$

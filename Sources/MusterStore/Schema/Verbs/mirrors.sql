@@ -64,20 +64,16 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Moves ready chunks of other origins to an origin, as far as it has less than p_want of its own. A chunk that failed or was taken away
--- somewhere stays where it was put, and none goes to a mirror whose connections carry less than an eighth of another one's: it would end there long
--- after all others. The caller holds the locks of the group and of the origin.
+-- somewhere stays where it was put. The caller holds the locks of the group and of the origin.
 CREATE FUNCTION pull_chunks(p_group bigint, p_origin bigint, p_want integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    WITH mirror AS MATERIALIZED (
-        SELECT task_id, origin_id, source, bytes::double precision / nullif(busy_ms, 0) AS speed FROM pull_sources(p_group)
-    ), picked AS MATERIALIZED (
+    WITH picked AS MATERIALIZED (
         SELECT c.id, s.source
-        FROM mirror s
+        FROM pull_sources(p_group) AS s
         JOIN ready_chunks c ON c.task_id = s.task_id AND c.kind = 'fetch' AND c.status = 'ready' AND c.origin_id <> p_origin
             AND c.attempts = 0 AND c.moves = 0
         WHERE s.origin_id = p_origin
-            AND (s.speed IS NULL OR NOT EXISTS (SELECT 1 FROM mirror f WHERE f.task_id = s.task_id AND f.speed > 8 * s.speed))
         LIMIT p_want - (
             SELECT count(*) FROM (
                 SELECT 1 FROM ready_chunks
