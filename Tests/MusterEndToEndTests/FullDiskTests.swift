@@ -26,6 +26,19 @@ extension EndToEnd {
             return (try? await process.waitForExit()) == .exited(0)
         }
 
+        /// Leaves no byte of the file system free, whatever the worker has there.
+        private static func fill(_ path: FilePath) throws {
+            let file = try FileDescriptor.open(
+                path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
+            defer { try? file.close() }
+            do {
+                let page = [UInt8](repeating: 0x6d, count: 4_096)
+                while true { try file.writeAll(page) }
+            } catch Errno.noSpace {
+                return
+            }
+        }
+
         @Test(.enabled("mounting a file system needs root", mayMount))
         func sinkWithoutRoomIsParkedAndGoesOnByItself() async throws {
             let origin = try await ScriptedOrigin.start()
@@ -39,7 +52,7 @@ extension EndToEnd {
                 // What is mounted there is visible to this worker alone, and through it.
                 let inside = FilePath("/proc/\(worker.processID)/root\(disk)")
                 let filler = inside.appending("filler")
-                try Data(count: 64 << 20).write(to: URL(filePath: filler.string))
+                try Self.fill(filler)
                 try await fleet.submit("g", [files[0]])
 
                 try await worker.waitForLine(containing: "storageFull", in: .standardError)
