@@ -71,6 +71,7 @@ let package = Package(
     ],
     targets: [
         // The C libraries: module maps and typed wrappers of variadic calls, nothing else.
+        .systemLibrary(name: "CCodings", providers: [.apt(["libbrotli-dev", "libisal-dev", "libzstd-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibisal", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLibpq", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
@@ -108,7 +109,7 @@ let package = Package(
             resources: [.embedInCode("HTTP/openapi.yaml")]),
         library(
             "MusterWorker",
-            ["MusterCore", "MusterAPI", "MusterCurl", "CLibisal", crypto, deque, logging, serviceLifecycle]),
+            ["MusterCore", "MusterAPI", "MusterCurl", "CCodings", "CLibisal", crypto, deque, logging, serviceLifecycle]),
 
         // What people start.
         library(

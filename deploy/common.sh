@@ -37,7 +37,7 @@ require_packages() {
 }
 
 # What Muster is built with and what it runs on.
-runtime_packages=(ca-certificates git libcurl4-openssl-dev libpq-dev libisal-dev pkg-config postgresql)
+runtime_packages=(ca-certificates git libbrotli-dev libcurl4-openssl-dev libpq-dev libisal-dev libzstd-dev pkg-config postgresql)
 # What the demonstration and the tests serve files with.
 origin_packages=(nginx)
 # Other people's servers that the tests fetch from, and other people's programs that they compare with.

@@ -59,10 +59,11 @@ extension EndToEnd {
                 for file in files[1...] { origin.release("/\(file.path)") }
             }
 
-            /// Starts the command.
-            func start() async throws -> TestProcess {
+            /// Starts the command, for other files than these if some are named.
+            func start(_ wanted: [WantedFile]? = nil) async throws -> TestProcess {
                 try await TestProcess.muster(
-                    ["get", "-d", target.string, "--slots", "16", "--minimum-chunk", "1MiB"] + files.map(\.url)
+                    ["get", "-d", target.string, "--slots", "16", "--minimum-chunk", "1MiB"]
+                        + (wanted ?? files).map(\.url)
                 )
             }
 
@@ -176,6 +177,39 @@ extension EndToEnd {
             #expect(!get.standardOutput.contains("run the same command again"))
             #expect(get.standardError.contains("/d2/s0.bin is stored as s0 (2).bin"))
             #expect(try FileDigest.sha256(directory.path.appending("s0 (2).bin")) == files[1].sha256)
+        }
+
+        @Test func getOfAnotherListGoesOnWithWhatBothWant() async throws {
+            let scene = try await Scene()
+            try await scene.knowOrigin()
+            scene.hold()
+            let first = try await scene.start()
+            try await scene.waitUntilHalfWay()
+            try first.signal(SIGINT)
+            #expect(try await first.waitForExit() == .exited(130))
+            try await scene.origin.waitForOpenConnections(atMost: 0)
+            scene.release()
+
+            let (shared, dropped) = (scene.files[1], scene.files[2])
+            let sent = scene.origin.bytesSent("/\(shared.path)")
+            let requests = scene.origin.requests(for: "/\(dropped.path)").count
+            let new = scene.origin.serveFile("new.bin", size: .kibibytes(100), seed: 5)
+            let second = try await scene.start([shared, new])
+            #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")
+            #expect(second.standardError.contains("going on with a file of an unfinished request"))
+            for file in [shared, new] {
+                #expect(try FileDigest.sha256(scene.target.appending(file.path)) == file.sha256, "\(file.path)")
+            }
+            #expect(scene.origin.bytesSent("/\(shared.path)") < Scene.large + sent)
+            #expect(scene.origin.requests(for: "/\(dropped.path)").count == requests)
+
+            // What is left of the first request is not taken for all of it.
+            let third = try await scene.start()
+            #expect(try await third.waitForExit(limit: .seconds(120)) == .exited(0), "\(third.standardError)")
+            try scene.check()
+            let fourth = try await scene.start()
+            #expect(try await fourth.waitForExit() == .exited(0))
+            #expect(fourth.standardOutput.contains("nothing to do"))
         }
 
         @Test func interruptedGetGoesOnWithAllThatHadCome() async throws {

@@ -18,7 +18,7 @@ struct GetCommand: MusterSubcommand {
         discussion: """
             Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was; after a \
             failure it tries again what failed; after a success it checks that the files are still there, and fetches those \
-            that are not. Failures are shown as they happen, with the next try. User and password in a URL are sent to its \
+            that are not. A list of other files goes on with what an unfinished one has begun. Failures are shown as they happen, with the next try. User and password in a URL are sent to its \
             origin and never shown. URLs of the command line that end in the same name get numbers: a.bin and "a (2).bin".
 
             With --json the result is the group's document with more fields: directory, failures, explanations, changed (files that \

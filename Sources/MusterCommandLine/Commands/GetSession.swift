@@ -93,7 +93,7 @@ struct GetSession {
     let context: CommandContext
 
     /// The beginning of the names of all groups of `get`.
-    private static let prefix = "get-"
+    static let prefix = "get-"
     /// How many failures are named one by one.
     private static let shownFailures = 20
     /// How many of them are explained.
@@ -151,7 +151,7 @@ struct GetSession {
 
     /// Waits for the worker of this process to report: until then the group would be said to lack one. If it takes its time,
     /// that is for the group to say.
-    private func awaitWorker() async throws {
+    func awaitWorker() async throws {
         for _ in 0..<100 {
             if try await !client.workers().items.isEmpty { return }
             try await Task.sleep(for: .milliseconds(25))
@@ -175,20 +175,15 @@ struct GetSession {
         }
     }
 
-    /// Other requests of this directory wait: this one was asked for now.
-    private func pauseOthers() async throws {
-        for group in try await otherUnfinished() { _ = try await client.apply(.pause, to: group.name) }
-    }
-
-    private func otherUnfinished() async throws -> [GroupDocument] {
-        let own = Self.prefix + survey.identity.text
-        return try await StatusCommand.groups(client).filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
-    }
-
     /// Goes on with a group that is there already.
     private func goOn(_ generation: Int) async throws -> GroupDocument {
         let name = name(generation)
         var document = try await client.group(name)
+        if generation == 1, document.state != .open, document.tasks.total < Int64(survey.count) {
+            // Another request has taken over what both wanted, and had the rest removed.
+            try await client.removeGroup(name, files: .keep)
+            return try await submit(generation, chosen: nil)
+        }
         switch document.state {
         case .open:
             // The last run ended while it was adding; what is there already stays as it is.
@@ -216,28 +211,25 @@ struct GetSession {
             seals: true,
             reopens: false,
             tasks: tasks,
-            chosen: chosen
+            chosen: chosen,
+            metadata: settingsMark
         )
         do {
             return try await submission.submit(survey).group
         } catch let problem as Problem where problem.code == .destinationTaken {
-            // An unfinished request of this directory wants the same path: the one that was asked for now wins.
-            let others = try await otherUnfinished()
-            guard !others.isEmpty else { throw problem }
-            for group in others { try await client.removeGroup(group.name, files: .keep) }
-            context.console.remark("dropped an unfinished request for the same files")
+            guard try await yieldPaths() else { throw problem }
             return try await submission.submit(survey).group
         }
     }
 
     /// Waits for a group, and tells what happens in it behind a position of the log; returns it with how many of its failures were named.
-    private func wait(_ name: String, after start: Int64) async throws -> (GroupDocument, Int64) {
+    func wait(_ name: String, after start: Int64) async throws -> (GroupDocument, Int64) {
         let watcher = watcher(name)
         let end = try await untilFull(name) { try await watcher.untilTerminal(news: .all(after: start)) }
         return (end.group, end.namedFailures)
     }
 
-    private func watcher(_ name: String) -> GroupWatcher {
+    func watcher(_ name: String) -> GroupWatcher {
         var watcher = context.watcher(client, group: name)
         // The coordinator is in this process, which also says what keeps it from answering.
         watcher.patience = nil

@@ -33,6 +33,8 @@ struct Submission {
     let tasks: TaskList
     /// The keys of the tasks that are meant; all when absent.
     var chosen: Set<String>?
+    /// What is kept with a new group for the caller.
+    var metadata: JSONValue?
 
     /// Submits everything or nothing: a group that this call made is removed again if its tasks are refused.
     ///
@@ -41,6 +43,7 @@ struct Submission {
         var request = GroupRequest(name: group, sink: sink, sealed: false)
         wishes.apply(to: &request)
         transfers.apply(to: &request)
+        request.metadata = metadata
         guard survey.isSmall else {
             let isNew = try await create(request)
             return try await add(isNew: isNew) {

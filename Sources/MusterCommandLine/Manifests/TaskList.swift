@@ -85,19 +85,20 @@ struct TaskList: Sendable {
     /// - Throws: `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
     func survey(identifies: Bool = true) throws -> Survey {
         var survey = Survey()
-        if let manifest {
-            try Self.entries(of: manifest) { entry in
-                survey.count += 1
-                if identifies { survey.identity.add(entry.task, fetch: entry.fetch) }
-            }
-            survey.bytes = try manifest.size()
-        }
-        for request in urls {
+        try visit { task, fetch in
             survey.count += 1
-            let task = try request.validated()
-            if identifies { survey.identity.add(task, fetch: request.fetch) }
+            if identifies { survey.identity.add(task, fetch: fetch) }
         }
+        if let manifest { survey.bytes = try manifest.size() }
         return survey
+    }
+
+    /// Shows every task, checked, with the options that are its own.
+    ///
+    /// - Throws: what ``survey(identifies:)`` throws.
+    func visit(_ body: (TaskSpecification, FetchOptions?) -> Void) throws {
+        if let manifest { try Self.entries(of: manifest) { body($0.task, $0.fetch) } }
+        for request in urls { body(try request.validated(), request.fetch) }
     }
 
     /// All tasks at once: for lists that are small.

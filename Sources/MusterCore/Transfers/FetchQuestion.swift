@@ -75,4 +75,6 @@ public struct AcceptedBody: Hashable, Sendable {
     public let representation: Representation
     /// Whether the rest of the file may be fetched by ranges, at the same time and after a crash (rows 1, 12).
     public let isSplittable: Bool
+    /// The coding to take off before its bytes are written. What is told of sizes is then told of the decoded content.
+    public var coding: ContentCoding?
 }

@@ -4,7 +4,11 @@ extension ResponseVerdict {
         if let refusal = wrongType(facts, question) { return refusal }
         // Length and digests are those of the coded content (RFC 9110 §8.6, RFC 9530 §3), which is not what is stored.
         let isDecoded = question.decodes && facts.contentCoding != nil
+        let coding = question.decodes ? facts.contentCoding.flatMap { ContentCoding($0) } : nil
         if isDecoded, question.range != nil { return .descend("the content is coded", to: .whole) }
+        if isDecoded, coding == nil {
+            return refuse(.badRange, "Content-Encoding \"\(facts.contentCoding?.quoted ?? "")\" can't be decoded")
+        }
         let length = isDecoded ? nil : length
         var found = facts.representation(size: length)
         if isDecoded { found.digests = nil }
@@ -30,7 +34,8 @@ extension ResponseVerdict {
             return refusal
         }
         // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
-        return .accept(AcceptedBody(offset: 0, count: length, representation: found, isSplittable: false))
+        return .accept(
+            AcceptedBody(offset: 0, count: length, representation: found, isSplittable: false, coding: coding))
     }
 
     /// A 200 to a plain GET that says that it is a part.

@@ -53,10 +53,9 @@ extension Transfer {
         // An origin of HTTP must not lead to a server of files: other rules hold there.
         let schemes = request.allowedSchemes.filter { ["http", "https"].contains($0) }
         if !schemes.isEmpty { easy.set(CURLOPT_REDIR_PROTOCOLS_STR, schemes.joined(separator: ",")) }
-        // libcurl takes off a coding of the content only if it has sent an Accept-Encoding of its own. A coding of the transfer is no part of
-        // the content, and libcurl takes that off, or fails, as long as this is on (RFC 9112 §7).
+        // A coding of the transfer is no part of the content: libcurl takes it off, or fails, as long as this is on (RFC 9112 §7). One of the
+        // content it leaves alone, since no Accept-Encoding is of its own making.
         easy.set(CURLOPT_HTTP_CONTENT_DECODING, true)
-        if request.decodesContent { easy.set(CURLOPT_ACCEPT_ENCODING, "identity") }
         switch request.httpVersion {
         case .http1: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2OverTLS: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))

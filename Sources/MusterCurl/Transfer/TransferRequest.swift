@@ -110,9 +110,6 @@ public struct TransferRequest: Sendable {
     public var hasCredentials: Bool { credentials != nil || netrcFile != nil }
     /// How ``credentials``, and what a netrc file has, are shown to an origin of HTTP.
     public var authentication: Authentication
-    /// Whether a coding of the content (Content-Encoding) is taken off, so that the body is the content as it was before it was coded. A
-    /// coding that libcurl doesn't know, or that is broken, fails the transfer as `protocolViolation`.
-    public var decodesContent: Bool
     /// The value of a Cookie field for the URL's origin only. Cookies that responses set on the way are kept for the
     /// redirects of this one transfer (RFC 6265), whether or not there is a value here.
     public var cookies: String?
@@ -161,7 +158,6 @@ public struct TransferRequest: Sendable {
         self.clientCertificate = nil
         self.credentials = nil
         self.authentication = .preemptive
-        self.decodesContent = false
         self.cookies = nil
         self.cookieFile = nil
         self.netrcFile = nil

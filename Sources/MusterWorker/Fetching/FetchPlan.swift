@@ -146,7 +146,9 @@ struct FetchPlan: Sendable {
                 first: range.start, last: range.end == Limits.fileSize.bytes ? nil : range.end - 1)
         }
         guard settings.isHTTP else { return request }
-        request.decodesContent = question.decodes && question.range == nil
+        if isUntouched, question.range != nil || ladder.isAwaitingPlainly {
+            request.firstByteTimeout = ladder.patience(request.firstByteTimeout)
+        }
         request.headers.append("Accept-Encoding", "identity")
         // After a change or a wrong digest, caches on the way are no longer believed (row 29).
         if lease.version > 1 { request.headers.append("Cache-Control", "no-cache") }
@@ -166,17 +168,23 @@ struct FetchPlan: Sendable {
     ) -> Ladder.Move {
         let situation = Ladder.Situation(
             hasRange: question.range != nil,
-            isUntouched: !lease.planned && !isSettled && learned == nil && lease.resume.offset == lease.start,
+            isUntouched: isUntouched,
             hasServedRange: isSettled || lease.resume.offset > lease.start,
             isShared: isShared,
             isHTTP2: isHTTP2,
             asksForAll: asksForAll,
+            isHurried: isUntouched && question.range != nil && ladder.isHurried,
             looks: lease.looks
         )
         let move = ladder.move(after: contradiction, in: situation)
         // Whatever file there is: that question is one contradiction less.
         if case .ask = move, situation.isUntouched { askPlainly() }
         return move
+    }
+
+    /// Whether nothing of the content version is kept or known by anybody.
+    private var isUntouched: Bool {
+        !lease.planned && !isSettled && learned == nil && lease.resume.offset == lease.start
     }
 
     /// What is asked to see whether a plain GET is served that brings the content which is known.
@@ -265,32 +273,7 @@ struct FetchPlan: Sendable {
     }
 
     /// Whether the lease is for all of the file that its answer tells of: its request may be the only one that is served (row 22).
-    private var asksForAll: Bool { lease.asksForAll == true }
-
-    /// Whether others may fetch what is beyond some byte of the chunk from now on.
-    var isDivisible: Bool { isSettled && (asksForAll ? learned?.askedForAll == true : !isWholeFile) }
-
-    /// Whether the name of the file is taken from the origin, and this lease is the one that learns it.
-    var wantsName: Bool { lease.policy?.names == .suggested && !isSettled }
-
-    /// Whether the coordinator has to hear at once what was learned: there may be more than the lease covers, or the file gets another name.
-    var isWorthTellingAtOnce: Bool {
-        guard let learned else { return false }
-        guard learned.suggestedName == nil, let size = learned.representation.size, let bound = lease.end else {
-            return true
-        }
-        return size > bound
-    }
-
-    /// Whether the file is put in place within this lease. The coordinator has to agree to a name that comes from the origin first.
-    var isPlacedHere: Bool { isWholeFile && learned?.suggestedName == nil }
-
-    /// The digests to compute of a body that begins at `offset`, as it comes: all that will be needed, if it is put in place here. Small
-    /// files are hashed when that is done, many at a time.
-    func digestsOnTheWay(from offset: Int64) -> Set<DigestAlgorithm> {
-        guard isPlacedHere, offset == 0, known.size ?? .max > SinkStation.batchedBytes else { return [] }
-        return Set(digests.all.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
-    }
+    var asksForAll: Bool { lease.asksForAll == true }
 
     /// The chunk ends at `agreed` by now: the rest of the file is for others.
     mutating func shorten(to agreed: Int64) {
@@ -309,20 +292,11 @@ struct FetchPlan: Sendable {
         return count < Self.mostReads ? false : nil
     }
 
-    /// Whether a body is complete wherever it ends: a digest tells, or the group takes what it gets.
-    var believesAnyEnd: Bool { !digests.all.isEmpty || lease.policy?.acceptUnframed == true }
-
     /// Whether the end of the body is only known if it can be read again.
     var isProvingEnd: Bool { unproven != nil }
 
     /// After so many whole reads of which no two in a row agree, nobody knows what the file is.
     private static let mostReads = 4
-
-    /// Whether a whole body of no stated length is exactly as long as the part that was asked for, or empty: then it may be a part (row 1).
-    func mayBePart(_ ending: FetchTransfer.Ending, of question: FetchQuestion, count: Int64) -> Bool {
-        guard case .completed(_, .framed) = ending.outcome, end == nil, let range = question.range else { return false }
-        return ending.head?.status != 206 && (range.count == count || count == 0)
-    }
 
     /// The source is asked plainly from now on, within this lease.
     mutating func askWhole(_ reason: String) {

@@ -48,6 +48,8 @@ final class FetchTransfer: TransferHandler {
     private let received: @Sendable (Int) -> Void
     private let waited: @Sendable () -> Void
     private let state: Mutex<State>
+    /// Set when a body was accepted whose content is stored decoded.
+    private let decoded = Mutex<DecodedBody?>(nil)
 
     /// A transfer of what `plan` asks for.
     ///
@@ -119,7 +121,9 @@ final class FetchTransfer: TransferHandler {
                 state.judgement = .standing(digests, lastModified: lastModified)
                 return (.refuse, nil)
             }
-            return (.accept(limit: limit), state.plan)
+            guard let coding = body.coding else { return (.accept(limit: limit), state.plan) }
+            decoded.withLock { $0 = DecodedBody(coding, limit: limit) }
+            return (.accept(limit: nil), state.plan)
         }
         if let plan { accepted(plan) }
         return answer
@@ -134,7 +138,7 @@ final class FetchTransfer: TransferHandler {
 
     /// Writes a piece, or holds the transfer when the trust has ended.
     func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        switch writer.write(bytes) {
+        switch decoded.withLock({ $0 })?.write(bytes, to: writer) ?? writer.write(bytes) {
         case .written:
             received(bytes.count)
             return .proceed
@@ -156,6 +160,7 @@ final class FetchTransfer: TransferHandler {
 
     /// Hands the end to whoever waits.
     func finished(_ outcome: TransferOutcome) {
+        let outcome = decoded.withLock { $0 }?.outcome(outcome) ?? outcome
         let (ending, waiter) = state.withLock { state in
             let ending = Ending(judgement: state.judgement, outcome: outcome, head: state.head, plan: state.plan)
             state.ending = ending

@@ -56,6 +56,27 @@ struct LadderTests {
         #expect(ladder.rung == .whole)
     }
 
+    @Test func rangesAreGivenUpWhereThePlainGETAloneIsAnswered() {
+        var hurried = Self.fresh
+        hurried.isHurried = true
+        var ladder = Ladder()
+        let full = Duration.seconds(60)
+        #expect(ladder.patience(full) == .seconds(15) && ladder.isHurried)
+        #expect(ladder.move(after: Self.refusal(.timeout), in: hurried) == .look)
+        #expect(ladder.isAwaitingPlainly && ladder.looked(refused: nil) == .ask)
+        #expect(ladder.patience(full) == .seconds(5) && ladder.isHurried)
+        #expect(ladder.move(after: Self.refusal(.timeout), in: hurried) == .ask)
+        #expect(ladder.rung == .whole)
+
+        ladder = Ladder()
+        #expect(ladder.move(after: Self.refusal(.timeout), in: hurried) == .look)
+        #expect(ladder.looked(refused: "no") == .ask)
+        #expect(ladder.rung == .chunks)
+        // The quarters before are part of all that the origin is given.
+        #expect(ladder.patience(full) == .seconds(30) && !ladder.isHurried)
+        #expect(ladder.move(after: Self.refusal(.timeout), in: Self.fresh) == .fail(.timeout, "no", retryAfter: nil))
+    }
+
     @Test func versionWithBytesIsGivenUpForAPlainGETThatWasSeen() {
         var planned = Self.planned
         planned.looks = .refused

@@ -102,19 +102,44 @@ import Testing
     /// There is nothing to be given up: the plain GET is the next request.
     @Test(arguments: [
         ScriptedOrigin.Misbehaviour.status(408, retryAfter: nil), .status(429, retryAfter: nil),
-        .status(503, retryAfter: nil), .hangBeforeHeaders,
+        .status(503, retryAfter: nil),
     ])
     func fileOfWhichNothingHasComeIsAskedForPlainlyAtOnce(misbehaviour: ScriptedOrigin.Misbehaviour) async throws {
         try await withBench { bench, origin in
             origin.serve("/f", file)
             origin.misbehave("/f", misbehaviour, when: .ranged)
             var lease = LeaseDocument.first(origin.url("/f"))
-            lease.options = FetchOptions()
-            lease.options?.firstByteTimeoutSeconds = 1
             lease.looks = .failed
             let ending = await bench.run(lease)
             #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
             #expect(origin.requests.count == 2)
+        }
+    }
+
+    /// Not all of the patience that an origin is owed is spent on a range whose file a plain GET brings.
+    @Test func originThatIsSilentToRangesAloneIsAskedPlainly() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .hangBeforeHeaders, when: .ranged)
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.options = FetchOptions()
+            lease.options?.firstByteTimeoutSeconds = 8
+            let ending = await bench.run(lease)
+            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            #expect(origin.requests.map { $0.range != nil } == [true, false, true, false])
+        }
+    }
+
+    @Test func originThatTakesItsTimeKeepsItsRanges() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .hangBeforeHeaders, when: .first(2))
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.options = FetchOptions()
+            lease.options?.firstByteTimeoutSeconds = 4
+            let ending = await bench.run(lease)
+            #expect(ending.durable?.offset == 8 * mebibyte, "\(ending)")
+            #expect(origin.requests.map { $0.range != nil } == [true, false, true])
         }
     }
 }

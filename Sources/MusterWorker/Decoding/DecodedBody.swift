@@ -1,0 +1,60 @@
+import MusterCore
+import MusterCurl
+
+/// The body of a transfer whose content is stored decoded: what its bytes hold is written, and its end counts only if the coding ends there.
+///
+/// `@unchecked Sendable` is safe here: a loop never makes two calls to one handler at once, and each sees what the one before did.
+final class DecodedBody: @unchecked Sendable {
+    private let coding: ContentCoding
+    private let decoder: ContentDecoder
+    /// How many bytes of the content are still wanted.
+    private var wanted: Int64?
+    private var failure: ContentDecoder.Failure?
+    private var hasSurplus = false
+
+    /// A body of which at most `limit` bytes are wanted, once decoded.
+    init(_ coding: ContentCoding, limit: Int64?) {
+        self.coding = coding
+        decoder = ContentDecoder(coding)
+        wanted = limit
+    }
+
+    /// Decodes a piece and writes what it holds.
+    func write(_ bytes: UnsafeRawBufferPointer, to writer: ChunkWriter) -> ChunkWriter.Result {
+        var result = ChunkWriter.Result.written
+        do throws(ContentDecoder.Failure) {
+            try decoder.decode(bytes) { piece in
+                let count = min(Int64(piece.count), wanted ?? .max)
+                hasSurplus = count < piece.count
+                wanted = wanted.map { $0 - count }
+                if count > 0 { result = writer.write(UnsafeRawBufferPointer(rebasing: piece[..<Int(count)])) }
+                return !hasSurplus && (result == .written || result == .deferred)
+            }
+        } catch {
+            failure = error
+        }
+        if case .written = result, failure != nil || hasSurplus { return .unwanted }
+        return result
+    }
+
+    /// What the end of the transfer means for the content.
+    func outcome(_ outcome: TransferOutcome) -> TransferOutcome {
+        let statistics = outcome.statistics
+        switch outcome {
+        case .stopped where hasSurplus: return .completed(statistics, .surplus)
+        case .stopped:
+            guard let failure else { return outcome }
+            return .failed(.protocolViolation(detail("can't be decoded: \(failure.reason)")), statistics)
+        // The end of a connection may have cut it, the end of a framed body has not.
+        case .completed(_, .connectionClosed) where !decoder.isComplete:
+            return .failed(.truncated(detail("is not complete where the connection ends")), statistics)
+        case .completed where !decoder.isComplete:
+            return .failed(.protocolViolation(detail("is not complete where the body ends")), statistics)
+        case .completed, .refused, .cancelled, .failed: return outcome
+        }
+    }
+
+    private func detail(_ what: String) -> TransferError.Detail {
+        TransferError.Detail(code: 0, message: "the content, coded as \(coding.rawValue), \(what)")
+    }
+}

@@ -1,0 +1,26 @@
+import CCodings
+
+/// zstd (RFC 8878), also of several frames.
+final class ZstandardEngine: ContentDecoder.Engine {
+    private let state = ZSTD_createDCtx()
+    private(set) var isAtEnd = false
+
+    deinit {
+        ZSTD_freeDCtx(state)
+    }
+
+    func step(
+        _ input: inout UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
+    ) throws(ContentDecoder.Failure) -> Int {
+        var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
+        var target = ZSTD_outBuffer(dst: output.baseAddress, size: output.count, pos: 0)
+        let left = ZSTD_decompressStream(state, &target, &source)
+        guard ZSTD_isError(left) == 0 else {
+            throw ContentDecoder.Failure(reason: String(cString: ZSTD_getErrorName(left)).lowercased())
+        }
+        // A call without input after the end of a frame would say that another one is due.
+        if source.pos > 0 || target.pos > 0 { isAtEnd = left == 0 }
+        input = UnsafeRawBufferPointer(rebasing: input[source.pos...])
+        return target.pos
+    }
+}

@@ -1,0 +1,40 @@
+import MusterAPI
+import MusterCore
+import MusterCurl
+
+/// What follows from what is settled.
+extension FetchPlan {
+    /// Whether others may fetch what is beyond some byte of the chunk from now on.
+    var isDivisible: Bool { isSettled && (asksForAll ? learned?.askedForAll == true : !isWholeFile) }
+
+    /// Whether the name of the file is taken from the origin, and this lease is the one that learns it.
+    var wantsName: Bool { lease.policy?.names == .suggested && !isSettled }
+
+    /// Whether the coordinator has to hear at once what was learned: there may be more than the lease covers, or the file gets another name.
+    var isWorthTellingAtOnce: Bool {
+        guard let learned else { return false }
+        guard learned.suggestedName == nil, let size = learned.representation.size, let bound = lease.end else {
+            return true
+        }
+        return size > bound
+    }
+
+    /// Whether the file is put in place within this lease. The coordinator has to agree to a name that comes from the origin first.
+    var isPlacedHere: Bool { isWholeFile && learned?.suggestedName == nil }
+
+    /// The digests to compute of a body that begins at `offset`, as it comes: all that will be needed, if it is put in place here. Small
+    /// files are hashed when that is done, many at a time.
+    func digestsOnTheWay(from offset: Int64) -> Set<DigestAlgorithm> {
+        guard isPlacedHere, offset == 0, known.size ?? .max > SinkStation.batchedBytes else { return [] }
+        return Set(digests.all.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
+    }
+
+    /// Whether a body is complete wherever it ends: a digest tells, or the group takes what it gets.
+    var believesAnyEnd: Bool { !digests.all.isEmpty || lease.policy?.acceptUnframed == true }
+
+    /// Whether a whole body of no stated length is exactly as long as the part that was asked for, or empty: then it may be a part (row 1).
+    func mayBePart(_ ending: FetchTransfer.Ending, of question: FetchQuestion, count: Int64) -> Bool {
+        guard case .completed(_, .framed) = ending.outcome, end == nil, let range = question.range else { return false }
+        return ending.head?.status != 206 && (range.count == count || count == 0)
+    }
+}

@@ -1,0 +1,87 @@
+import MusterCore
+import Testing
+
+@testable import MusterWorker
+
+/// Codings of a content, and their ends (range contract, row 13).
+@Suite struct ContentDecoderTests {
+    private static func decoded(
+        _ bytes: [UInt8], _ coding: ContentCoding, by count: Int = .max
+    ) throws -> (
+        bytes: [UInt8], isComplete: Bool
+    ) {
+        let decoder = ContentDecoder(coding)
+        var result: [UInt8] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(count)
+            rest = rest.dropFirst(count)
+            try piece.withUnsafeBytes { bytes in
+                try decoder.decode(bytes) {
+                    result.append(contentsOf: $0)
+                    return true
+                }
+            }
+        }
+        return (result, decoder.isComplete)
+    }
+
+    @Test(arguments: CodedText.all.indices, [1, 2, 7, 100, .max])
+    func whateverPiecesItComesInTheTextIsTheSame(index: Int, count: Int) throws {
+        let (coding, bytes) = CodedText.all[index]
+        let result = try Self.decoded(bytes, coding, by: count)
+        #expect(result.bytes == CodedText.text)
+        #expect(result.isComplete)
+    }
+
+    @Test(arguments: CodedText.all.indices) func contentThatLacksItsEndIsNotComplete(index: Int) throws {
+        let (coding, bytes) = CodedText.all[index]
+        for count in 1..<bytes.count {
+            #expect(try !Self.decoded(Array(bytes.prefix(count)), coding).isComplete, "\(coding), \(count) bytes")
+        }
+    }
+
+    @Test(arguments: ContentCoding.allCases) func emptyBodyIsAnEmptyContent(coding: ContentCoding) throws {
+        let result = try Self.decoded([], coding)
+        #expect(result.bytes.isEmpty && result.isComplete)
+    }
+
+    @Test(arguments: [1, .max]) func severalMembersAreOneContent(count: Int) throws {
+        for (coding, bytes) in CodedText.all where coding == .gzip || coding == .zstandard {
+            let result = try Self.decoded(bytes + bytes, coding, by: count)
+            #expect(result.bytes == CodedText.text + CodedText.text && result.isComplete, "\(coding)")
+            #expect(try !Self.decoded(bytes + bytes.prefix(20), coding, by: count).isComplete, "\(coding)")
+        }
+        let padded = try Self.decoded(
+            CodedText.bytes(CodedText.gzip) + Array(repeating: 0, count: 300), .gzip, by: count)
+        #expect(padded.bytes == CodedText.text && padded.isComplete)
+    }
+
+    @Test(arguments: [1, .max]) func somethingElseBehindTheEndIsRefused(count: Int) {
+        for (coding, bytes) in CodedText.all {
+            #expect(throws: ContentDecoder.Failure.self, "\(coding)") {
+                try Self.decoded(bytes + Array("\nand more".utf8), coding, by: count)
+            }
+        }
+    }
+
+    @Test func damageIsNoticedWhereTheCodingHasAChecksum() {
+        for index in [0, 1, 4] {
+            var (coding, bytes) = CodedText.all[index]
+            bytes[bytes.count - (coding == .gzip ? 8 : 2)] ^= 1
+            #expect(throws: ContentDecoder.Failure.self, "\(coding)") { try Self.decoded(bytes, coding) }
+        }
+    }
+
+    @Test func moreThanAnybodyWantsIsNotDecoded() throws {
+        let decoder = ContentDecoder(.gzip)
+        var pieces = 0
+        try CodedText.bytes(CodedText.gzip).withUnsafeBytes { bytes in
+            try decoder.decode(bytes) { _ in
+                pieces += 1
+                return false
+            }
+        }
+        #expect(pieces == 1)
+    }
+}
