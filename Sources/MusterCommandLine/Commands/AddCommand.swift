@@ -35,7 +35,7 @@ struct AddCommand: MusterSubcommand {
         name: [.customShort("i"), .customLong("manifest")],
         help: ArgumentHelp("The list of tasks; - is standard input.", valueName: "manifest")
     )
-    var manifest: String?
+    var manifest: [String] = []
 
     @Option(
         help: ArgumentHelp(
@@ -66,9 +66,14 @@ struct AddCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
+    func validate() throws {
+        guard manifest.count > 1 else { return }
+        throw ValidationError("one manifest at a time: cat a.txt b.txt | muster add GROUP -i -")
+    }
+
     var given: [SettingName: [String]] {
         Given.values([
-            .server: client.server, .token: client.token, .manifest: manifest, .sink: sink,
+            .server: client.server, .token: client.token, .manifest: manifest.last, .sink: sink,
         ]).merging(Given.flags([.open: open, .reopen: reopen, .wait: wait])) { $1 }
             .merging(limits.given) { $1 }.merging(sources.given) { $1 }.merging(policy.given) { $1 }
     }

@@ -47,7 +47,7 @@ struct GetCommand: MusterSubcommand {
             valueName: "manifest"
         )
     )
-    var manifest: String?
+    var manifest: [String] = []
 
     @Option(
         help: ArgumentHelp("What the content of a single URL must be.", valueName: "sha256:hex")
@@ -79,9 +79,14 @@ struct GetCommand: MusterSubcommand {
 
     @OptionGroup var global: GlobalOptions
 
+    func validate() throws {
+        guard manifest.count > 1 else { return }
+        throw ValidationError("one manifest at a time: cat a.txt b.txt | muster get -i -")
+    }
+
     var given: [SettingName: [String]] {
         Given.values([
-            .directory: directory, .manifest: manifest, .digest: digest, .workers: workers, .slots: slots,
+            .directory: directory, .manifest: manifest.last, .digest: digest, .workers: workers, .slots: slots,
             .onFull: onFull,
         ]).merging(sources.given) { $1 }.merging(policy.given) { $1 }.merging(tuning.given) { $1 }
     }

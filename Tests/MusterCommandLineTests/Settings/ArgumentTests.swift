@@ -1,3 +1,4 @@
+import ArgumentParser
 import MusterCore
 import Testing
 
@@ -64,5 +65,12 @@ struct ArgumentTests {
         #expect(ArgumentOrder.normalized(["--json", "--help"]) == ["--json", "--help"])
         #expect(ArgumentOrder.normalized(["--json"]) == ["--json"])
         #expect(ArgumentOrder.normalized([]).isEmpty)
+    }
+
+    @Test func aSecondManifestIsRefusedNotTakenForTheFirst() throws {
+        for command in [["get"], ["add", "g"]] {
+            #expect(throws: (any Error).self) { try MusterCommand.parseAsRoot(command + ["-i", "a", "-i", "b"]) }
+            _ = try MusterCommand.parseAsRoot(command + ["-i", "a"])
+        }
     }
 }
