@@ -48,6 +48,9 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var asksForAll: Bool?
     /// After which failures the worker may look whether a plain GET is served, which the bytes of the version are given up for; `nil` for none.
     public var looks: Look?
+    /// Whether another source is left that has not been tried for the chunk: the worker need not have all the patience of the options with this
+    /// one.
+    public var mayMoveOn: Bool?
     /// What a predecessor left durable; at `start` with CRC 0 when nothing.
     public var resume: DurablePrefix
     /// What is known of the content.

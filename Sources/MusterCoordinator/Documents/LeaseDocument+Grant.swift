@@ -23,6 +23,7 @@ extension LeaseDocument {
         // Said only where it is so.
         if lease.isOtherMirror { isOtherMirror = true }
         if lease.asksForAll { asksForAll = true }
+        if lease.mayMoveOn { mayMoveOn = true }
         if !lease.revoke.isEmpty { revoke = lease.revoke }
         if lease.kind == .fetch || lease.kind == .trial {
             group = lease.group

@@ -66,7 +66,7 @@ public struct Ladder: Hashable, Sendable {
         case looking
         /// A plain GET was answered: the range is asked for once more.
         case ofRanges
-        /// A plain GET was not answered either: the origin takes its time.
+        /// A plain GET was not answered either, of this file or of another one lately: the origin takes its time.
         case ofAll
     }
 
@@ -85,8 +85,11 @@ public struct Ladder: Hashable, Sendable {
     private var tried: [String] = []
 
     /// A ladder that begins on a rung.
-    public init(from rung: Rung = .chunks) {
+    ///
+    /// - Parameter isSilent: whether the origin was silent lately, whatever it was asked for.
+    public init(from rung: Rung = .chunks, isSilent: Bool = false) {
         self.rung = rung
+        if isSilent { silence = .ofAll }
     }
 
     /// Moves after a contradiction.
@@ -140,6 +143,7 @@ public struct Ladder: Hashable, Sendable {
     public mutating func looked(refused reason: String?) -> Move {
         if silence == .looking {
             silence = reason == nil ? .ofRanges : .ofAll
+            if let reason { tried.append("\(Rung.whole.request): \(reason)") }
             return .ask
         }
         guard let reason else {
@@ -154,12 +158,12 @@ public struct Ladder: Hashable, Sendable {
     }
 
     /// How long an answer is awaited from an origin that may be silent to ranges alone, where the options allow `full`: not to spend all of that
-    /// on a range whose file one plain GET would bring, and no more in all on an origin that takes its time.
+    /// on a range whose file one plain GET would bring.
     public func patience(_ full: Duration) -> Duration {
         switch silence {
         case .unknown, .looking: full / 4
         case .ofRanges: full / 12
-        case .ofAll: full / 2
+        case .ofAll: full
         }
     }
 

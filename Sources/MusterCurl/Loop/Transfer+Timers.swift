@@ -133,6 +133,10 @@ extension Transfer {
     }
 
     private func timeDetail(_ text: String, _ duration: Duration?) -> TransferError.Detail {
-        TransferError.Detail(code: 0, message: duration.map { "\(text) \($0)" } ?? text)
+        let time = duration.map { duration in
+            let milliseconds = duration.nanosecondsClamped / 1_000_000
+            return milliseconds < 1_000 ? " \(milliseconds) ms" : " \(Double(milliseconds / 100) / 10) s"
+        }
+        return TransferError.Detail(code: 0, message: text + (time?.replacing(".0 s", with: " s") ?? ""))
     }
 }

@@ -51,6 +51,8 @@ public struct GrantedLease: Sendable {
     public let asksForAll: Bool
     /// After which failures the worker may look whether a plain GET is served.
     public let looks: Look?
+    /// Whether another source is left that has not been tried.
+    public let mayMoveOn: Bool
     /// The source's URL as the task was added with it; `nil` for work that has no source.
     public let url: String?
     /// The caller's headers, as a JSON object; may hold secrets.
@@ -112,6 +114,7 @@ public struct GrantedLease: Sendable {
         isOtherMirror = try row.decode("is_other_mirror")
         asksForAll = try row.decode("asks_for_all")
         looks = try Self.looks(row, lastAttempt: lastAttempt)
+        mayMoveOn = try row.decode("may_move_on")
         url = try row.decode("url")
         headers = try row.decode("headers")
         freshURL = try row.decode("fresh_url")

@@ -20,7 +20,8 @@ extension FetchJob {
 
     /// Resolves what the options refer to, looks at what stands at the path, and opens the part.
     func begin() async throws(StorageError) -> Beginning {
-        var plan = FetchPlan(lease, source: source, from: context.conduct.first(of: origin))
+        var plan = FetchPlan(
+            lease, source: source, from: context.conduct.first(of: origin), isSilent: context.conduct.isSilent(origin))
         let settings: RequestSettings
         switch try await checkedSettings() {
         case .usable(let known): settings = known

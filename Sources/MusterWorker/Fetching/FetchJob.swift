@@ -139,6 +139,7 @@ struct FetchJob: Sendable {
         }
         guard let ending else { return .stopped }
         if ending.wasAccepted { context.conduct.leave(origin) }
+        noteSilence(ending, hurried: plan.isHurried(question))
         let isShared = context.conduct.isBusy(origin)
         plan = ending.plan
         plan.answer = OriginAnswer(ending.head, ending.outcome)
@@ -240,7 +241,9 @@ struct FetchJob: Sendable {
         if case .look = move {
             switch await look(plan, settings) {
             case .served: move = plan.looked(refused: nil)
-            case .refused(let what): move = plan.looked(refused: what)
+            case .refused(let what):
+                move = plan.looked(refused: what)
+                if !plan.ladder.isHurried { context.conduct.silent(origin) }
             case .changed(let what): return .failed(.changed, what, retryAfter: nil)
             case .stopped: return .stopped
             }

@@ -7,6 +7,7 @@ struct FetchPlan: Sendable {
     /// What is asked of the origin.
     let lease: LeaseDocument
     private let source: LeaseSource
+    private let isSilent: Bool
     /// What every further response must agree with.
     private(set) var known: Representation
     /// Whether size and ranges are settled, by the coordinator or by a response within this lease.
@@ -39,12 +40,15 @@ struct FetchPlan: Sendable {
 
     /// The plan of a lease that fetches from `source`, before anything was asked.
     ///
-    /// - Parameter rung: where a source of which nothing is known begins.
-    init(_ lease: LeaseDocument, source: LeaseSource, from rung: Rung = .chunks) {
+    /// - Parameters:
+    ///   - rung: where a source of which nothing is known begins.
+    ///   - isSilent: whether its origin was silent lately, whatever it was asked for.
+    init(_ lease: LeaseDocument, source: LeaseSource, from rung: Rung = .chunks, isSilent: Bool = false) {
         self.lease = lease
         self.source = source
+        self.isSilent = isSilent
         let isNew = !lease.planned && lease.start == 0 && lease.resume.offset == 0
-        ladder = Ladder(from: isNew ? max(rung, lease.rung) : lease.rung)
+        ladder = Ladder(from: isNew ? max(rung, lease.rung) : lease.rung, isSilent: isSilent)
         known = lease.representation
         isSettled = lease.planned
         // Before anything is known of the content, and only of the source that the file was fetched from.
@@ -145,16 +149,31 @@ struct FetchPlan: Sendable {
             request.range = RangeSpec(
                 first: range.start, last: range.end == Limits.fileSize.bytes ? nil : range.end - 1)
         }
+        shortenPatience(&request, question)
         guard settings.isHTTP else { return request }
-        if isUntouched, question.range != nil || ladder.isAwaitingPlainly {
-            request.firstByteTimeout = ladder.patience(request.firstByteTimeout)
-        }
         request.headers.append("Accept-Encoding", "identity")
         // After a change or a wrong digest, caches on the way are no longer believed (row 29).
         if lease.version > 1 { request.headers.append("Cache-Control", "no-cache") }
         if question.conditional, let condition { request.headers.append("If-Range", condition) }
         if let field = question.held?.absenceCondition { request.headers.append(field.name, field.value) }
         return request
+    }
+
+    /// Whether silence to this question may be for its Range alone, and is found out about.
+    func isHurried(_ question: FetchQuestion) -> Bool {
+        isUntouched && question.range != nil && lease.mayMoveOn != true && ladder.isHurried
+    }
+
+    /// No more patience than is due: another source may answer, or the same one a plain GET (adr/0031).
+    private func shortenPatience(_ request: inout TransferRequest, _ question: FetchQuestion) {
+        if lease.mayMoveOn == true {
+            // A source that was silent lately is given the time that one needs which is well.
+            let part = isSilent ? 60 : 4
+            request.firstByteTimeout = request.firstByteTimeout / part
+            if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
+        } else if isUntouched, question.range != nil || ladder.isAwaitingPlainly {
+            request.firstByteTimeout = ladder.patience(request.firstByteTimeout)
+        }
     }
 
     /// The answer contradicted the way in which the source was asked, or it refused.
@@ -173,7 +192,7 @@ struct FetchPlan: Sendable {
             isShared: isShared,
             isHTTP2: isHTTP2,
             asksForAll: asksForAll,
-            isHurried: isUntouched && question.range != nil && ladder.isHurried,
+            isHurried: isHurried(question),
             looks: lease.looks
         )
         let move = ladder.move(after: contradiction, in: situation)

@@ -9,10 +9,14 @@ final class OriginConduct: Sendable {
         var running: [String: Int] = [:]
         var rungs = OriginRungs()
         var challenging: Set<String> = []
+        /// When an origin was silent last, whatever it was asked for, in nanoseconds.
+        var silences: [String: Int64] = [:]
     }
 
-    /// How many origins are known to want Digest; a forgotten one asks for it again.
-    private static let challengingLimit = 1_024
+    /// How many origins are known to want Digest, and to be silent; what is forgotten is found out again.
+    private static let mostRemembered = 1_024
+    /// How long a silence is remembered, in nanoseconds.
+    private static let silenceMemory: Int64 = 300_000_000_000
 
     private let state = Mutex(State())
     private let now: @Sendable () -> Int64
@@ -43,7 +47,7 @@ final class OriginConduct: Sendable {
     /// The origin refused credentials that were sent unasked, and wants them by Digest (RFC 7616).
     func challenged(by origin: String) {
         state.withLock { state in
-            if state.challenging.count >= Self.challengingLimit { state.challenging = [] }
+            if state.challenging.count >= Self.mostRemembered { state.challenging = [] }
             state.challenging.insert(origin)
         }
     }
@@ -51,6 +55,28 @@ final class OriginConduct: Sendable {
     /// How credentials are shown to the origin.
     func authentication(at origin: String) -> Authentication {
         state.withLock { $0.challenging.contains(origin) } ? .onChallenge : .preemptive
+    }
+
+    /// The origin did not answer in time.
+    func silent(_ origin: String) {
+        let moment = now()
+        state.withLock { state in
+            if state.silences.count >= Self.mostRemembered { state.silences = [:] }
+            state.silences[origin] = moment
+        }
+    }
+
+    /// The origin answered, and soon.
+    func answered(_ origin: String) {
+        state.withLock { state in
+            if !state.silences.isEmpty { state.silences[origin] = nil }
+        }
+    }
+
+    /// Whether the origin was silent lately.
+    func isSilent(_ origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { state in state.silences[origin].map { moment - $0 < Self.silenceMemory } ?? false }
     }
 
     /// A path has contradicted a rung.

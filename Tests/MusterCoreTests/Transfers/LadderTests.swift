@@ -72,9 +72,11 @@ struct LadderTests {
         #expect(ladder.move(after: Self.refusal(.timeout), in: hurried) == .look)
         #expect(ladder.looked(refused: "no") == .ask)
         #expect(ladder.rung == .chunks)
-        // The quarters before are part of all that the origin is given.
-        #expect(ladder.patience(full) == .seconds(30) && !ladder.isHurried)
-        #expect(ladder.move(after: Self.refusal(.timeout), in: Self.fresh) == .fail(.timeout, "no", retryAfter: nil))
+        #expect(ladder.patience(full) == full && !ladder.isHurried)
+        #expect(
+            ladder.move(after: Self.refusal(.timeout), in: Self.fresh)
+                == .fail(.timeout, "asked for a part: no; asked plainly: no; asked for a part: no", retryAfter: nil))
+        #expect(Ladder(isSilent: true).patience(full) == full)
     }
 
     @Test func versionWithBytesIsGivenUpForAPlainGETThatWasSeen() {

@@ -33,6 +33,19 @@ import Testing
         }
     }
 
+    @Test func aHolderThatNeedsLongForTheUnitKeepsLessThanOne() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.shrinkUnit = 320
+        try await StoreFixture.run(policy: policy) { fixture in
+            var scene = try await Straggling.begin(fixture, durable: [200])
+            try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '50 s'")
+            #expect(try await scene.idle.help(4).asked == [scene.slow.session])
+            // 300 + 800 / 6, to the next multiple of 20.
+            #expect(try await scene.wishes().first?.end == 440)
+            try await scene.finish()
+        }
+    }
+
     @Test func aGroupWhoseLeasesBroughtNothingHasNoSpeedToCompareWith() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [0])

@@ -142,4 +142,28 @@ import Testing
             #expect(origin.requests.map { $0.range != nil } == [true, false, true])
         }
     }
+
+    /// The first file waits for a quarter of the patience, and the next ones for less, until the origin answers again.
+    @Test func sourceThatIsSilentIsLeftSoonWhereAnotherOneIsLeft() async throws {
+        try await withBench { bench, origin in
+            func run(_ task: Int64, hanging: Bool) async -> JobEnding {
+                origin.serve("/\(task)", file)
+                if hanging { origin.misbehave("/\(task)", .hangBeforeHeaders) }
+                var lease = LeaseDocument.first(origin.url("/\(task)"), task: task, path: "out/\(task)")
+                lease.options = FetchOptions()
+                lease.options?.firstByteTimeoutSeconds = 8
+                lease.mayMoveOn = true
+                return await bench.run(lease)
+            }
+            let known = try SourceURL(validating: origin.url("/1")).origin
+            let first = await run(1, hanging: true)
+            #expect(first.failure?.kind == .timeout && first.failure?.detail.contains(" 2 s") == true, "\(first)")
+            #expect(bench.context.conduct.isSilent(known))
+            let second = await run(2, hanging: true)
+            #expect(second.failure?.detail.contains(" 133 ms") == true, "\(second)")
+            #expect(await run(3, hanging: false).durable?.offset == 8 * mebibyte)
+            #expect(!bench.context.conduct.isSilent(known))
+            #expect(origin.requests.allSatisfy { $0.range != nil })
+        }
+    }
 }

@@ -29,6 +29,14 @@ LANGUAGE sql STABLE AS $$
         OR NOT EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source))
 $$;
 
+-- Whether a silence ends with another source that has not been tried for the chunk: less patience is due then.
+CREATE FUNCTION may_move_on(l leases, t tasks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.kind = 'fetch' AND l.attempts = 0 AND t.mirrors > 1 AND (t.mixes OR NOT t.planned) AND EXISTS (
+        SELECT 1 FROM sources s
+        WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in IS DISTINCT FROM t.version)
+$$;
+
 -- Whether a chunk has failed of which nothing has come, and nothing but the beginning of its file: there is little to give up.
 CREATE FUNCTION has_only_begun(l leases) RETURNS boolean
 LANGUAGE sql STABLE AS $$

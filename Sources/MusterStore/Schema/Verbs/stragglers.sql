@@ -116,16 +116,18 @@ END
 $$;
 
 -- Asks the holder of a chunk to end it where it and a helper at the typical speed would be through at the same time; one that brings all of a
--- file, a chunk from where it is.
+-- file, a chunk from where it is. One that needs long for p_unit goes by a sixteenth of that: what it keeps is what the others wait for.
 CREATE FUNCTION ask_to_shrink(
     p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_unit bigint, p_minimum bigint
 ) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_unit bigint := CASE WHEN p_speed * 8 < p_unit THEN greatest(1, p_unit / 16) ELSE p_unit END;
 BEGIN
     UPDATE leases l
     SET shrink_to = CASE WHEN l.tile IS NOT NULL THEN (p_place / l.tile + 1) * l.tile
-            ELSE greatest(l.first + p_unit, least((l.last - p_minimum) / p_unit, ceil((p_place
-                + (l.last - p_place) * p_speed / (p_speed + p_typical)) / p_unit)) * p_unit) END,
+            ELSE greatest(l.first + v_unit, least((l.last - p_minimum) / v_unit, ceil((p_place
+                + (l.last - p_place) * p_speed / (p_speed + p_typical)) / v_unit)) * v_unit) END,
         shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
     WHERE l.chunk_id = p_chunk;
 END
