@@ -55,6 +55,16 @@ struct ExplanationTests {
         #expect(document.next == "the file is verified and put in place when its last bytes are there")
     }
 
+    @Test func aWorkerThatIsSilentIsNamed() {
+        var facts = Self.facts(.active, ready: 0, leased: 2)
+        facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]
+        facts.work[1].silentSince = Self.now
+        facts.at = Self.later
+        #expect(
+            Explanation(facts: facts).document.summary
+                == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 60 s.")
+    }
+
     @Test func aTaskThatIdlePlacesHelpWithSaysHow() {
         var facts = Self.facts(.active, ready: 0, leased: 2)
         facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b"), Self.work(.fetch, "c")]

@@ -106,10 +106,13 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         public var source: String?
         /// Since when.
         public var since: Timestamp
+        /// When the worker was heard of last, if that is longer ago than it should be.
+        public var silentSince: Timestamp?
 
         /// Work.
         public init(
-            worker: String, kind: String, start: Int64, end: Int64?, durable: Int64, source: String?, since: Timestamp
+            worker: String, kind: String, start: Int64, end: Int64?, durable: Int64, source: String?, since: Timestamp,
+            silentSince: Timestamp? = nil
         ) {
             self.worker = worker
             self.kind = kind
@@ -118,6 +121,7 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
             self.durable = durable
             self.source = source
             self.since = since
+            self.silentSince = silentSince
         }
     }
 

@@ -72,6 +72,11 @@ struct Explanation: Sendable {
         var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
         if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
         if facts.doubled > 0 { detail += "; \(Self.chunks(facts.doubled)) fetched by two, since the first one is slow" }
+        let silent = fetching.compactMap { work in work.silentSince.map { (worker: work.worker, since: $0) } }
+        if let longest = silent.min(by: { $0.since < $1.since }) {
+            let seconds = facts.at.since(longest.since).components.seconds
+            detail += "; nothing has been heard of the worker \(longest.worker) for \(seconds) s"
+        }
         return Wait(reason: .fetching, detail: detail, since: since)
     }
 

@@ -70,7 +70,7 @@ extension ExplanationDocument.Work {
     fileprivate init(_ lease: ExplanationRecord.Lease) {
         self.init(
             worker: lease.worker ?? TaskFacts.lost, kind: lease.kind.rawValue, start: lease.start, end: lease.end,
-            durable: lease.durable, source: lease.source, since: lease.grantedAt)
+            durable: lease.durable, source: lease.source, since: lease.grantedAt, silentSince: lease.silentSince)
     }
 }
 

@@ -105,6 +105,8 @@ public struct ExplanationRecord: Sendable {
         public let isAskedToShrink: Bool
         /// Whether another worker fetches the chunk too, and had begun with it before.
         public let isDouble: Bool
+        /// When the worker was heard of last, if that is longer ago than it should be: it syncs three times in the life of its session.
+        public let silentSince: Timestamp?
     }
 
     /// A question to the group's resolver (range contract, row 21).

@@ -79,7 +79,8 @@ extension Store {
         try await query(
             """
             SELECT s.worker, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END AS kind, l.first, l.last, l.durable, o.url, l.granted_at,
-                l.shrink_to IS NOT NULL AS is_asked, l.doubles IS NOT NULL AS is_double
+                l.shrink_to IS NOT NULL AS is_asked, l.doubles IS NOT NULL AS is_double,
+                CASE WHEN s.seen_at < statement_timestamp() - greatest(interval '10 s', (s.expires_at - s.seen_at) / 2) THEN s.seen_at END AS seen
             FROM leases l
             LEFT JOIN sessions s ON s.id = l.session_id
             LEFT JOIN sources o ON o.task_id = l.task_id AND o.ordinal = l.source
@@ -91,7 +92,8 @@ extension Store {
                 worker: try row.decode("worker"), kind: try row.decode("kind"),
                 start: try row.decode("first"), end: try row.decode("last"), durable: try row.decode("durable"),
                 source: try row.decode("url"), grantedAt: Timestamp(try row.decode("granted_at")),
-                isAskedToShrink: try row.decode("is_asked"), isDouble: try row.decode("is_double"))
+                isAskedToShrink: try row.decode("is_asked"), isDouble: try row.decode("is_double"),
+                silentSince: try Self.moment("seen", of: row))
         }
     }
 
