@@ -161,8 +161,8 @@ public struct Ladder: Hashable, Sendable {
     /// on a range whose file one plain GET would bring.
     public func patience(_ full: Duration) -> Duration {
         switch silence {
-        case .unknown, .looking: full / 4
-        case .ofRanges: full / 12
+        case .unknown: full / 6
+        case .looking, .ofRanges: full / 12
         case .ofAll: full
         }
     }

@@ -168,7 +168,7 @@ struct FetchPlan: Sendable {
     private func shortenPatience(_ request: inout TransferRequest, _ question: FetchQuestion) {
         if lease.mayMoveOn == true {
             // A source that was silent lately is given the time that one needs which is well.
-            let part = isSilent ? 60 : 4
+            let part = isSilent ? 60 : 6
             request.firstByteTimeout = request.firstByteTimeout / part
             if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
         } else if isUntouched, question.range != nil || ladder.isAwaitingPlainly {

@@ -61,7 +61,7 @@ struct LadderTests {
         hurried.isHurried = true
         var ladder = Ladder()
         let full = Duration.seconds(60)
-        #expect(ladder.patience(full) == .seconds(15) && ladder.isHurried)
+        #expect(ladder.patience(full) == .seconds(10) && ladder.isHurried)
         #expect(ladder.move(after: Self.refusal(.timeout), in: hurried) == .look)
         #expect(ladder.isAwaitingPlainly && ladder.looked(refused: nil) == .ask)
         #expect(ladder.patience(full) == .seconds(5) && ladder.isHurried)
