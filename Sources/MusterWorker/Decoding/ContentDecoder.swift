@@ -54,7 +54,7 @@ final class ContentDecoder {
             let before = input.count
             let count = try engine.step(&input, into: piece)
             if count > 0, !take(UnsafeRawBufferPointer(rebasing: piece[..<count])) { return }
-            mayHoldMore = count == piece.count
+            mayHoldMore = count == piece.count && !engine.isAtEnd
             guard count > 0 || input.count < before else { break }
         }
     }

@@ -34,6 +34,13 @@ import Testing
         #expect(result.isComplete)
     }
 
+    @Test func contentMayEndWhereAPieceDoes() throws {
+        for (coding, bytes) in CodedText.zeros {
+            let result = try Self.decoded(bytes, coding)
+            #expect(result.bytes == Array(repeating: 0, count: 1 << 18) && result.isComplete, "\(coding)")
+        }
+    }
+
     @Test(arguments: CodedText.all.indices) func contentThatLacksItsEndIsNotComplete(index: Int) throws {
         let (coding, bytes) = CodedText.all[index]
         for count in 1..<bytes.count {
