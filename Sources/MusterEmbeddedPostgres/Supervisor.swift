@@ -153,6 +153,8 @@ extension Supervisor {
     /// Waits for the parent's end, then stops the server: SIGINT is the fast shutdown, SIGQUIT the immediate one.
     private static let watchScript = """
         (
+            # What it starts keeps nobody's disk busy.
+            cd /
             while read -r line <&3; do :; done
             alive && kill -INT "$server"
             waited=0

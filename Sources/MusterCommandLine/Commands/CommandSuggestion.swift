@@ -20,9 +20,13 @@ enum CommandSuggestion {
     }
 
     private static func text(_ word: String, among names: Set<String>, command: String) -> String {
-        let nearest = names.sorted().min { distance(word, $0) < distance(word, $1) }
+        // Who types the beginning of a word means that one.
+        let begun = word.count > 1 ? names.filter { $0.hasPrefix(word) } : []
+        let nearest = (begun.isEmpty ? names : Set(begun)).sorted().min { distance(word, $0) < distance(word, $1) }
         // Another word altogether is no mistake in typing.
-        let suggestion = nearest.flatMap { distance(word, $0) <= max(1, $0.count / 2) ? " Did you mean '\($0)'?" : nil }
+        let suggestion = nearest.flatMap {
+            !begun.isEmpty || distance(word, $0) <= max(1, $0.count / 2) ? " Did you mean '\($0)'?" : nil
+        }
         return
             "Error: there is no '\(command) \(word)'.\(suggestion ?? "")\n  See '\(command) --help' for more information."
     }

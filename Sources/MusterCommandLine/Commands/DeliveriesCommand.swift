@@ -53,7 +53,7 @@ struct DeliveriesListCommand: MusterSubcommand {
         discussion: """
             Example:
               muster deliveries --state dead --json | jq -r '.items[].id' |
-                xargs muster deliveries replay
+                xargs -r muster deliveries replay
             """
     )
 

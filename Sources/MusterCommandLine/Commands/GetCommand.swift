@@ -18,7 +18,7 @@ struct GetCommand: MusterSubcommand {
         discussion: """
             Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was; after a \
             failure it tries again what failed; after a success it checks that the files are still there, and fetches those \
-            that are not. A list of other files goes on with what an unfinished one has begun. Failures are shown as they happen, with the next try. User and password in a URL are sent to its \
+            that are not. A list of other files goes on with those that an unfinished list has begun too. Failures are shown as they happen, with the next try. User and password in a URL are sent to its \
             origin and never shown. URLs of the command line that end in the same name get numbers: a.bin and "a (2).bin".
 
             With --json the result is the group's document with more fields: directory, failures, explanations, changed (files that \
@@ -107,6 +107,12 @@ struct GetCommand: MusterSubcommand {
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
         let count = try settings.number(.workers, in: 1...16) ?? 1
+        let (files, needed) = (DescriptorLimit.current, DescriptorLimit.least(workers: count))
+        guard files >= needed else {
+            throw CommandFailure.usage(
+                "this process may open \(files) files, and get needs \(needed)"
+                    + (count == 1 ? "" : " for \(count) workers") + ": raise the limit (ulimit -n)")
+        }
         let onFull = try settings.choice(.onFull, of: OnFull.self) ?? .fail
         guard settings.text(.directory) != "" else { throw CommandFailure.usage("-d names no directory") }
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
@@ -129,6 +135,7 @@ struct GetCommand: MusterSubcommand {
         )
         // A command is stopped sooner than a fleet: what has come within a second is kept.
         configured.progressInterval = WorkerConfiguration.shortProgressInterval
+        configured.workersInProcess = count
         // What a manifest names is not what this person has named.
         if let fetch = transfers.fetch { configured.secrets = fetch.grants }
         let worker = configured

@@ -27,14 +27,18 @@ extension GetSession {
     func yieldPaths() async throws -> Bool {
         let others = try await otherUnfinished()
         for group in others {
-            let count = group.metadata == settingsMark ? try await keepShared(of: group) : 0
-            guard count > 0 else {
+            let isAlike = group.metadata == settingsMark
+            let (shared, dropped) = isAlike ? try await keepShared(of: group) : (0, 0)
+            guard shared > 0 else {
                 try await client.removeGroup(group.name, files: .keep)
-                context.console.remark("dropped an unfinished request for the same files")
+                let why = isAlike ? "" : ", which has other options: \(ByteCount(bytes: group.bytes.done)) had come"
+                context.console.remark("dropped an unfinished request for the same files\(why)")
                 continue
             }
+            let files = { $0 == 1 ? "a file" : "\($0) files" }
             context.console.remark(
-                "going on with \(count == 1 ? "a file" : "\(count) files") of an unfinished request")
+                "going on with \(files(shared)) of an unfinished request"
+                    + (dropped > 0 ? "; dropped \(files(dropped)) of it that this one does not want" : ""))
             if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
             let start = try await watcher("").lastPosition()
             _ = try await client.apply(.resume, to: group.name)
@@ -44,8 +48,8 @@ extension GetSession {
         return !others.isEmpty
     }
 
-    /// Removes the unfinished tasks of a group that are no part of this request. Returns how many of them are.
-    private func keepShared(of group: GroupDocument) async throws -> Int {
+    /// Removes the unfinished tasks of a group that are no part of this request, if some are. Returns how many are, and how many were removed.
+    private func keepShared(of group: GroupDocument) async throws -> (shared: Int, dropped: Int) {
         var unfinished: [String: Definition] = [:]
         for state in TaskState.allCases where !state.isTerminal {
             for task in try await Page.all({
@@ -60,13 +64,13 @@ extension GetSession {
             unfinished[task.key] = nil
             shared += 1
         }
-        guard shared > 0 else { return 0 }
+        guard shared > 0 else { return (0, 0) }
         let unwanted = Array(unfinished.keys)
         for first in stride(from: 0, to: unwanted.count, by: Limits.pageSize) {
             let some = unwanted[first..<min(unwanted.count, first + Limits.pageSize)]
             _ = try await client.removeTasks(Array(some), of: group.name)
         }
-        return shared
+        return (shared, unwanted.count)
     }
 }
 

@@ -6,7 +6,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     public let string: String
     /// Scheme, host and port in lower case, the port always written: `https://example.org:443`.
     public let origin: String
-    /// The URL's path, still percent-encoded.
+    /// The URL's path as the caller wrote it, percent signs and all.
     public let path: String
 
     /// Why a text is no source.
@@ -61,7 +61,13 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         let bracketed = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
         string = text
         origin = "\(scheme)://\(bracketed):\(port)"
-        path = components.percentEncodedPath
+        path = Self.path(in: text)
+    }
+
+    /// The path as it was written: where characters in it are none of a URL's, `URLComponents` escapes them, and each percent sign once more.
+    private static func path(in text: String) -> String {
+        guard let start = text.firstRange(of: "://")?.upperBound else { return "" }
+        return String(text[start...].drop { !"/?#".contains($0) }.prefix { !"?#".contains($0) })
     }
 
     /// The port of a scheme that Muster fetches (range contract, row 37); `nil` for all others, `file` among them.

@@ -77,4 +77,6 @@ public struct AcceptedBody: Hashable, Sendable {
     public let isSplittable: Bool
     /// The coding to take off before its bytes are written. What is told of sizes is then told of the decoded content.
     public var coding: ContentCoding?
+    /// What the origin states of the coded content then, which is all that it can state digests of (RFC 9530 §3).
+    public var codedDigests: [ContentDigest] = []
 }

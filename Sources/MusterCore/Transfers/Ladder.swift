@@ -25,15 +25,15 @@ public struct Ladder: Hashable, Sendable {
         public var isHTTP2: Bool
         /// Whether the range was all of the file, so that the rung below would ask for the same.
         public var asksForAll: Bool
-        /// Whether the answer was awaited for less time than the options allow (``Ladder/patience(_:)``).
-        public var isHurried: Bool
+        /// Whether silence may be for the Range alone: no other source is left untried, and the origin was not silent lately to whatever it was asked.
+        public var mayBeSilent: Bool
         /// After which failures the source may be asked plainly; `nil` for those alone that the ladder moves for in any case.
         public var looks: Look?
 
         /// A situation.
         public init(
             hasRange: Bool, isUntouched: Bool, hasServedRange: Bool, isShared: Bool, isHTTP2: Bool = false,
-            asksForAll: Bool = false, isHurried: Bool = false, looks: Look? = nil
+            asksForAll: Bool = false, mayBeSilent: Bool = false, looks: Look? = nil
         ) {
             self.hasRange = hasRange
             self.isUntouched = isUntouched
@@ -41,7 +41,7 @@ public struct Ladder: Hashable, Sendable {
             self.isShared = isShared
             self.isHTTP2 = isHTTP2
             self.asksForAll = asksForAll
-            self.isHurried = isHurried
+            self.mayBeSilent = mayBeSilent
             self.looks = looks
         }
     }
@@ -58,18 +58,6 @@ public struct Ladder: Hashable, Sendable {
         case fail(FailureKind, String, retryAfter: Int64?)
     }
 
-    /// What is known of an origin that is silent when it is asked for a range of a file of which there is nothing.
-    private enum Silence: Hashable {
-        /// Nothing. Exits: `looking`.
-        case unknown
-        /// A plain GET is made. Exits: `ofRanges`, `ofAll`.
-        case looking
-        /// A plain GET was answered: the range is asked for once more.
-        case ofRanges
-        /// A plain GET was not answered either, of this file or of another one lately: the origin takes its time.
-        case ofAll
-    }
-
     /// How the source is asked now.
     public private(set) var rung: Rung
     /// Whether it is asked in HTTP/1.1, since HTTP/2 was contradicted on the last rung.
@@ -80,16 +68,12 @@ public struct Ladder: Hashable, Sendable {
     private var isServedPlainly = false
     /// The failure that a look was made for.
     private var refused: Contradiction?
-    private var silence = Silence.unknown
     /// What was tried, and what came of it.
     private var tried: [String] = []
 
     /// A ladder that begins on a rung.
-    ///
-    /// - Parameter isSilent: whether the origin was silent lately, whatever it was asked for.
-    public init(from rung: Rung = .chunks, isSilent: Bool = false) {
+    public init(from rung: Rung = .chunks) {
         self.rung = rung
-        if isSilent { silence = .ofAll }
     }
 
     /// Moves after a contradiction.
@@ -110,14 +94,9 @@ public struct Ladder: Hashable, Sendable {
         case .refusal(let kind, let detail, let retryAfter):
             note(detail, situation)
             let mayBeLimit = situation.isShared && kind.limitSignal(status: kind.ownStatus) != .none
-            let mayPass = situation.looks == .failed && kind.mayNotBeForPlain && retryAfter == nil
-            if situation.isHurried, kind == .timeout {
-                guard silence == .ofRanges else {
-                    silence = .looking
-                    return .look
-                }
-                return descend(to: .whole, situation) ? .ask : .fail(kind, summary, retryAfter: nil)
-            } else if mayBeLimit {
+            let isSilence = kind == .timeout && situation.mayBeSilent && situation.isUntouched
+            let mayPass = isSilence || situation.looks == .failed && kind.mayNotBeForPlain && retryAfter == nil
+            if mayBeLimit {
                 return .fail(kind, summary, retryAfter: retryAfter)
             } else if situation.isUntouched, !situation.hasServedRange {
                 guard kind.mayBeForRange || mayPass, situation.hasRange || situation.isHTTP2,
@@ -141,11 +120,6 @@ public struct Ladder: Hashable, Sendable {
     /// Moves after a look. Where a plain GET is served, the range is asked for once more, and if it is refused again the bytes of the version
     /// are given up. Where it is not, for the reason that is given, the failure stands that the look was made for.
     public mutating func looked(refused reason: String?) -> Move {
-        if silence == .looking {
-            silence = reason == nil ? .ofRanges : .ofAll
-            if let reason { tried.append("\(Rung.whole.request): \(reason)") }
-            return .ask
-        }
         guard let reason else {
             isServedPlainly = true
             return .ask
@@ -156,22 +130,6 @@ public struct Ladder: Hashable, Sendable {
         }
         return .fail(kind, summary, retryAfter: retryAfter)
     }
-
-    /// How long an answer is awaited from an origin that may be silent to ranges alone, where the options allow `full`: not to spend all of that
-    /// on a range whose file one plain GET would bring.
-    public func patience(_ full: Duration) -> Duration {
-        switch silence {
-        case .unknown: full / 6
-        case .looking, .ofRanges: full / 12
-        case .ofAll: full
-        }
-    }
-
-    /// Whether it is being found out if the origin is silent to ranges alone.
-    public var isAwaitingPlainly: Bool { silence == .looking }
-
-    /// Whether ``patience(_:)`` is less than an origin may need that takes its time.
-    public var isHurried: Bool { silence != .ofAll }
 
     /// Leaves all rungs but the last one within a lease: an answer may have been a part that was said to be the whole.
     public mutating func leaveForWhole(_ detail: String) {

@@ -34,8 +34,10 @@ extension ResponseVerdict {
             return refusal
         }
         // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
-        return .accept(
-            AcceptedBody(offset: 0, count: length, representation: found, isSplittable: false, coding: coding))
+        var body = AcceptedBody(
+            offset: 0, count: length, representation: found, isSplittable: false, coding: coding)
+        if isDecoded { body.codedDigests = Array(StatedDigests(facts).digests.values) }
+        return .accept(body)
     }
 
     /// A 200 to a plain GET that says that it is a part.

@@ -65,6 +65,7 @@ extension Transfer {
             easy.set(CURLOPT_FRESH_CONNECT, true)
             easy.set(CURLOPT_FORBID_REUSE, true)
         }
+        if request.isAlone { easy.set(CURLOPT_FRESH_CONNECT, true) }
         if let range = request.range {
             easy.set(CURLOPT_RANGE, "\(range.first)-\(range.last.map { String($0) } ?? "")")
         }

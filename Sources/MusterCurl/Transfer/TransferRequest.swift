@@ -94,6 +94,8 @@ public struct TransferRequest: Sendable {
     public var redirectAllowed: (@Sendable (_ url: String) -> Bool)?
     /// The User-Agent to send, nil for none. One in ``originHeaders`` takes its place.
     public var userAgent: String?
+    /// Whether it gets a new connection, though one may be idle.
+    public var isAlone: Bool
     /// Which HTTP version to offer.
     public var httpVersion: HTTPVersionPreference
     /// Size of the receive buffer in bytes; libcurl caps it at 512 KiB.
@@ -159,6 +161,7 @@ public struct TransferRequest: Sendable {
         self.credentials = nil
         self.authentication = .preemptive
         self.cookies = nil
+        self.isAlone = false
         self.cookieFile = nil
         self.netrcFile = nil
         self.knownHostsFile = nil

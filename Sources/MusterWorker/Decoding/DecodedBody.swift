@@ -11,10 +11,17 @@ final class DecodedBody: @unchecked Sendable {
     private var wanted: Int64?
     private var failure: ContentDecoder.Failure?
     private var hasSurplus = false
+    private let stated: [ContentDigest]
+    private var hasher: ContentHasher
+    private var isEmpty = true
 
     /// A body of which at most `limit` bytes are wanted, once decoded.
-    init(_ coding: ContentCoding, limit: Int64?) {
+    ///
+    /// - Parameter stated: digests of the coded content, by the origin's word (range contract, row 35).
+    init(_ coding: ContentCoding, stated: [ContentDigest], limit: Int64?) {
         self.coding = coding
+        self.stated = stated
+        hasher = ContentHasher(Set(stated.map(\.algorithm)))
         decoder = ContentDecoder(coding)
         wanted = limit
     }
@@ -22,6 +29,8 @@ final class DecodedBody: @unchecked Sendable {
     /// Decodes a piece and writes what it holds.
     func write(_ bytes: UnsafeRawBufferPointer, to writer: ChunkWriter) -> ChunkWriter.Result {
         var result = ChunkWriter.Result.written
+        isEmpty = isEmpty && bytes.isEmpty
+        hasher.update(bytes)
         do throws(ContentDecoder.Failure) {
             try decoder.decode(bytes) { piece in
                 let count = min(Int64(piece.count), wanted ?? .max)
@@ -46,11 +55,17 @@ final class DecodedBody: @unchecked Sendable {
             guard let failure else { return outcome }
             return .failed(.protocolViolation(detail("can't be decoded: \(failure.reason)")), statistics)
         // The end of a connection may have cut it, the end of a framed body has not.
-        case .completed(_, .connectionClosed) where !decoder.isComplete:
+        case .completed(_, .connectionClosed) where !decoder.isComplete || isEmpty:
             return .failed(.truncated(detail("is not complete where the connection ends")), statistics)
         case .completed where !decoder.isComplete:
             return .failed(.protocolViolation(detail("is not complete where the body ends")), statistics)
-        case .completed, .refused, .cancelled, .failed: return outcome
+        case .completed(_, .surplus): return outcome
+        case .completed:
+            let found = hasher.finish()
+            guard let wrong = stated.first(where: { !found.contains($0) }) else { return outcome }
+            let what = "has another \(wrong.algorithm.rawValue) than \(wrong.hexadecimal), which the origin states"
+            return .failed(.protocolViolation(detail(what)), statistics)
+        case .refused, .cancelled, .failed: return outcome
         }
     }
 

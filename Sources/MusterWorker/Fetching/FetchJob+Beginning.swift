@@ -31,7 +31,10 @@ extension FetchJob {
         guard await context.gate.opened(unless: { control.wish != .work }) else { return .over(stoppedBeforeBeginning) }
         var opening = try await open(plan, looking: looksForFile)
         if case .met(let standing) = opening {
-            if lease.policy?.ifExists == .fail { return .over(taken("something stands there")) }
+            if lease.policy?.ifExists == .fail {
+                return .over(
+                    refused(.storage, "a file stands at \(lease.path), and the group takes none that was there before"))
+            }
             if !plan.digests.given.isEmpty {
                 switch try await examine(size: lease.expectedSize, plan.digests.given, lastModified: nil) {
                 case .absent: break

@@ -70,10 +70,10 @@ extension FetchJob {
     }
 
     /// Notes whether the origin answered, for the leases to come; not where it may be silent to ranges alone.
-    func noteSilence(_ ending: FetchTransfer.Ending, hurried: Bool) {
+    func noteSilence(_ ending: FetchTransfer.Ending, to question: FetchQuestion) {
         switch ending.outcome {
         case .failed(.connectTimeout, _), .failed(.firstByteTimeout, _):
-            if !hurried { context.conduct.silent(origin) }
+            if question.range == nil || lease.mayMoveOn == true { context.conduct.silent(origin) }
         default:
             guard ending.head != nil, ending.outcome.statistics.startTransferTime < .seconds(1) else { return }
             context.conduct.answered(origin)

@@ -139,7 +139,7 @@ struct FetchJob: Sendable {
         }
         guard let ending else { return .stopped }
         if ending.wasAccepted { context.conduct.leave(origin) }
-        noteSilence(ending, hurried: plan.isHurried(question))
+        noteSilence(ending, to: question)
         let isShared = context.conduct.isBusy(origin)
         plan = ending.plan
         plan.answer = OriginAnswer(ending.head, ending.outcome)
@@ -171,6 +171,10 @@ struct FetchJob: Sendable {
         }
         if request.authentication == .preemptive, request.hasCredentials, ending.head?.wantsDigest(of: origin) == true {
             context.conduct.challenged(by: origin)
+            return .again
+        }
+        if ending.isOfOtherAnswer, !plan.mistrustsConnections, control.wish == .work {
+            plan.mistrustsConnections = true
             return .again
         }
         if let contradiction = Ladder.Contradiction(ending), control.wish == .work, writer.failure == nil {
@@ -241,9 +245,7 @@ struct FetchJob: Sendable {
         if case .look = move {
             switch await look(plan, settings) {
             case .served: move = plan.looked(refused: nil)
-            case .refused(let what):
-                move = plan.looked(refused: what)
-                if !plan.ladder.isHurried { context.conduct.silent(origin) }
+            case .refused(let what): move = plan.looked(refused: what)
             case .changed(let what): return .failed(.changed, what, retryAfter: nil)
             case .stopped: return .stopped
             }
@@ -313,7 +315,8 @@ struct FetchJob: Sendable {
             plan.ended(at: offset)
             return .complete
         case .completed(_, .framed) where announced == nil:
-            return .failed(wrongSize, "the stream ended after \(offset) bytes", retryAfter: nil)
+            let rest = expectedSize.map { ", and \($0) were expected" } ?? ""
+            return .failed(wrongSize, "the stream ended after \(offset) bytes\(rest)", retryAfter: nil)
         case .completed(_, .framed) where offset - before == announced && offset > before,
             .completed(_, .surplus) where offset > before:
             return .again
@@ -323,7 +326,7 @@ struct FetchJob: Sendable {
         case .completed(_, .connectionClosed):
             return .failed(
                 .network,
-                "the connection was closed, and nothing tells whether that was the end",
+                "the connection was closed after \(offset - before) bytes, \((plan.end ?? offset) - offset) too early",
                 retryAfter: nil
             )
         case .completed, .refused:

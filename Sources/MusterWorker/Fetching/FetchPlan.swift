@@ -33,6 +33,8 @@ struct FetchPlan: Sendable {
     /// Whether the total that was stated is exactly where the part ends that was asked for: some origins state the part's end (row 2). One
     /// request beyond it tells.
     var doubtsEnd = false
+    /// Whether requests get connections of their own: on one that was used before came what is no answer (row 28).
+    var mistrustsConnections = false
     /// How many answers in a row brought few bytes of what was asked for (row 3).
     private var smallAnswers = 0
     /// Whether the next request carries no If-Range (row 10).
@@ -48,7 +50,7 @@ struct FetchPlan: Sendable {
         self.source = source
         self.isSilent = isSilent
         let isNew = !lease.planned && lease.start == 0 && lease.resume.offset == 0
-        ladder = Ladder(from: isNew ? max(rung, lease.rung) : lease.rung, isSilent: isSilent)
+        ladder = Ladder(from: isNew ? max(rung, lease.rung) : lease.rung)
         known = lease.representation
         isSettled = lease.planned
         // Before anything is known of the content, and only of the source that the file was fetched from.
@@ -149,7 +151,8 @@ struct FetchPlan: Sendable {
             request.range = RangeSpec(
                 first: range.start, last: range.end == Limits.fileSize.bytes ? nil : range.end - 1)
         }
-        shortenPatience(&request, question)
+        shortenPatience(&request)
+        request.isAlone = mistrustsConnections
         guard settings.isHTTP else { return request }
         request.headers.append("Accept-Encoding", "identity")
         // After a change or a wrong digest, caches on the way are no longer believed (row 29).
@@ -159,21 +162,11 @@ struct FetchPlan: Sendable {
         return request
     }
 
-    /// Whether silence to this question may be for its Range alone, and is found out about.
-    func isHurried(_ question: FetchQuestion) -> Bool {
-        isUntouched && question.range != nil && lease.mayMoveOn != true && ladder.isHurried
-    }
-
-    /// No more patience than is due: another source may answer, or the same one a plain GET (adr/0031).
-    private func shortenPatience(_ request: inout TransferRequest, _ question: FetchQuestion) {
-        if lease.mayMoveOn == true {
-            // A source that was silent lately is given the time that one needs which is well.
-            let part = isSilent ? 60 : 6
-            request.firstByteTimeout = request.firstByteTimeout / part
-            if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
-        } else if isUntouched, question.range != nil || ladder.isAwaitingPlainly {
-            request.firstByteTimeout = ladder.patience(request.firstByteTimeout)
-        }
+    /// No more patience than is due where another source may answer. One that was silent lately is given the time that one needs which is well.
+    private func shortenPatience(_ request: inout TransferRequest) {
+        guard lease.mayMoveOn == true else { return }
+        request.firstByteTimeout = request.firstByteTimeout / (isSilent ? 60 : 6)
+        if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
     }
 
     /// The answer contradicted the way in which the source was asked, or it refused.
@@ -192,7 +185,7 @@ struct FetchPlan: Sendable {
             isShared: isShared,
             isHTTP2: isHTTP2,
             asksForAll: asksForAll,
-            isHurried: isHurried(question),
+            mayBeSilent: !isSilent && lease.mayMoveOn != true,
             looks: lease.looks
         )
         let move = ladder.move(after: contradiction, in: situation)

@@ -31,6 +31,12 @@ final class FetchTransfer: TransferHandler {
             case (.judged, _), (.waiting, _), (.standing, _): false
             }
         }
+
+        /// Whether what came may be the rest of an answer before, on a connection that was used for that (range contract, row 28).
+        var isOfOtherAnswer: Bool {
+            guard head == nil, case .failed(.protocolViolation, let statistics) = outcome else { return false }
+            return statistics.connectionReused
+        }
     }
 
     private struct State {
@@ -122,7 +128,7 @@ final class FetchTransfer: TransferHandler {
                 return (.refuse, nil)
             }
             guard let coding = body.coding else { return (.accept(limit: limit), state.plan) }
-            decoded.withLock { $0 = DecodedBody(coding, limit: limit) }
+            decoded.withLock { $0 = DecodedBody(coding, stated: body.codedDigests, limit: limit) }
             return (.accept(limit: nil), state.plan)
         }
         if let plan { accepted(plan) }

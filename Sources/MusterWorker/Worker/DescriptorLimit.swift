@@ -25,15 +25,24 @@ public enum DescriptorLimit {
     }
 
     /// How many descriptors there may be.
-    static var current: Int { read().map { Int(clamping: $0.rlim_cur) } ?? 1_024 }
+    public static var current: Int { read().map { Int(clamping: $0.rlim_cur) } ?? 1_024 }
 
     /// How many transfers may run at once: each has a part file, a connection, and maybe one that idles, and files of transfers before it that
     /// are not durable yet. The process must not run out of descriptors: parts of the system's libraries end it then.
     ///
-    /// - Parameter sinks: how many sinks there are, each with threads of its own that hold directories.
-    static func transfers(of limit: Int, sinks: Int) -> Int {
-        max(1, (limit - reserved - walks * directories(of: limit) * sinks) / (2 + MachineConfiguration.jobsPerSlot))
+    /// - Parameters:
+    ///   - sinks: how many sinks there are, each with threads of its own that hold directories.
+    ///   - workers: how many workers run in this process.
+    static func transfers(of limit: Int, sinks: Int, workers: Int = 1) -> Int {
+        let share = (limit - reserved) / workers
+        return max(1, (share - walks * directories(of: limit) * sinks) / (2 + MachineConfiguration.jobsPerSlot))
     }
+
+    /// The least descriptors of a process that runs workers and their coordinator: with fewer, libraries that can't do without end it.
+    public static func least(workers: Int) -> Int { reserved + leastShare * workers }
+
+    /// What a worker with one slot needs at the most, where paths are not deep.
+    private static let leastShare = 48
 
     /// How many directories one batch of files that are put in place or deleted may hold open. One more path can double that.
     static let directories = directories(of: current)

@@ -34,7 +34,8 @@ public struct Worker: Service {
         var configuration = configuration
         var logger = logger
         logger[metadataKey: WorkerMetadataKey.worker.rawValue] = .string(configuration.name)
-        let transfers = DescriptorLimit.transfers(of: DescriptorLimit.current, sinks: configuration.sinks.count)
+        let transfers = DescriptorLimit.transfers(
+            of: DescriptorLimit.current, sinks: configuration.sinks.count, workers: configuration.workersInProcess)
         if transfers < configuration.slots {
             logger.warning(
                 "The process may not open enough files for all its slots",

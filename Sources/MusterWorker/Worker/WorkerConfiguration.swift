@@ -24,6 +24,8 @@ public struct WorkerConfiguration: Sendable {
     public var sinks: [SinkConfiguration]
     /// How many transfers run at once, within `Limits.slots`.
     public var slots: Int
+    /// How many workers run in this process, and share the files that it may open.
+    public var workersInProcess = 1
     /// How many transfer loops, each with a thread of its own; 0 for one per core, at most 4.
     public var loops: Int
     /// The rate in bytes per second that all its transfers keep to together, within `Limits.bytesPerSecond`; `nil` for none. What

@@ -176,7 +176,7 @@ struct CommandTests {
     @Test(
         arguments: [
             (["stauts"], "status"), (["gte", "http://h/a"], "get"), (["subscriptions", "rotat", "x"], "rotate"),
-            (["help", "explian"], "explain"), (["origins", "ste"], "set"), (["xyzzy"], nil),
+            (["help", "explian"], "explain"), (["stat"], "status"), (["origins", "ste"], "set"), (["xyzzy"], nil),
         ] as [([String], String?)])
     func aMistypedCommandNamesTheNearestOne(arguments: [String], nearest: String?) throws {
         let complaint = try #require(CommandSuggestion.complaint(arguments))

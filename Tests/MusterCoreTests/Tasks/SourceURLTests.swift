@@ -21,6 +21,10 @@ struct SourceURLTests {
             ("http://[::1]:8080/a", "http://[::1]:8080", "/a"),
             ("http://[2001:DB8::1]/a", "http://[2001:db8::1]:80", "/a"),
             ("https://example.org/a%20b?X=%2F", "https://example.org:443", "/a%20b"),
+            (
+                "https://example.org/My%20Show%20[720p].mkv?x=[#[", "https://example.org:443",
+                "/My%20Show%20[720p].mkv"
+            ), ("https://example.org/q|%20{é}", "https://example.org:443", "/q|%20{é}"),
             ("https://example.org:65535/", "https://example.org:65535", "/"),
             ("https://example.org:/a", "https://example.org:443", "/a"),
             // Row 37.

@@ -56,27 +56,17 @@ struct LadderTests {
         #expect(ladder.rung == .whole)
     }
 
-    @Test func rangesAreGivenUpWhereThePlainGETAloneIsAnswered() {
-        var hurried = Self.fresh
-        hurried.isHurried = true
+    @Test func silenceThatMayBeForTheRangeAloneLeadsToThePlainGET() {
+        var silent = Self.fresh
+        silent.mayBeSilent = true
         var ladder = Ladder()
-        let full = Duration.seconds(60)
-        #expect(ladder.patience(full) == .seconds(10) && ladder.isHurried)
-        #expect(ladder.move(after: Self.refusal(.timeout), in: hurried) == .look)
-        #expect(ladder.isAwaitingPlainly && ladder.looked(refused: nil) == .ask)
-        #expect(ladder.patience(full) == .seconds(5) && ladder.isHurried)
-        #expect(ladder.move(after: Self.refusal(.timeout), in: hurried) == .ask)
+        #expect(ladder.move(after: Self.refusal(.timeout), in: silent) == .ask)
         #expect(ladder.rung == .whole)
-
         ladder = Ladder()
-        #expect(ladder.move(after: Self.refusal(.timeout), in: hurried) == .look)
-        #expect(ladder.looked(refused: "no") == .ask)
-        #expect(ladder.rung == .chunks)
-        #expect(ladder.patience(full) == full && !ladder.isHurried)
-        #expect(
-            ladder.move(after: Self.refusal(.timeout), in: Self.fresh)
-                == .fail(.timeout, "asked for a part: no; asked plainly: no; asked for a part: no", retryAfter: nil))
-        #expect(Ladder(isSilent: true).patience(full) == full)
+        #expect(ladder.move(after: Self.refusal(.timeout), in: Self.fresh) == .fail(.timeout, "no", retryAfter: nil))
+        var planned = Self.planned
+        planned.mayBeSilent = true
+        #expect(ladder.move(after: Self.refusal(.timeout), in: planned) == .fail(.timeout, "no", retryAfter: nil))
     }
 
     @Test func versionWithBytesIsGivenUpForAPlainGETThatWasSeen() {

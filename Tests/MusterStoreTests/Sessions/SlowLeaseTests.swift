@@ -59,11 +59,36 @@ import Testing
     @Test func chunksOfASlowMirrorGoToTheOneThatWasFast() async throws {
         try await StoreFixture.run { fixture in
             let (_, leases) = try await begin(fixture, durable: [20, 30], origins: ["a", "b"])
+            try await fixture.run("UPDATE sources SET bytes = 60, busy_ms = 60000 WHERE ordinal = 1")
             #expect(try await fixture.store.sweepSlow() == 0)
             try await fixture.run("UPDATE sources SET bytes = 1000000, busy_ms = 1000 WHERE ordinal = 1")
             #expect(try await fixture.store.sweepSlow() == 2)
             #expect(try await fixture.chunks() == leases.map { "fetch \($0.start) 1 ready 0" })
             try await fixture.check()
+        }
+    }
+
+    /// Nobody knows whether the other mirror is slow too. It is tried once, and early.
+    @Test func aChunkThatNeedsMinutesGoesToAMirrorThatNothingWasAskedOf() async throws {
+        try await StoreFixture.run { fixture in
+            var (worker, leases) = try await begin(fixture, durable: [20], origins: ["a", "b"])
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '9 s'")
+            #expect(try await fixture.store.sweepSlow() == 0, "it is young")
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '11 s'")
+            #expect(try await fixture.store.sweepSlow() == 1)
+            #expect(try await fixture.chunks() == ["fetch \(leases[0].start) 1 ready 0"])
+            try await fixture.run("UPDATE sources SET bytes = 20, busy_ms = 11000 WHERE ordinal = 0")
+            leases = try await worker.claim(1)
+            try await worker.progress(leases[0], to: leases[0].start + 140)
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '1 min'")
+            #expect(try await fixture.store.sweepSlow() == 0, "both are slow")
+            try await fixture.check()
+        }
+        try await StoreFixture.run { fixture in
+            // 14 bytes per second: a minute is enough for the rest.
+            _ = try await begin(fixture, durable: [160], origins: ["a", "b"])
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '11 s'")
+            #expect(try await fixture.store.sweepSlow() == 0)
         }
     }
 

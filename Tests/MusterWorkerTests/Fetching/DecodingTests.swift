@@ -73,6 +73,26 @@ import Testing
         }
     }
 
+    /// All that an origin can state digests of is the coded content.
+    @Test(arguments: [true, false]) func statedDigestIsThatOfTheCodedContent(isRight: Bool) async throws {
+        for (coding, bytes) in CodedText.all {
+            try await withBench { bench, origin in
+                var file = ScriptedOrigin.File(.bytes(bytes))
+                file.headers = [.reprDigest(of: .bytes(isRight ? bytes : CodedText.text), .sha256)]
+                origin.serve("/f", file)
+                origin.misbehave("/f", .contentEncoding(coding.rawValue))
+                var lease = LeaseDocument.first(origin.url("/f"))
+                var options = FetchOptions()
+                options.decode = true
+                lease.options = options
+                lease.rung = .whole
+                let ending = await bench.run(lease)
+                #expect((ending.finished != nil) == isRight, "\(ending)")
+                #expect(bench.exists("out/file.bin") == isRight)
+            }
+        }
+    }
+
     @Test(arguments: ["compress", "gzip, br", "aes128gcm"]) func unknownCodingIsRefused(coding: String) async throws {
         try await ending(Self.gzip, coding) { (bench, ending) throws in
             #expect(ending.failure?.kind == .badRange, "\(ending)")

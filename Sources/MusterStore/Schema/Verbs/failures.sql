@@ -108,7 +108,7 @@ BEGIN
         UPDATE ready_chunks
         SET not_before = greatest(not_before, statement_timestamp()
             + least(3600, p_retry_after, 30 * power(3, least(8, greatest(0, attempts - 1)))) * interval '1 s')
-        WHERE id = p_chunk AND status = 'waiting' AND p_retry_after IS NOT NULL;
+        WHERE id = p_chunk AND status = 'waiting' AND source = v_source AND p_retry_after IS NOT NULL;
     END IF;
     PERFORM note_attempt(t.id, p_session, CASE WHEN l.kind <> 'finalize' THEN v_source END, p_kind, p_status, p_detail, p_request,
         p_address, l.durable, v_outcome);

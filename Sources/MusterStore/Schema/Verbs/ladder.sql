@@ -32,7 +32,7 @@ $$;
 -- Whether a silence ends with another source that has not been tried for the chunk: less patience is due then.
 CREATE FUNCTION may_move_on(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-    SELECT l.kind = 'fetch' AND l.attempts = 0 AND t.mirrors > 1 AND (t.mixes OR NOT t.planned) AND EXISTS (
+    SELECT l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND EXISTS (
         SELECT 1 FROM sources s
         WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in IS DISTINCT FROM t.version)
 $$;

@@ -169,7 +169,7 @@ $$;
 -- Takes back chunks that are much slower than their peers (row 32): a fetch lease that is older than p_age,
 -- whose bytes came at less than a fifth of the median speed of at least two others that get on, of the same task or else of
 -- the same origin, or of what another mirror of its task has carried, and that would need longer than p_age still. It goes to another worker, and to another source where that
--- may serve it. A chunk is moved three times at the most, so that it does not go round for ever where every place is slow.
+-- may serve it. So does a lease, after a third of p_age, that would need twice p_age, where a mirror is left of which nothing was asked. A chunk is moved three times at the most, so that it does not go round for ever where every place is slow.
 -- What its holder writes from now on reaches no file: the task is fenced (I8). Streams stay, since they can't be taken up
 -- in the middle. Returns how many there were.
 CREATE FUNCTION sweep_slow(p_age interval, p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
@@ -186,17 +186,23 @@ BEGIN
         FROM leases l WHERE l.kind = 'fetch'
     ), slow AS MATERIALIZED (
         -- What is below a fifth of the others' median is below a fifth of the fastest: few are left to be looked at closely.
-        SELECT s.*, m.speed AS speed_of_mirror FROM (
+        SELECT s.*, m.speed AS speed_of_mirror, m.is_untried FROM (
             SELECT s.*, max(s.speed) OVER (PARTITION BY s.task_id) AS fastest_of_task,
                 max(s.speed) OVER (PARTITION BY s.origin_id) AS fastest_of_origin
             FROM speed s
         ) AS s
         CROSS JOIN LATERAL (
-            SELECT max(r.bytes * 1000 / nullif(r.busy_ms, 0)::double precision) AS speed FROM tasks t JOIN sources r ON r.task_id = t.id
+            SELECT max(r.bytes * 1000 / nullif(r.busy_ms, 0)::double precision) AS speed,
+                coalesce(bool_or(r.busy_ms = 0 AND r.failures = 0
+                    AND NOT EXISTS (SELECT 1 FROM leases h WHERE h.task_id = t.id AND h.source = r.ordinal)), false) AS is_untried
+            FROM tasks t JOIN sources r ON r.task_id = t.id
             WHERE t.id = s.task_id AND t.mixes AND r.ordinal <> s.source AND NOT r.dead AND r.differs_in IS DISTINCT FROM t.version
         ) AS m
-        WHERE s.age >= p_age AND s.moves < 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age)
-            AND s.speed < greatest(s.fastest_of_task, s.fastest_of_origin, m.speed) / 5
+        -- Nobody knows that a mirror is slow that nothing was asked of.
+        WHERE s.moves < 3 AND (
+            s.age >= p_age AND s.bytes_left > s.speed * extract(epoch FROM p_age)
+                AND s.speed < greatest(s.fastest_of_task, s.fastest_of_origin, m.speed) / 5
+            OR m.is_untried AND s.age >= p_age / 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age) * 2)
     )
     SELECT array_agg(x.chunk_id), array_agg(x.epoch) INTO v_chunks, v_epochs FROM (
         SELECT s.chunk_id, s.epoch
@@ -211,7 +217,7 @@ BEGIN
             FROM speed p WHERE p.origin_id = s.origin_id AND p.chunk_id <> s.chunk_id AND p.speed > 0
         ) AS neighbours
         WHERE s.speed < CASE WHEN siblings.peers >= 2 THEN siblings.median WHEN neighbours.peers >= 2 THEN neighbours.median END / 5
-            OR s.speed < s.speed_of_mirror / 5
+            OR s.speed < s.speed_of_mirror / 5 OR s.is_untried
         ORDER BY s.chunk_id LIMIT p_limit
     ) AS x;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
@@ -227,10 +233,11 @@ BEGIN
     FROM ready_chunks r
     JOIN tasks t ON t.id = r.task_id
     LEFT JOIN LATERAL (
-        -- The fastest of the others, as far as that is known.
+        -- One that nothing was asked of, or the fastest of the others, as far as that is known.
         SELECT s.ordinal, coalesce(s.fresh_origin_id, s.origin_id) AS origin_id FROM sources s
         WHERE s.task_id = t.id AND s.ordinal <> r.source AND t.mixes AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version
-        ORDER BY s.bytes::double precision / nullif(s.busy_ms, 0) DESC NULLS LAST, s.ordinal LIMIT 1
+        ORDER BY s.busy_ms = 0 AND s.failures = 0 DESC, s.bytes::double precision / nullif(s.busy_ms, 0) DESC NULLS LAST, s.ordinal
+        LIMIT 1
     ) AS n ON true
     WHERE c.id = ANY (v_chunks) AND r.id = c.id;
     RETURN cardinality(v_chunks);
