@@ -54,7 +54,10 @@ struct LimitCommand: MusterSubcommand {
         if context.console.json {
             try context.console.document(document)
         } else {
-            let isChanged = FactLines.lines(GroupFacts.limits(before)) != FactLines.lines(GroupFacts.limits(document))
+            // A deadline begins to run when a group goes on, and is not seen before.
+            let isChanged =
+                FactLines.lines(GroupFacts.limits(before)) != FactLines.lines(GroupFacts.limits(document))
+                || document.state.isTerminal && patch.deadline != .keep
             let unchanged =
                 document.state.isTerminal
                 ? "has \(document.state == .cancelled ? "been cancelled" : document.state.rawValue)"

@@ -10,8 +10,7 @@ enum FailureAdvice {
         }
         if failure.kind == .authentication, let advice = secret(failure.detail) { return advice }
         return switch failure.kind {
-        case .tls:
-            "the origin's certificate was refused (\(failure.detail)): --ca-file FILE names the authorities to trust"
+        case .tls: tls(failure.detail)
         case .authentication where failure.status == 407:
             "a proxy wants credentials, or what answers says to be one: --proxy http://NAME:PASSWORD@HOST:PORT"
         case .authentication:
@@ -32,6 +31,18 @@ enum FailureAdvice {
         case .noSpace, .storageFull: "make room and run the same command again; --on-full wait waits for room"
         case .network, .dns, .timeout, .tooSlow, .httpStatus, .changed, .poison, .deadline, .unreadable: nil
         }
+    }
+
+    /// What helps where TLS failed: an authority is missing only if the certificate was looked at and nothing else is wrong with it.
+    private static func tls(_ detail: String) -> String {
+        func says(_ texts: String...) -> Bool { texts.contains { detail.lowercased().firstRange(of: $0) != nil } }
+        if says("does not match", "subject name", "no alternative certificate") {
+            return "the origin's certificate is for another name (\(detail)): use the name that it is for in the URL"
+        }
+        guard says("certificate") else {
+            return "no TLS came about with the origin (\(detail)): check scheme and port of the URL"
+        }
+        return "the origin's certificate was refused (\(detail)): --ca-file FILE names the authorities to trust"
     }
 
     /// What helps where a secret can't be had.

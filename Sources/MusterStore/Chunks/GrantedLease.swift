@@ -136,7 +136,7 @@ public struct GrantedLease: Sendable {
     private static func looks(_ row: PostgresRow, lastAttempt: Int32) throws -> Look? {
         guard try row.decode("may_look") else { return nil }
         let attempts: Int32 = try row.decode("attempts")
-        let isEarly = try row.decode("planned") ? try row.decode("has_only_begun") : attempts >= 2
+        let isEarly = try row.decode("planned") ? try row.decode("looks_early") : attempts >= 2
         return isEarly || attempts + 1 >= lastAttempt ? .failed : .refused
     }
 

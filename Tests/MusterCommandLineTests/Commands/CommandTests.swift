@@ -173,6 +173,16 @@ struct CommandTests {
         #expect(result.lines.contains { $0.contains("run the same command again") })
     }
 
+    @Test(arguments: [
+        ("TLS connect error: SSL_ERROR_SYSCALL in connection to 127.0.0.1:28000", "check scheme and port"),
+        ("SSL: certificate subject name 'localhost' does not match target host name '127.0.0.1'", "another name"),
+        ("SSL certificate problem: unable to get local issuer certificate", "--ca-file"),
+    ])
+    func adviceForTLSIsForWhatWasWrong(detail: String, advice: String) {
+        let failure = FailureDocument(kind: .tls, detail: detail, at: Samples.moment)
+        #expect(FailureAdvice.text(failure)?.contains(advice) == true)
+    }
+
     @Test(
         arguments: [
             (["stauts"], "status"), (["gte", "http://h/a"], "get"), (["subscriptions", "rotat", "x"], "rotate"),
@@ -215,7 +225,7 @@ struct CommandTests {
 
     @Test(
         arguments: [
-            (.tls, "--ca-file"), (.authentication, "--user"), (.digestMismatch, "digest"), (.notFound, "check the URL"),
+            (.authentication, "--user"), (.digestMismatch, "digest"), (.notFound, "check the URL"),
             (.httpStatus(403), "--header"), (.httpStatus(400), "check the URL"), (.badRange, "another source"),
         ] as [(FailureKind, String)])
     func anErrorThatDoesNotGoAwayNamesWhatHelps(kind: FailureKind, help: String) {

@@ -42,6 +42,20 @@ import Testing
         }
     }
 
+    /// The third such failure ends the source.
+    @Test func answersThatEndEarlyAtTheSameByteAreLookedAtBeforeTheyAreGivenUp() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture)
+            var lease = try await Self.next(fixture, &worker)
+            try await worker.progress(lease, to: lease.start + 10)
+            for expected in [Look.refused, .refused, .failed] {
+                #expect(lease.looks == expected)
+                try await worker.fail(lease, .network, at: lease.start + 10, status: 206, random: 0)
+                if expected != .failed { lease = try await Self.next(fixture, &worker) }
+            }
+        }
+    }
+
     /// Both mirrors serve the file, and refuse ranges above its beginning: whichever is left, and whether its lease was granted before it was, is
     /// asked plainly before the task fails.
     @Test(arguments: [Int32(0), 1]) func theLastMirrorIsLookedAt(last: Int32) async throws {

@@ -37,10 +37,12 @@ LANGUAGE sql STABLE AS $$
         WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in IS DISTINCT FROM t.version)
 $$;
 
--- Whether a chunk has failed of which nothing has come, and nothing but the beginning of its file: there is little to give up.
-CREATE FUNCTION has_only_begun(l leases) RETURNS boolean
+-- Whether a chunk has failed, and a plain GET is to be looked at before all tries are over: answers of the origin have ended early twice, which
+-- is given up soon (`is_hopeless`); or nothing has come of the chunk, and nothing but the beginning of its file: there is little to give up.
+CREATE FUNCTION looks_early(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-    SELECT l.attempts > 0 AND l.durable = l.first
+    SELECT l.attempts >= 2 AND t.failure_kind = 'network' AND t.failure_status BETWEEN 200 AND 299
+        OR l.attempts > 0 AND l.durable = l.first
         AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = l.task_id AND d.first > 0)
         AND NOT EXISTS (SELECT 1 FROM ready_chunks c
             WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first > 0 AND c.resume > c.first)
