@@ -43,7 +43,7 @@ struct OriginConnection: ResponseWriter {
     }
 
     func endBody(_ plan: ResponsePlan) async throws {
-        if case .chunked(_, true) = plan.framing { try await send(ByteBuffer(string: "0\r\n\r\n")) }
+        if case .chunked(_, true) = plan.framing, !plan.isCut { try await send(ByteBuffer(string: "0\r\n\r\n")) }
         if plan.sentSurplus > 0 { try await send(ByteBuffer(repeating: UInt8(ascii: "!"), count: plan.sentSurplus)) }
     }
 

@@ -79,8 +79,10 @@ struct ResponsePlan: Sendable {
     var omitsBody = false
 
     var bodyLength: Int64 { segments.reduce(0) { $0 + $1.count } }
+    /// Whether the body stops before its end. Then nothing says that it has ended: who read a terminator could not tell.
+    var isCut: Bool { stopsAfterBytes.map { $0 < bodyLength } == true }
     /// The surplus bytes that are sent. Behind a body that was cut they would stand for the missing ones, which nobody could tell from them.
-    var sentSurplus: Int { stopsAfterBytes.map { $0 < bodyLength } == true ? 0 : surplus }
+    var sentSurplus: Int { isCut ? 0 : surplus }
 
     /// Sets a field, in place of those of that name; nil removes them.
     mutating func set(_ name: String, _ value: String?) {
