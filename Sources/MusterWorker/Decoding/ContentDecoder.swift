@@ -24,7 +24,8 @@ final class ContentDecoder {
 
     private let engine: any Engine
     private let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceBytes, alignment: 16)
-    private var isUntouched = true
+    /// Whether nothing came so far.
+    private(set) var isUntouched = true
 
     /// A decoder of a whole content.
     init(_ coding: ContentCoding) {

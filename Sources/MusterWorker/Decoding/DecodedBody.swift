@@ -13,7 +13,6 @@ final class DecodedBody: @unchecked Sendable {
     private var hasSurplus = false
     private let stated: [ContentDigest]
     private var hasher: ContentHasher
-    private var isEmpty = true
 
     /// A body of which at most `limit` bytes are wanted, once decoded.
     ///
@@ -29,7 +28,6 @@ final class DecodedBody: @unchecked Sendable {
     /// Decodes a piece and writes what it holds.
     func write(_ bytes: UnsafeRawBufferPointer, to writer: ChunkWriter) -> ChunkWriter.Result {
         var result = ChunkWriter.Result.written
-        isEmpty = isEmpty && bytes.isEmpty
         hasher.update(bytes)
         do throws(ContentDecoder.Failure) {
             try decoder.decode(bytes) { piece in
@@ -55,7 +53,7 @@ final class DecodedBody: @unchecked Sendable {
             guard let failure else { return outcome }
             return .failed(.protocolViolation(detail("can't be decoded: \(failure.reason)")), statistics)
         // The end of a connection may have cut it, the end of a framed body has not.
-        case .completed(_, .connectionClosed) where !decoder.isComplete || isEmpty:
+        case .completed(_, .connectionClosed) where !decoder.isComplete || decoder.isUntouched:
             return .failed(.truncated(detail("is not complete where the connection ends")), statistics)
         case .completed where !decoder.isComplete:
             return .failed(.protocolViolation(detail("is not complete where the body ends")), statistics)

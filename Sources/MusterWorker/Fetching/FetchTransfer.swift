@@ -144,7 +144,8 @@ final class FetchTransfer: TransferHandler {
 
     /// Writes a piece, or holds the transfer when the trust has ended.
     func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        switch decoded.withLock({ $0 })?.write(bytes, to: writer) ?? writer.write(bytes) {
+        let decoded = question.decodes ? decoded.withLock { $0 } : nil
+        switch decoded?.write(bytes, to: writer) ?? writer.write(bytes) {
         case .written:
             received(bytes.count)
             return .proceed
