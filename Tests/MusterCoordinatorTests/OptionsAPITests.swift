@@ -35,6 +35,30 @@ struct OptionsAPITests {
         }
     }
 
+    @Test func aChangeOfHowSourcesAreAskedReachesTheNextLeases() async throws {
+        try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
+            let client = coordinator.client
+            var old = FetchOptions()
+            old.headers = ["Authorization": Secret("old"), "X-Other": Secret("1")]
+            let task = TaskRequest(urls: ["http://127.0.0.1:1/a"], size: 10)
+            _ = try await client.createGroup(GroupRequest(name: "g", tasks: [task], fetch: old))
+            var new = FetchOptions()
+            new.headers = ["Authorization": Secret("s3cr3t")]
+            let patch = GroupPatch(fetch: .set(new), metadata: .set(.object(["by": .string("me")])))
+            let changed = try await client.change(group: "g", patch)
+            #expect(changed.fetchOptions == ["headers"] && changed.metadata == .object(["by": .string("me")]))
+            let session = try await client.openSession(
+                SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test"))
+            let served = try await client.sync(
+                session.id, SyncRequest(sequence: 1, settled: 0, room: 4, waitMilliseconds: 5_000))
+            #expect(served.leases.first?.options == new, "nothing of the old options is left")
+
+            let shown = try await coordinator.raw("GET", "/v1/groups/g")
+            #expect(!String(decoding: shown.body, as: UTF8.self).contains("s3cr3t"))
+            #expect(try await client.change(group: "g", GroupPatch(fetch: .clear)).fetchOptions == nil)
+        }
+    }
+
     @Test(arguments: [
         (#"{"name":"g","fetch":{"headers":{"Host":"x"}}}"#, "/fetch/headers/Host", "set by Muster itself"),
         (#"{"name":"g","fetch":{"headers":{"A":"1","a":"2"}}}"#, "/fetch/headers/a", "twice"),

@@ -20,6 +20,8 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         public var failed: Int64
         /// Cancelled; not part of `total`.
         public var cancelled: Int64
+        /// Whether none is to be fetched or put in place, as long as those that are paused stay so.
+        public var isAtRest: Bool { queued == 0 && active == 0 && finalizing == 0 }
 
         /// Counts.
         public init(

@@ -14,15 +14,23 @@ public struct GroupPatch: Hashable, Sendable, Codable {
     public var onDeadline: DeadlineAction?
     /// The groups that it waits for, all of them; none when empty.
     public var after: [PrerequisiteRequest]?
+    /// How the sources of its tasks are asked from the next lease on, in place of all that was said before.
+    public var fetch: PatchField<FetchOptions>
+    /// Who knows fresh URLs from now on.
+    public var resolver: PatchField<Resolver>
+    /// The caller's own data, in place of what was there.
+    public var metadata: PatchField<JSONValue>
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case priority, weight, limits, deadline, onDeadline, after
+        case priority, weight, limits, deadline, onDeadline, after, fetch, resolver, metadata
     }
 
     /// A change; what isn't named stays.
     public init(
         priority: Int32? = nil, weight: Int32? = nil, limits: GroupLimitsPatch = GroupLimitsPatch(),
-        deadline: PatchField<String> = .keep, onDeadline: DeadlineAction? = nil, after: [PrerequisiteRequest]? = nil
+        deadline: PatchField<String> = .keep, onDeadline: DeadlineAction? = nil, after: [PrerequisiteRequest]? = nil,
+        fetch: PatchField<FetchOptions> = .keep, resolver: PatchField<Resolver> = .keep,
+        metadata: PatchField<JSONValue> = .keep
     ) {
         self.priority = priority
         self.weight = weight
@@ -30,6 +38,9 @@ public struct GroupPatch: Hashable, Sendable, Codable {
         self.deadline = deadline
         self.onDeadline = onDeadline
         self.after = after
+        self.fetch = fetch
+        self.resolver = resolver
+        self.metadata = metadata
     }
 
     /// Reads a change and refuses unknown fields.
@@ -41,6 +52,9 @@ public struct GroupPatch: Hashable, Sendable, Codable {
         deadline = try container.patch(String.self, forKey: .deadline)
         onDeadline = try container.patch(DeadlineAction.self, forKey: .onDeadline).orDefault(.fail)
         after = try container.patch([PrerequisiteRequest].self, forKey: .after).orDefault([])
+        fetch = try container.patch(FetchOptions.self, forKey: .fetch)
+        resolver = try container.patch(Resolver.self, forKey: .resolver)
+        metadata = try container.patch(JSONValue.self, forKey: .metadata)
     }
 
     /// Writes what changes.
@@ -52,6 +66,9 @@ public struct GroupPatch: Hashable, Sendable, Codable {
         try container.encode(deadline, forKey: .deadline)
         try container.encodeIfPresent(onDeadline, forKey: .onDeadline)
         try container.encodeIfPresent(after, forKey: .after)
+        try container.encode(fetch, forKey: .fetch)
+        try container.encode(resolver, forKey: .resolver)
+        try container.encode(metadata, forKey: .metadata)
     }
 
     /// Throws what is impossible. Whether the other groups and time zones exist, the database knows.
@@ -66,6 +83,7 @@ public struct GroupPatch: Hashable, Sendable, Codable {
         }
         if let deadline = deadline.value { try GroupRequest.check(deadline: deadline) }
         if let after { try PrerequisiteRequest.check(after, of: name) }
+        try GroupRequest.check(fetch: fetch.value, resolver: resolver.value, metadata: metadata.value)
     }
 }
 

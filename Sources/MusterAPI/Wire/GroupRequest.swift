@@ -90,6 +90,10 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         }
         if let deadline { try Self.check(deadline: deadline) }
         if let after { try PrerequisiteRequest.check(after, of: name) }
+        try Self.check(fetch: fetch, resolver: resolver, metadata: metadata)
+    }
+
+    static func check(fetch: FetchOptions?, resolver: Resolver?, metadata: JSONValue?) throws(InputRefusal) {
         if let metadata { try MetadataRule.check(metadata) }
         do {
             try fetch?.check()

@@ -18,8 +18,9 @@ struct GetCommand: MusterSubcommand {
         discussion: """
             Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was; after a \
             failure it tries again what failed; after a success it checks that the files are still there, and fetches those \
-            that are not. A list of other files goes on with those that an unfinished list has begun too. Failures are shown as they happen, with the next try. User and password in a URL are sent to its \
-            origin and never shown. URLs of the command line that end in the same name get numbers: a.bin and "a (2).bin".
+            that are not. A new token (--header, --user) and a list of other files keep what has come of the files that are wanted \
+            again. Failures are shown as they happen, with the next try. User and password in a URL are sent to its origin and never \
+            shown. URLs of the command line that end in the same name get numbers: a.bin and "a (2).bin".
 
             With --json the result is the group's document with more fields: directory, failures, explanations, changed (files that \
             somebody changed since, which makes the exit code 1), and wasComplete (every file was there already, and nothing was \
@@ -144,7 +145,7 @@ struct GetCommand: MusterSubcommand {
             coordinator.maxConnectionsPerOrigin = Int32(worker.slots)
         }
         var survey = try tasks.survey()
-        survey.identity.add(transfers)
+        survey.identity.add(transfers.policy)
         let state = FilePath(directory).appending(".muster")
         let lock = try DirectoryLock.acquire(state.string)
 

@@ -3,11 +3,20 @@ import MusterCore
 
 /// What becomes of the unfinished requests of a directory when another one is made there.
 extension GetSession {
-    /// Stands in a group of `get` for the options that it was made with: a request with other ones goes on with none of its tasks.
+    /// Stands in a group of `get` for how its sources are asked, which is never read back.
     var settingsMark: JSONValue {
         var identity = RequestIdentity()
-        identity.add(transfers)
+        identity.add(transfers.fetch, transfers.resolver)
         return .object(["settings": .string(identity.text)])
+    }
+
+    /// Has the sources of a group asked as this request says. The bytes that it has stay: validators prove them, not those who asked.
+    func askAsWanted(_ group: GroupDocument) async throws {
+        guard group.metadata != settingsMark else { return }
+        let patch = GroupPatch(
+            fetch: transfers.fetch.map { .set($0) } ?? .clear, resolver: transfers.resolver.map { .set($0) } ?? .clear,
+            metadata: .set(settingsMark))
+        _ = try await client.change(group: group.name, patch)
     }
 
     /// Other requests of this directory wait: this one was asked for now.
@@ -20,57 +29,60 @@ extension GetSession {
         return try await StatusCommand.groups(client).filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
     }
 
-    /// Frees the paths of this request that unfinished ones of this directory hold. Of what both want, those that have begun it bring the
-    /// files first, with the bytes that they have; all else of them is dropped, since this request was made later.
+    /// Frees the paths of this request that unfinished ones of this directory hold. Files that both want alike are brought by those that
+    /// have begun them, with the bytes that they have. Files that this request wants otherwise are dropped there, since it was made
+    /// later. All else of them stays, paused.
     ///
     /// - Returns: whether there was an unfinished request.
-    func yieldPaths() async throws -> Bool {
+    func freePaths() async throws -> Bool {
         let others = try await otherUnfinished()
+        let files = { $0 == 1 ? "a file" : "\($0) files" }
         for group in others {
-            let isAlike = group.metadata == settingsMark
-            let (shared, dropped) = isAlike ? try await keepShared(of: group) : (0, 0)
-            guard shared > 0 else {
-                try await client.removeGroup(group.name, files: .keep)
-                let why = isAlike ? "" : ", which has other options: \(ByteCount(bytes: group.bytes.done)) had come"
-                context.console.remark("dropped an unfinished request for the same files\(why)")
-                continue
+            let common = try await common(with: group)
+            if !common.dropped.isEmpty {
+                let bytes = ByteCount(bytes: common.dropped.reduce(0) { $0 + $1.bytes.done })
+                context.console.remark(
+                    "dropped \(files(common.dropped.count)) of an unfinished request that this one wants in another way: \(bytes) had come"
+                )
+                try await inPages(common.dropped) { _ = try await client.removeTasks($0, of: group.name) }
             }
-            let files = { $0 == 1 ? "a file" : "\($0) files" }
-            context.console.remark(
-                "going on with \(files(shared)) of an unfinished request"
-                    + (dropped > 0 ? "; dropped \(files(dropped)) of it that this one does not want" : ""))
+            guard !common.shared.isEmpty else { continue }
+            context.console.remark("going on with \(files(common.shared.count)) of an unfinished request")
+            try await askAsWanted(group)
             if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
             let start = try await watcher("").lastPosition()
-            _ = try await client.apply(.resume, to: group.name)
+            try await inPages(common.shared) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
             try await awaitWorker()
-            _ = try await wait(group.name, after: start)
+            _ = try await wait(group.name, after: start, endsAtPause: true)
         }
         return !others.isEmpty
     }
 
-    /// Removes the unfinished tasks of a group that are no part of this request, if some are. Returns how many are, and how many were removed.
-    private func keepShared(of group: GroupDocument) async throws -> (shared: Int, dropped: Int) {
-        var unfinished: [String: Definition] = [:]
+    /// What a group has not finished yet of the paths of this request: what both want alike, and what this one wants otherwise.
+    private func common(with group: GroupDocument) async throws -> (shared: [TaskDocument], dropped: [TaskDocument]) {
+        var unfinished: [String: TaskDocument] = [:]
         for state in TaskState.allCases where !state.isTerminal {
             for task in try await Page.all({
                 try await client.tasks(of: group.name, state: state, after: $0, limit: Limits.pageSize)
             }) {
-                unfinished[task.key] = Definition(task)
+                unfinished[task.path] = task
             }
         }
-        var shared = 0
+        var (shared, dropped): ([TaskDocument], [TaskDocument]) = ([], [])
         try tasks.visit { task, fetch in
-            guard let wanted = Definition(task, fetch: fetch), unfinished[task.key] == wanted else { return }
-            unfinished[task.key] = nil
-            shared += 1
+            guard let other = unfinished.removeValue(forKey: task.path.string) else { return }
+            let wanted = Definition(task, fetch: fetch)
+            let isShared = wanted != nil && wanted == Definition(other) && group.policy == transfers.policy
+            if isShared { shared.append(other) } else { dropped.append(other) }
         }
-        guard shared > 0 else { return (0, 0) }
-        let unwanted = Array(unfinished.keys)
-        for first in stride(from: 0, to: unwanted.count, by: Limits.pageSize) {
-            let some = unwanted[first..<min(unwanted.count, first + Limits.pageSize)]
-            _ = try await client.removeTasks(Array(some), of: group.name)
+        return (shared, dropped)
+    }
+
+    /// Does something with the keys of tasks, as many at a time as a request may name.
+    private func inPages(_ tasks: [TaskDocument], _ body: ([String]) async throws -> Void) async throws {
+        for first in stride(from: 0, to: tasks.count, by: Limits.pageSize) {
+            try await body(tasks[first..<min(tasks.count, first + Limits.pageSize)].map(\.key))
         }
-        return (shared, unwanted.count)
     }
 }
 

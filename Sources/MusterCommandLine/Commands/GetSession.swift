@@ -111,11 +111,11 @@ struct GetSession {
         let start = try await watcher("").lastPosition()
         var generation = try await lastGeneration()
         var document: GroupDocument
-        if generation == 0 {
-            generation = 1
-            document = try await submit(generation, chosen: nil)
+        if let known = try await begun(generation) {
+            document = try await goOn(known, generation)
         } else {
-            document = try await goOn(generation)
+            generation += 1
+            document = try await submit(generation, chosen: nil)
         }
         var isFresh = !document.state.isTerminal
         var named: Int64 = 0
@@ -175,15 +175,19 @@ struct GetSession {
         }
     }
 
+    /// The group to go on with. One that has finished with other answers in mind is none: asked in another way, an origin may have other
+    /// contents to give.
+    private func begun(_ generation: Int) async throws -> GroupDocument? {
+        guard generation > 0 else { return nil }
+        let document = try await client.group(name(generation))
+        return document.state == .succeeded && document.metadata != settingsMark ? nil : document
+    }
+
     /// Goes on with a group that is there already.
-    private func goOn(_ generation: Int) async throws -> GroupDocument {
-        let name = name(generation)
-        var document = try await client.group(name)
-        if generation == 1, document.state != .open, document.tasks.total < Int64(survey.count) {
-            // Another request has taken over what both wanted, and had the rest removed.
-            try await client.removeGroup(name, files: .keep)
-            return try await submit(generation, chosen: nil)
-        }
+    private func goOn(_ known: GroupDocument, _ generation: Int) async throws -> GroupDocument {
+        let name = known.name
+        var document = known
+        try await askAsWanted(document)
         switch document.state {
         case .open:
             // The last run ended while it was adding; what is there already stays as it is.
@@ -195,13 +199,17 @@ struct GetSession {
         case .sealed, .succeeded, .cancelled:
             break
         }
+        if generation == 1, document.state != .cancelled, document.tasks.total < Int64(survey.count) {
+            // A later request has taken over paths of this one.
+            document = try await submit(generation, chosen: nil, reopens: true)
+        }
         if document.tasks.paused > 0, !document.state.isTerminal {
             document = try await client.apply(.resume, to: name)
         }
         return document
     }
 
-    private func submit(_ generation: Int, chosen: Set<String>?) async throws -> GroupDocument {
+    private func submit(_ generation: Int, chosen: Set<String>?, reopens: Bool = false) async throws -> GroupDocument {
         let submission = Submission(
             client: client,
             group: name(generation),
@@ -209,7 +217,7 @@ struct GetSession {
             wishes: GroupPatch(),
             transfers: transfers,
             seals: true,
-            reopens: false,
+            reopens: reopens,
             tasks: tasks,
             chosen: chosen,
             metadata: settingsMark
@@ -217,14 +225,18 @@ struct GetSession {
         do {
             return try await submission.submit(survey).group
         } catch let problem as Problem where problem.code == .destinationTaken {
-            guard try await yieldPaths() else { throw problem }
+            guard try await freePaths() else { throw problem }
             return try await submission.submit(survey).group
         }
     }
 
     /// Waits for a group, and tells what happens in it behind a position of the log; returns it with how many of its failures were named.
-    func wait(_ name: String, after start: Int64) async throws -> (GroupDocument, Int64) {
-        let watcher = watcher(name)
+    ///
+    /// - Parameter endsAtPause: whether it is waited for until all that is left of it is paused.
+    func wait(_ name: String, after start: Int64, endsAtPause: Bool = false) async throws -> (GroupDocument, Int64) {
+        var awaited = watcher(name)
+        awaited.endsAtPause = endsAtPause
+        let watcher = awaited
         let end = try await untilFull(name) { try await watcher.untilTerminal(news: .all(after: start)) }
         return (end.group, end.namedFailures)
     }

@@ -31,14 +31,15 @@ struct RequestIdentity: Sendable {
         add(text)
     }
 
-    /// Adds what is wanted of all transfers: other options make another request, so that they are not lost to a group that has
-    /// older ones.
-    mutating func add(_ transfers: TransferSettings) {
-        var text = ""
-        if let fetch = transfers.fetch { text += "fetch \(Self.canonical(fetch))," }
-        if let policy = transfers.policy { text += "policy \(Self.canonical(policy))," }
-        if let resolver = transfers.resolver { text += "resolver \(Self.canonical(resolver))," }
-        if !text.isEmpty { add(text) }
+    /// Adds what shall be done where there is a choice: a group keeps the policy that it was made with.
+    mutating func add(_ policy: TransferPolicy?) {
+        if let policy { add("policy \(Self.canonical(policy)),") }
+    }
+
+    /// Adds how sources are asked, and who knows fresh URLs.
+    mutating func add(_ fetch: FetchOptions?, _ resolver: Resolver?) {
+        if let fetch { add("fetch \(Self.canonical(fetch)),") }
+        if let resolver { add("resolver \(Self.canonical(resolver)),") }
     }
 
     private mutating func add(_ text: String) {

@@ -50,6 +50,8 @@ struct GroupWatcher {
     let environment: [String: String]
     /// How long a coordinator may be away that has answered; for ever when absent.
     var patience: Duration? = Patience.usual
+    /// Whether a group of which all that is left is paused counts as done.
+    var endsAtPause = false
 
     /// How often a group is looked at that somebody watches in a terminal: its bytes grow without any event.
     private static let livePeriod: Duration = .milliseconds(500)
@@ -62,7 +64,7 @@ struct GroupWatcher {
     /// How long the end of the group is waited for in the log once the group is known to be done.
     private static let lastWait: Duration = .seconds(2)
 
-    /// Waits until the group is terminal. Who stops before that, by a signal or at the deadline, is told how far it came.
+    /// Waits until the group is done. Who stops before that, by a signal or at the deadline, is told how far it came.
     ///
     /// - Parameters:
     ///   - deadline: when to give up.
@@ -86,7 +88,7 @@ struct GroupWatcher {
                 // Somebody may have reopened it between its end and this look.
                 if let end, let generation, document.generation > generation { document.state = end }
                 generation = document.generation
-                if document.state.isTerminal {
+                if document.state.isTerminal || endsAtPause && document.tasks.isAtRest {
                     // Nothing comes behind the group's own end, if that has been told. Of a group that had ended before, nobody
                     // waits to be told.
                     if start != nil, end == nil, !(last == nil && news.areFailuresAlone) {

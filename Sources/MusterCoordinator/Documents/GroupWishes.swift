@@ -38,7 +38,9 @@ extension GroupChange {
             window: Change(patch.limits.between) { GroupWindow($0) }, timetable: timetable,
             deadline: try Change(patch.deadline) { try Duration(deadline: $0) },
             deadlineAction: patch.onDeadline,
-            prerequisites: patch.after?.map { GroupPrerequisite(group: $0.group, on: $0.on) })
+            prerequisites: patch.after?.map { GroupPrerequisite(group: $0.group, on: $0.on) },
+            options: try Change(json: patch.fetch), resolver: try Change(json: patch.resolver),
+            metadata: try Change(json: patch.metadata))
     }
 }
 
@@ -56,6 +58,17 @@ extension Duration {
             throw InputRefusal(pointer: "/deadline", reason: "is no duration")
         }
         self = duration
+    }
+}
+
+extension Change<String> {
+    /// What a patch says of a field that is stored as JSON.
+    fileprivate init<Given: Encodable>(json field: PatchField<Given>) throws {
+        switch field {
+        case .keep: self = .keep
+        case .clear: self = .clear
+        case .set(let given): self = try StoredJSON.text(given).map { .set($0) } ?? .clear
+        }
     }
 }
 

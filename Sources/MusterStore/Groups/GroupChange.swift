@@ -51,13 +51,20 @@ public struct GroupChange: Hashable, Sendable {
     public var deadlineAction: DeadlineAction?
     /// The groups that it waits for, in place of the ones it waited for.
     public var prerequisites: [GroupPrerequisite]?
+    /// How its sources are asked, as a JSON object; may hold secrets. Leases that are held keep what they were granted with.
+    public var options: Change<String>
+    /// Who knows fresh URLs, as a JSON object; may hold secrets.
+    public var resolver: Change<String>
+    /// The caller's data, as JSON.
+    public var metadata: Change<String>
 
     /// A change; whatever is not given stays.
     public init(
         priority: Int32? = nil, weight: Int32? = nil, maxConnections: Change<Int32> = .keep,
         bytesPerSecond: Change<Int64> = .keep, window: Change<GroupWindow> = .keep, timetable: Change<String> = .keep,
         deadline: Change<Duration> = .keep, deadlineAction: DeadlineAction? = nil,
-        prerequisites: [GroupPrerequisite]? = nil
+        prerequisites: [GroupPrerequisite]? = nil, options: Change<String> = .keep, resolver: Change<String> = .keep,
+        metadata: Change<String> = .keep
     ) {
         self.priority = priority
         self.weight = weight
@@ -68,6 +75,9 @@ public struct GroupChange: Hashable, Sendable {
         self.deadline = deadline
         self.deadlineAction = deadlineAction
         self.prerequisites = prerequisites
+        self.options = options
+        self.resolver = resolver
+        self.metadata = metadata
     }
 }
 

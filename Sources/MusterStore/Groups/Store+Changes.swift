@@ -20,6 +20,9 @@ extension Store {
             let timetable = change.timetable.wish
             let deadline = change.deadline.wish
             let limit = deadline.value?.milliseconds
+            let options = change.options.wish
+            let resolver = change.resolver.wish
+            let metadata = change.metadata.wish
             _ = try await connection.query(
                 """
                 UPDATE groups
@@ -36,7 +39,11 @@ extension Store {
                         THEN statement_timestamp() + \(limit)::bigint * interval '1 ms' ELSE deadline_at END,
                     -- Whether its time is over is asked again when it gets another one.
                     overdue = overdue AND (NOT \(deadline.isSet) OR state NOT IN ('open', 'sealed')),
-                    deadline_action = coalesce(\(change.deadlineAction?.rawValue), deadline_action)
+                    deadline_action = coalesce(\(change.deadlineAction?.rawValue), deadline_action),
+                    fetch_options = CASE WHEN \(options.isSet) THEN \(options.value.map { PostgresJSON($0) })
+                        ELSE fetch_options END,
+                    resolver = CASE WHEN \(resolver.isSet) THEN \(resolver.value.map { PostgresJSON($0) }) ELSE resolver END,
+                    metadata = CASE WHEN \(metadata.isSet) THEN \(metadata.value.map { PostgresJSON($0) }) ELSE metadata END
                 WHERE id = \(id)
                 """)
         }

@@ -28,6 +28,14 @@ struct GroupPatchTests {
             (#"{"after":null}"#, GroupPatch(after: [])),
             (#"{"after":[]}"#, GroupPatch(after: [])),
             (
+                #"{"fetch":null,"resolver":null,"metadata":null}"#,
+                GroupPatch(fetch: .clear, resolver: .clear, metadata: .clear)
+            ),
+            (
+                #"{"resolver":{"url":"http://r/"},"metadata":[1]}"#,
+                GroupPatch(resolver: .set(Resolver(url: "http://r/")), metadata: .set(.array([.integer(1)])))
+            ),
+            (
                 #"{"after":[{"group":"a"},{"group":"b","on":"finished"}]}"#,
                 GroupPatch(after: [.init(group: "a"), .init(group: "b", on: .finished)])
             ),
@@ -56,7 +64,7 @@ struct GroupPatchTests {
             (#"{"limits":{"timetable":[{"from":"00:00","to":"01:00"}]}}"#, "/limits/timetable/0/bytesPerSecond"),
             (#"{"limits":{"timetable":{}}}"#, "/limits/timetable"), (#"{"onDeadline":"wait"}"#, "/onDeadline"),
             (#"{"after":[{"group":"a","on":"started"}]}"#, "/after/0/on"), (#"{"after":["a"]}"#, "/after/0"),
-            (#"{"deadline":7200}"#, "/deadline"), ("[]", ""),
+            (#"{"deadline":7200}"#, "/deadline"), (#"{"fetch":{"colour":1}}"#, "/fetch/colour"), ("[]", ""),
         ])
     func whatIsWrongWithAPatchIsNamedByItsPointer(json: String, pointer: String) {
         #expect(refusal(GroupPatch.self, json)?.pointer == pointer)
@@ -105,6 +113,7 @@ struct GroupPatchTests {
                             Array(repeating: .init(from: "00:00", to: "01:00", bytesPerSecond: 1), count: 49)))),
                 "/limits/timetable"
             ),
+            (GroupPatch(resolver: .set(Resolver(url: "ftp://r/"))), "/resolver/url"),
             (GroupPatch(deadline: .set("soon")), "/deadline"), (GroupPatch(deadline: .set("999ms")), "/deadline"),
             (GroupPatch(deadline: .set("3651d")), "/deadline"), (GroupPatch(deadline: .set("1s")), nil),
             (GroupPatch(deadline: .set("3650d")), nil),
@@ -130,6 +139,9 @@ struct GroupPatchTests {
                 between: patch.limits.between.value, timetable: patch.limits.timetable.value))
         request.deadline = patch.deadline.value
         request.after = patch.after
+        request.fetch = patch.fetch.value
+        request.resolver = patch.resolver.value
+        request.metadata = patch.metadata.value
         var refusedAtFirst: String?
         do {
             try request.check()
