@@ -178,7 +178,10 @@ struct GroupWatcher {
         _ document: GroupDocument, _ display: ProgressDisplay, _ patience: Patience,
         _ deadline: ContinuousClock.Instant?
     ) async throws -> Look {
-        var look = Look(snapshot: ProgressSnapshot(group: document), troubles: [])
+        var shown = document
+        // That it is held open by what is paused is no news where nothing else is wanted.
+        if endsAtPause { shown.notes = [] }
+        var look = Look(snapshot: ProgressSnapshot(group: shown), troubles: [])
         if document.trouble != nil, display.shownTroubles > 0 {
             look.troubles = try await patience.persist(until: deadline) {
                 try await client.tasksInTrouble(of: group, limit: display.shownTroubles)
