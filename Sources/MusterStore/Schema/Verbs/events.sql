@@ -16,8 +16,9 @@ DECLARE
 BEGIN
     SELECT last_position INTO v_last FROM event_log FOR UPDATE;
     WITH taken AS MATERIALIZED (
-        DELETE FROM pending_events p USING (SELECT serial FROM pending_events ORDER BY serial LIMIT p_limit) AS oldest
-        WHERE p.serial = oldest.serial RETURNING p.*
+        DELETE FROM pending_events p
+        WHERE p.serial <= (SELECT max(serial) FROM (SELECT serial FROM pending_events ORDER BY serial LIMIT p_limit) AS oldest)
+        RETURNING p.*
     ), fresh AS (
         SELECT DISTINCT ON (t.id) t.* FROM taken t
         WHERE (SELECT e.position FROM events e WHERE e.id = t.id) IS NULL ORDER BY t.id, t.serial

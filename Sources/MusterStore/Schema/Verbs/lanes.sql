@@ -3,6 +3,9 @@
 -- A lane is one connection of a session to one origin, with the leases that are to use it one after the other. It is there as long as a lease
 -- is in it, or one was taken from it whose holder has not said that it has let go. A claim opens lanes as far as caps go, and puts further
 -- leases into lanes that the session has. Caps bound lanes; the worker runs one transfer of a lane at a time.
+--
+-- What a claim calls and PostgreSQL does not inline is plpgsql, which keeps its plans: a function in SQL is planned at each call, and that of
+-- `usable_lanes` takes milliseconds.
 
 -- The lanes to an origin. It reads all of the origin's leases, which is cheaper than a leap from lane to lane: few wait in each.
 CREATE FUNCTION lanes_to(p_origin bigint) RETURNS TABLE (session_id bigint, lane bigint)
@@ -20,14 +23,18 @@ $$;
 
 -- How many lanes more an origin may have. Fewer than none, after its cap was made smaller.
 CREATE FUNCTION free_lanes(o origins, p_default integer) RETURNS integer
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN is_resting(o) THEN 1 ELSE allowed_connections(o, p_default) END - (SELECT count(*) FROM lanes_to(o.id))::integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE WHEN is_resting(o) THEN 1 ELSE allowed_connections(o, p_default) END - (SELECT count(*) FROM lanes_to(o.id))::integer;
+END
 $$;
 
 -- How many lanes more a group may have; NULL where nothing bounds them.
 CREATE FUNCTION free_lanes_of(p_group bigint, p_cap integer) RETURNS integer
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN p_cap IS NOT NULL THEN p_cap - (SELECT count(*) FROM lanes_of(p_group))::integer END
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE WHEN p_cap IS NOT NULL THEN p_cap - (SELECT count(*) FROM lanes_of(p_group))::integer END;
+END
 $$;
 
 -- Whether these sessions have leases on an origin, of a group if one is given: further ones may wait behind those.
@@ -86,7 +93,10 @@ $$;
 -- leases of it.
 CREATE FUNCTION usable_lanes(c claim, p_origin bigint, p_usable bigint[], p_sessions bigint[], p_opened bigint[])
 RETURNS TABLE (session_id bigint, lane bigint, depth bigint)
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH allowed AS (
         SELECT b.session_id, b.lane FROM lanes_to(p_origin) AS b
         ORDER BY b.lane LIMIT (SELECT greatest(0, allowed_connections(o, c.origin_cap)) FROM origins o WHERE o.id = p_origin)
@@ -107,7 +117,8 @@ LANGUAGE sql STABLE AS $$
     )
     SELECT r.session_id, r.lane, r.depth
     FROM (SELECT l.*, row_number() OVER (PARTITION BY l.session_id ORDER BY l.lane) AS nth FROM lane l) AS r, part
-    WHERE part.lanes IS NULL OR r.nth <= part.lanes
+    WHERE part.lanes IS NULL OR r.nth <= part.lanes;
+END
 $$;
 
 -- Whether a lease is the one of its lane that has a connection, as far as the database can know: none was put into the lane before it.

@@ -73,8 +73,7 @@ BEGIN
     END IF;
     SELECT array_agg(h.place::integer) INTO lost
     FROM unnest(p_held_chunks, p_held_epochs) WITH ORDINALITY AS h (chunk_id, epoch, place)
-    LEFT JOIN leases l ON l.chunk_id = h.chunk_id AND l.epoch = h.epoch AND l.session_id = p_session
-    WHERE l.chunk_id IS NULL;
+    WHERE (h.chunk_id, h.epoch) NOT IN (SELECT l.chunk_id, l.epoch FROM leases l WHERE l.session_id = p_session);
     RETURN NEXT;
 END
 $$;
