@@ -3,7 +3,9 @@
 -- The origins that a group has something ready on, found by leaps through the index: as many probes as there are origins, however many
 -- chunks there are. Origin 0 is work that fetches nothing.
 CREATE FUNCTION ready_origins(p_group bigint) RETURNS SETOF bigint
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY
     WITH RECURSIVE leap (origin_id) AS (
         (SELECT min(c.origin_id) FROM ready_chunks c WHERE c.group_id = p_group AND c.status = 'ready')
         UNION ALL
@@ -12,7 +14,8 @@ LANGUAGE sql STABLE AS $$
             WHERE c.group_id = p_group AND c.status = 'ready' AND c.origin_id > leap.origin_id)
         FROM leap WHERE leap.origin_id IS NOT NULL
     )
-    SELECT origin_id FROM leap WHERE origin_id IS NOT NULL
+    SELECT leap.origin_id FROM leap WHERE leap.origin_id IS NOT NULL;
+END
 $$;
 
 -- Locks groups in the order of locks, except those that another transaction keeps for long: a claim waits 200 ms for one of them and then

@@ -125,8 +125,10 @@ $$;
 
 -- What files of its group have on average, for a task whose size is not known; NULL for one whose size is.
 CREATE FUNCTION mean_of(p_task bigint, p_mean bigint) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN t.size IS NULL THEN p_mean END FROM tasks t WHERE t.id = p_task
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN t.size IS NULL THEN p_mean END FROM tasks t WHERE t.id = p_task);
+END
 $$;
 
 -- Sets right what groups were charged for leases on tasks that are taken back now: they brought what is durable. The caller
