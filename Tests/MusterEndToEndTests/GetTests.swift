@@ -200,6 +200,11 @@ extension EndToEnd {
                 #expect(refused.standardOutput.contains("a file stands at old.bin, and the group takes none that was"))
             }
             #expect(origin.requests(for: "/old.bin").isEmpty, "nothing is fetched for it")
+            let document = try await TestProcess.muster(
+                ["get", "-d", directory.path.string, "--if-exists", "fail", "--json", files[0].url])
+            #expect(try await document.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(document.standardOutput.contains("--if-exists replace"))
+            #expect(!document.standardOutput.contains("muster retry"), "there is no coordinator any more")
             for words in ["1 succeeded", "nothing to do"] {
                 let own = try await get(files[1])
                 #expect(try await own.waitForExit(limit: .seconds(120)) == .exited(0), "\(own.standardError)")

@@ -264,7 +264,10 @@ struct GetSession {
             ? [] : try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
         var explanations: [ExplanationDocument] = []
         for task in failures.prefix(Self.explainedFailures) {
-            explanations.append(try await client.explanation(of: task.key, in: group.name))
+            var explanation = try await client.explanation(of: task.key, in: group.name)
+            // Once `get` has ended there is no coordinator to be asked for a retry.
+            explanation.next = FailureAdvice.lines([task.failure]).joined(separator: "; ")
+            explanations.append(explanation)
         }
         return Result(
             group: group,
