@@ -70,7 +70,6 @@ struct GroupWatcher {
     func untilTerminal(deadline: ContinuousClock.Instant? = nil, news: News = .none) async throws -> End {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
-        var speeds = TransferSpeeds()
         let start = display.printsFailures ? news.start : nil
         var teller = NewsTeller(tellsFinishedFiles: display.printsFinishedFiles, news)
         var pace = Self.pace.first
@@ -95,8 +94,7 @@ struct GroupWatcher {
                     try display.finish()
                     return End(group: document, namedFailures: teller.failures)
                 }
-                var look = try await look(document, display, patience, deadline)
-                speeds.update(&look.snapshot.files, now: clock.now)
+                let look = try await look(document, display, patience, deadline)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
                 if let deadline, clock.now >= deadline {
