@@ -41,9 +41,10 @@ extension GetSession {
                     + (dropped > 0 ? "; dropped \(files(dropped)) of it that this one does not want" : ""))
             if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
             let start = try await watcher("").lastPosition()
+            let since = try await client.groupExplanation(of: group.name).at
             _ = try await client.apply(.resume, to: group.name)
             try await awaitWorker()
-            _ = try await wait(group.name, after: start)
+            _ = try await wait(group.name, after: start, since: since)
         }
         return !others.isEmpty
     }

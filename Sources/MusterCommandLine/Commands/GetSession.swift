@@ -110,6 +110,8 @@ struct GetSession {
         // Known before anything is asked for: a small file may be there by the time that the answer is.
         let start = try await watcher("").lastPosition()
         var generation = try await lastGeneration()
+        // What failed up to now has been told by an earlier run.
+        let since = generation == 0 ? nil : try await client.groupExplanation(of: name(generation)).at
         var document: GroupDocument
         if generation == 0 {
             generation = 1
@@ -121,7 +123,7 @@ struct GetSession {
         var named: Int64 = 0
         if isFresh {
             try await worker
-            (document, named) = try await wait(document.name, after: start)
+            (document, named) = try await wait(document.name, after: start, since: since)
         }
         if document.state == .succeeded {
             var findings = try await verify(generations: generation)
@@ -135,7 +137,7 @@ struct GetSession {
                 generation += 1
                 document = try await submit(generation, chosen: findings.missing)
                 try await worker
-                (document, named) = try await wait(document.name, after: start)
+                (document, named) = try await wait(document.name, after: start, since: since)
                 isFresh = true
                 findings.missing = []
             }
@@ -223,9 +225,14 @@ struct GetSession {
     }
 
     /// Waits for a group, and tells what happens in it behind a position of the log; returns it with how many of its failures were named.
-    func wait(_ name: String, after start: Int64) async throws -> (GroupDocument, Int64) {
-        let watcher = watcher(name)
-        let end = try await untilFull(name) { try await watcher.untilTerminal(news: .all(after: start)) }
+    ///
+    /// - Parameter since: what failed up to then is not told.
+    func wait(_ name: String, after start: Int64, since: Timestamp?) async throws -> (GroupDocument, Int64) {
+        var watcher = watcher(name)
+        watcher.since = since
+        let end = try await untilFull(name, since) { [watcher] in
+            try await watcher.untilTerminal(news: .all(after: start))
+        }
         return (end.group, end.namedFailures)
     }
 
@@ -233,15 +240,16 @@ struct GetSession {
         var watcher = context.watcher(client, group: name)
         // The coordinator is in this process, which also says what keeps it from answering.
         watcher.patience = nil
+        watcher.ownsWorkers = true
         return watcher
     }
 
     /// Waits for something that a full disk may keep from coming.
     private func untilFull<Value: Sendable>(
-        _ name: String, _ body: @escaping @Sendable () async throws -> Value
+        _ name: String, _ since: Timestamp?, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let watch = FullDiskWatch(
-            client: client, group: name, directory: directory, onFull: onFull, console: context.console)
+            client: client, group: name, directory: directory, onFull: onFull, since: since, console: context.console)
         return try await withThrowingTaskGroup(of: Value?.self) { tasks in
             tasks.addTask { try await body() }
             tasks.addTask {

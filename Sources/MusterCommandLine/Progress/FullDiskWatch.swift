@@ -12,6 +12,8 @@ struct FullDiskWatch {
     let directory: FilePath
     /// What happens then.
     let onFull: OnFull
+    /// What a run before this one met, up to this moment, says nothing of the room there is now.
+    let since: Timestamp?
     /// Where it is said.
     let console: Console
 
@@ -27,8 +29,6 @@ struct FullDiskWatch {
         var looks = 0
         var isTold = false
         var done: Int64 = -1
-        // What a run before this one met says nothing of the room there is now.
-        let past = try? await client.tasksInTrouble(of: group, limit: 1).first?.failure?.at
         while true {
             try await Task.sleep(for: Self.period)
             // A coordinator that does not answer is for those to report who wait for the group.
@@ -38,7 +38,7 @@ struct FullDiskWatch {
             var isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull }
             if !isFull, Self.lacksRoom(document) {
                 let refused = (try? await client.tasksInTrouble(of: group, limit: Limits.pageSize)) ?? []
-                isFull = Self.areNewer(refused.compactMap(\.failure?.at), than: past)
+                isFull = Self.areNewer(refused.compactMap(\.failure?.at), than: since)
             }
             let hasCome = document.bytes.done > done
             done = document.bytes.done
