@@ -98,10 +98,13 @@ struct FullDiskWatch {
             let atLeast = group.bytes.unknownTasks > 0 ? "at least " : ""
             parts.append("\(atLeast)\(ByteCount(bytes: left)) are still to come")
         }
-        if let free { parts.append("\(ByteCount(bytes: free)) are free") }
+        // All of it would fit, and yet it did not: the rest is kept for the database.
+        let isKept = left > 0 && group.bytes.unknownTasks == 0 && (free ?? 0) >= left
+        if let free { parts.append("\(ByteCount(bytes: free)) are \(isKept ? "left for its database alone" : "free")") }
         var text = "\(directory) is full" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
         // Parts that were given their whole room beforehand hold some of what is to come.
-        if let free, left > free { text += "; up to \(ByteCount(bytes: left - free)) are missing" }
+        let missing = isKept ? left : left - (free ?? left)
+        if missing > 0 { text += "; up to \(ByteCount(bytes: missing)) are missing" }
         return text
     }
 }

@@ -209,6 +209,10 @@ struct ProgressTests {
         #expect(
             text(done: 0, total: gibibyte, unknown: 2, free: 2 * gibibyte)
                 == "/srv is full: at least 1.0 GiB are still to come, 2.0 GiB are free")
+        #expect(
+            text(done: gibibyte, total: 2 * gibibyte, free: 2 * gibibyte)
+                == "/srv is full: 1.0 GiB are still to come, 2.0 GiB are left for its database alone; up to 1.0 GiB are missing"
+        )
         #expect(text(done: 0, total: 0, unknown: 1, free: 0) == "/srv is full: 0 B are free")
         #expect(text(done: 0, total: 0, unknown: 1, free: nil) == "/srv is full")
     }
