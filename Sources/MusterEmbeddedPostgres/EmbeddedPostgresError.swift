@@ -41,8 +41,19 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case launchFailed(program: String, reason: String)
     /// The disk has no room for the server: `neededBytes` are needed at least, and `freeBytes` are free.
     case diskFull(directory: FilePath, neededBytes: Int64, freeBytes: Int64)
+    /// The disk takes no more files: `neededFiles` have to be made at least, and `freeFiles` may be.
+    case filesFull(directory: FilePath, neededFiles: Int64, freeFiles: Int64)
     /// A file operation failed.
     case fileOperation(String, path: FilePath, errno: Errno)
+}
+
+extension EmbeddedPostgresError {
+    /// Whether room on the disk is what is missing, so that it may be started once there is some.
+    public var isLackOfRoom: Bool {
+        if case .diskFull = self { return true }
+        if case .filesFull = self { return true }
+        return false
+    }
 }
 
 extension EmbeddedPostgresError: CustomStringConvertible {
@@ -98,6 +109,11 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             """
             the disk is full: the private database in \(directory) needs \(Self.mebibytes(needed)), and \
             \(free >> 20) MiB are free; \(Self.mebibytes(needed - free)) are missing
+            """
+        case .filesFull(let directory, let needed, let free):
+            """
+            the disk takes no more files: the private database in \(directory) needs \(needed), and \(free) can be made; \
+            \(needed - free) are missing (df -i)
             """
         case .fileOperation(let operation, let path, let errno):
             "\(operation) \(path): \(errno)"

@@ -22,6 +22,10 @@ struct SpaceReserve: Sendable {
     /// What the files of a new cluster take: 40 MiB in PostgreSQL 15, of which 16 MiB are the first segment of its log. In a copy of
     /// a template the server takes these only when it writes.
     static let clusterBytes: Int64 = 48 << 20
+    /// The files of a new cluster and its directories: 1,150 with Muster's tables in it, in PostgreSQL 15.
+    static let clusterFiles: Int64 = 1_200
+    /// The files that a server makes when it is started.
+    static let leastFiles: Int64 = 16
     /// What a server must find to be started: two segments of its log.
     static let leastBytes: Int64 = 32 << 20
     /// With less than a segment of its log, the server is in danger.
@@ -29,17 +33,23 @@ struct SpaceReserve: Sendable {
 
     /// Takes what may be taken before a start.
     ///
-    /// - Throws: ``EmbeddedPostgresError/diskFull(directory:neededBytes:freeBytes:)`` when there is not even room for the
-    ///   server; then nothing is kept.
+    /// - Throws: ``EmbeddedPostgresError/diskFull(directory:neededBytes:freeBytes:)`` or
+    ///   ``EmbeddedPostgresError/filesFull(directory:neededFiles:freeFiles:)`` when there is not even room for the server; then
+    ///   nothing is kept.
     func begin(isNew: Bool) throws {
         guard size > 0 else { return }
+        let directory = path.removingLastComponent()
+        let files = Self.leastFiles + (isNew ? Self.clusterFiles : 0)
+        if let free = try Self.freeFiles(in: directory), free < files {
+            throw EmbeddedPostgresError.filesFull(directory: directory, neededFiles: files, freeFiles: free)
+        }
         let needed = Self.leastBytes + (isNew ? Self.clusterBytes : 0)
-        let free = try Self.freeBytes(in: path.removingLastComponent())
+        let free = try Self.freeBytes(in: directory)
         let available = free + (try keptBytes())
         guard available >= needed else {
             release()
             throw EmbeddedPostgresError.diskFull(
-                directory: path.removingLastComponent(), neededBytes: needed, freeBytes: available)
+                directory: directory, neededBytes: needed, freeBytes: available)
         }
         let target = min(size, available - needed)
         if try keptBytes() > target { release() }
@@ -65,14 +75,26 @@ struct SpaceReserve: Sendable {
         _ = unlink(path.string)
     }
 
-    /// Bytes that this process may still write in the file system of a directory.
-    static func freeBytes(in directory: FilePath) throws -> Int64 {
+    /// What the file system of a directory has.
+    private static func space(in directory: FilePath) throws -> statvfs {
         var space = statvfs()
         while statvfs(directory.string, &space) != 0 {
             guard errno == EINTR else {
                 throw EmbeddedPostgresError.fileOperation("statvfs", path: directory, errno: Errno(rawValue: errno))
             }
         }
+        return space
+    }
+
+    /// Files that this process may still make in the file system of a directory; `nil` where they are not counted.
+    static func freeFiles(in directory: FilePath) throws -> Int64? {
+        let space = try space(in: directory)
+        return space.f_files == 0 ? nil : Int64(clamping: space.f_favail)
+    }
+
+    /// Bytes that this process may still write in the file system of a directory.
+    static func freeBytes(in directory: FilePath) throws -> Int64 {
+        let space = try space(in: directory)
         let (bytes, overflow) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
         return overflow ? .max / 4 : Int64(clamping: min(bytes, UInt64(Int64.max / 4)))
     }

@@ -69,6 +69,8 @@ public struct Store: Sendable {
         case duplicateKey(String, Collision)
         /// Two lines have the same destination.
         case duplicatePath(String, Collision)
+        /// What one line has as its file, another one needs as a directory.
+        case nestedPath(String, Collision)
         /// A live task of a group has this destination already; nobody knows which where another one came in between.
         case destinationTaken(String?, line: Int64?, by: String?)
         /// The sizes of the group's tasks add up to more than can be counted.

@@ -63,6 +63,8 @@ struct ExplanationTests {
         #expect(
             Explanation(facts: facts).document.summary
                 == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 60 s.")
+        facts.work.append(facts.work[1])
+        #expect(Explanation(facts: facts).document.summary.hasSuffix("of the worker b for 60 s."), "it is one worker")
     }
 
     @Test func aTaskThatIdlePlacesHelpWithSaysHow() {

@@ -34,6 +34,18 @@ struct SpaceReserveTests {
         #expect(!exists(disk, "data") && !exists(disk, "reserve"))
     }
 
+    @Test func aDiskThatTakesNoMoreFilesIsRefusedWithHowManyAreMissing() async throws {
+        let disk = try TemporaryMount(mebibytes: 240, files: 500)
+        let server = try server(disk)
+        await #expect {
+            _ = try await server.start()
+        } throws: { error in
+            guard case .filesFull(_, let needed, let free)? = error as? EmbeddedPostgresError else { return false }
+            return needed > 1_000 && free < 500 && "\(error)".contains("\(needed - free) are missing")
+        }
+        #expect(!exists(disk, "data"))
+    }
+
     @Test func theRoomIsTakenAtTheStartGivenToTheServerWhenTheRestIsUsedUpAndTakenAgain() async throws {
         let disk = try TemporaryMount(mebibytes: 240)
         let server = try server(disk)

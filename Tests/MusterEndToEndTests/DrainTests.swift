@@ -1,6 +1,7 @@
 import MusterAPI
 import MusterCore
 import MusterTestSupport
+import SystemPackage
 import Testing
 
 #if canImport(Darwin)
@@ -18,6 +19,32 @@ extension EndToEnd {
         enum Way: String, CaseIterable, Sendable {
             case signal
             case command
+        }
+
+        @Test func aDrainedWorkerOfUpStaysAway() async throws {
+            let directory = try TemporaryDirectory()
+            let environment: [String: String?] = [
+                "XDG_RUNTIME_DIR": directory.path.string, "MUSTER_TOKEN": nil, "MUSTER_WORKER_TOKEN": nil,
+            ]
+            let data = directory.path.appending("data").string
+            let up = try await TestProcess.muster(
+                ["up", "--data", data, "--listen", "127.0.0.1:0", "--workers", "1"], environment: environment)
+            let line = try await up.waitForLine(containing: "listening on", in: .standardOutput, limit: .seconds(60))
+            let server = String(line.split(separator: " ").last ?? "")
+            func muster(_ arguments: [String]) async throws -> String {
+                let process = try await TestProcess.muster(
+                    arguments + ["--server", server], environment: environment)
+                try await process.waitForExit(limit: .seconds(60))
+                return process.standardOutput
+            }
+            try await eventually("the worker is ready", isTrue: { try await muster(["workers"]).contains("ready") })
+            #expect(try await muster(["drain", "up-worker-1"]).contains("is draining"))
+            _ = try await up.waitForLine(
+                containing: "worker up-worker-1 has left", in: .standardOutput, limit: .seconds(60))
+            #expect(try await muster(["workers"]) == "there are no workers\n")
+            #expect(!up.standardOutput.contains("starting it again"))
+            try up.signal(SIGTERM)
+            #expect(try await up.waitForExit(limit: .seconds(60)) == .exited(0))
         }
 
         @Test(arguments: Way.allCases)

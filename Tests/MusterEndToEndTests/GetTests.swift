@@ -187,6 +187,39 @@ extension EndToEnd {
             #expect(try FileDigest.sha256(directory.path.appending("s0 (2).bin")) == files[1].sha256)
         }
 
+        @Test func aFileThatWasThereBeforeIsRefusedEachTime() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory()
+            let files = [
+                origin.serveFile("old.bin", size: .kibibytes(10), seed: 1),
+                origin.serveFile("new.bin", size: .kibibytes(20), seed: 2),
+            ]
+            // The very content: only who fetched it is in doubt.
+            let content = ScriptedOrigin.Content.seeded(seed: 1, size: .kibibytes(10)).bytes(in: 0..<10_240)
+            #expect(
+                FileManager.default.createFile(
+                    atPath: directory.path.appending("old.bin").string, contents: Data(content)))
+            func get(_ file: WantedFile) async throws -> TestProcess {
+                try await TestProcess.muster(["get", "-d", directory.path.string, "--if-exists", "fail", file.url])
+            }
+            for _ in 0..<2 {
+                let refused = try await get(files[0])
+                #expect(try await refused.waitForExit(limit: .seconds(120)) == .exited(1), "\(refused.standardError)")
+                #expect(refused.standardOutput.contains("a file stands at old.bin, and the group takes none that was"))
+            }
+            #expect(origin.requests(for: "/old.bin").isEmpty, "nothing is fetched for it")
+            let document = try await TestProcess.muster(
+                ["get", "-d", directory.path.string, "--if-exists", "fail", "--json", files[0].url])
+            #expect(try await document.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(document.standardOutput.contains("--if-exists replace"))
+            #expect(!document.standardOutput.contains("muster retry"), "there is no coordinator any more")
+            for words in ["1 succeeded", "nothing to do"] {
+                let own = try await get(files[1])
+                #expect(try await own.waitForExit(limit: .seconds(120)) == .exited(0), "\(own.standardError)")
+                #expect(own.standardOutput.contains(words), "what it has fetched itself is its own")
+            }
+        }
+
         @Test func getOfAnotherListGoesOnWithWhatBothWant() async throws {
             let scene = try await Scene()
             try await scene.knowOrigin()

@@ -49,6 +49,14 @@ struct Announcement: Sendable {
         )
     }
 
+    /// A worker process was told to leave, and has.
+    func workerLeft(_ name: String) {
+        say(
+            Document(event: "workerLeft", name: name),
+            "worker \(name) has left, as it was told; it comes back when this command is started again"
+        )
+    }
+
     /// Everything has stopped.
     func stopped() {
         say(Document(event: "stopped"), "stopped")

@@ -11,7 +11,7 @@ struct EventsCommand: MusterSubcommand {
         discussion: """
             Each event has a position: 1, 2, 3 and so on, without gaps. To continue later, give the last position that you \
             have seen to --after: the next event is the one behind it, and none is missing. Without --follow the command \
-            prints what there is and ends.
+            prints what there is and ends; a group that has never been there is refused then.
 
             Examples:
               muster events --group nightly
@@ -61,6 +61,7 @@ struct EventsCommand: MusterSubcommand {
         on console: Console
     ) async throws {
         let patience = Patience(console: console)
+        if let group { try await check(group, client, follows: follows, on: console) }
         var position = position
         while true {
             let start = position
@@ -82,6 +83,19 @@ struct EventsCommand: MusterSubcommand {
             // With a group the log may have been read further than the last event that fits.
             position = max(position ?? 0, page.next)
             if !follows, page.items.isEmpty { return }
+        }
+    }
+
+    /// Refuses a group that neither is there nor has left anything in the log; who follows the log may wait for one that is still to come.
+    private static func check(
+        _ group: String, _ client: MusterClient, follows: Bool, on console: Console
+    ) async throws {
+        do {
+            _ = try await client.group(group)
+        } catch let problem as Problem where problem.code == .groupNotFound {
+            guard try await client.events(after: nil, limit: 1, group: group).items.isEmpty else { return }
+            guard follows else { throw problem }
+            console.remark("there is no group \"\(group)\" yet; waiting for it")
         }
     }
 

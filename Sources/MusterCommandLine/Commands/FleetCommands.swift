@@ -73,6 +73,8 @@ struct DrainCommand: MusterSubcommand {
         abstract: "Tells a worker to finish or give back what it has, and to leave.",
         usage: "muster drain <worker>",
         discussion: """
+            A worker of muster up stays away until muster up is started again.
+
             Example:
               muster drain rack3-host7
             """

@@ -178,6 +178,8 @@ struct GetCommand: MusterSubcommand {
                     logger: logger
                 ),
                 CoordinatorService(configuration: coordinator, database: database, port: port, logger: logger),
+                // Stopped after the workers: what they report then is part of how far it came.
+                session,
             ]
                 + names.map { name in
                     WorkerService(
@@ -189,7 +191,7 @@ struct GetCommand: MusterSubcommand {
                         },
                         logger: logger
                     )
-                } + [session],
+                },
             grace: .seconds(9),
             logger: logger
         )

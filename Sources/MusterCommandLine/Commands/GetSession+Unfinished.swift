@@ -51,9 +51,10 @@ extension GetSession {
             try await askAsWanted(group)
             if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
             let start = try await watcher("").lastPosition()
+            let since = try await client.groupExplanation(of: group.name).at
             try await inPages(common.shared) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
             try await awaitWorker()
-            _ = try await wait(group.name, after: start, endsAtPause: true)
+            _ = try await wait(group.name, after: start, since: since, endsAtPause: true)
         }
         return !others.isEmpty
     }

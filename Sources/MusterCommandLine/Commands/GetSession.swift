@@ -110,6 +110,8 @@ struct GetSession {
         // Known before anything is asked for: a small file may be there by the time that the answer is.
         let start = try await watcher("").lastPosition()
         var generation = try await lastGeneration()
+        // What failed up to now has been told by an earlier run.
+        let since = generation == 0 ? nil : try await client.groupExplanation(of: name(generation)).at
         var document: GroupDocument
         if let known = try await begun(generation) {
             document = try await goOn(known, generation)
@@ -121,7 +123,7 @@ struct GetSession {
         var named: Int64 = 0
         if isFresh {
             try await worker
-            (document, named) = try await wait(document.name, after: start)
+            (document, named) = try await wait(document.name, after: start, since: since)
         }
         if document.state == .succeeded {
             var findings = try await verify(generations: generation)
@@ -135,7 +137,7 @@ struct GetSession {
                 generation += 1
                 document = try await submit(generation, chosen: findings.missing)
                 try await worker
-                (document, named) = try await wait(document.name, after: start)
+                (document, named) = try await wait(document.name, after: start, since: since)
                 isFresh = true
                 findings.missing = []
             }
@@ -232,12 +234,18 @@ struct GetSession {
 
     /// Waits for a group, and tells what happens in it behind a position of the log; returns it with how many of its failures were named.
     ///
-    /// - Parameter endsAtPause: whether it is waited for until all that is left of it is paused.
-    func wait(_ name: String, after start: Int64, endsAtPause: Bool = false) async throws -> (GroupDocument, Int64) {
-        var awaited = watcher(name)
-        awaited.endsAtPause = endsAtPause
-        let watcher = awaited
-        let end = try await untilFull(name) { try await watcher.untilTerminal(news: .all(after: start)) }
+    /// - Parameters:
+    ///   - since: what failed up to then is not told.
+    ///   - endsAtPause: whether it is waited for until all that is left of it is paused.
+    func wait(
+        _ name: String, after start: Int64, since: Timestamp?, endsAtPause: Bool = false
+    ) async throws -> (GroupDocument, Int64) {
+        var watcher = watcher(name)
+        watcher.since = since
+        watcher.endsAtPause = endsAtPause
+        let end = try await untilFull(name, since) { [watcher] in
+            try await watcher.untilTerminal(news: .all(after: start))
+        }
         return (end.group, end.namedFailures)
     }
 
@@ -245,15 +253,16 @@ struct GetSession {
         var watcher = context.watcher(client, group: name)
         // The coordinator is in this process, which also says what keeps it from answering.
         watcher.patience = nil
+        watcher.ownsWorkers = true
         return watcher
     }
 
     /// Waits for something that a full disk may keep from coming.
     private func untilFull<Value: Sendable>(
-        _ name: String, _ body: @escaping @Sendable () async throws -> Value
+        _ name: String, _ since: Timestamp?, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let watch = FullDiskWatch(
-            client: client, group: name, directory: directory, onFull: onFull, console: context.console)
+            client: client, group: name, directory: directory, onFull: onFull, since: since, console: context.console)
         return try await withThrowingTaskGroup(of: Value?.self) { tasks in
             tasks.addTask { try await body() }
             tasks.addTask {
@@ -276,7 +285,10 @@ struct GetSession {
             ? [] : try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
         var explanations: [ExplanationDocument] = []
         for task in failures.prefix(Self.explainedFailures) {
-            explanations.append(try await client.explanation(of: task.key, in: group.name))
+            var explanation = try await client.explanation(of: task.key, in: group.name)
+            // Once `get` has ended there is no coordinator to be asked for a retry.
+            explanation.next = FailureAdvice.lines([task.failure]).joined(separator: "; ")
+            explanations.append(explanation)
         }
         return Result(
             group: group,

@@ -73,7 +73,7 @@ public enum MusterProgram {
             }
             return ExitStatus.success.rawValue
         } catch {
-            return end(error)
+            return end(error, command: Array(arguments.prefix(1)))
         }
     }
 
@@ -97,9 +97,9 @@ public enum MusterProgram {
 
     /// Prints what the parser has to say, and chooses the exit code: help is a success, everything that is wrong with the
     /// command line is 2.
-    private static func end(_ error: any Error) -> Int32 {
+    private static func end(_ error: any Error, command: [String]) -> Int32 {
         if let code = error as? ExitCode { return code.rawValue }
-        let text = text(of: error)
+        let text = OptionHint.completed(text(of: error), command: command)
         let console = Console(json: false)
         if MusterCommand.exitCode(for: error).isSuccess {
             try? console.line(text)

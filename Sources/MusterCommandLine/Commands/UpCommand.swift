@@ -148,6 +148,7 @@ struct UpCommand: MusterSubcommand {
                         switch news {
                         case .started(let name, let processID): announcement.worker(name, processID: processID)
                         case .ended(let name, let status): announcement.workerEnded(name, status: status)
+                        case .left(let name): announcement.workerLeft(name)
                         }
                     },
                     logger: logger

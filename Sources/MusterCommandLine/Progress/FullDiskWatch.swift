@@ -12,6 +12,8 @@ struct FullDiskWatch {
     let directory: FilePath
     /// What happens then.
     let onFull: OnFull
+    /// What a run before this one met, up to this moment, says nothing of the room there is now.
+    let since: Timestamp?
     /// Where it is said.
     let console: Console
 
@@ -27,8 +29,6 @@ struct FullDiskWatch {
         var looks = 0
         var isTold = false
         var done: Int64 = -1
-        // What a run before this one met says nothing of the room there is now.
-        let past = try? await client.tasksInTrouble(of: group, limit: 1).first?.failure?.at
         while true {
             try await Task.sleep(for: Self.period)
             // A coordinator that does not answer is for those to report who wait for the group.
@@ -38,7 +38,7 @@ struct FullDiskWatch {
             var isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull }
             if !isFull, Self.lacksRoom(document) {
                 let refused = (try? await client.tasksInTrouble(of: group, limit: Limits.pageSize)) ?? []
-                isFull = Self.areNewer(refused.compactMap(\.failure?.at), than: past)
+                isFull = Self.areNewer(refused.compactMap(\.failure?.at), than: since)
             }
             let hasCome = document.bytes.done > done
             done = document.bytes.done
@@ -98,10 +98,13 @@ struct FullDiskWatch {
             let atLeast = group.bytes.unknownTasks > 0 ? "at least " : ""
             parts.append("\(atLeast)\(ByteCount(bytes: left)) are still to come")
         }
-        if let free { parts.append("\(ByteCount(bytes: free)) are free") }
+        // All of it would fit, and yet it did not: the rest is kept for the database.
+        let isKept = left > 0 && group.bytes.unknownTasks == 0 && (free ?? 0) >= left
+        if let free { parts.append("\(ByteCount(bytes: free)) are \(isKept ? "left for its database alone" : "free")") }
         var text = "\(directory) is full" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
         // Parts that were given their whole room beforehand hold some of what is to come.
-        if let free, left > free { text += "; up to \(ByteCount(bytes: left - free)) are missing" }
+        let missing = isKept ? left : left - (free ?? left)
+        if missing > 0 { text += "; up to \(ByteCount(bytes: missing)) are missing" }
         return text
     }
 }

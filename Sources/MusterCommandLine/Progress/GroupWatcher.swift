@@ -52,6 +52,10 @@ struct GroupWatcher {
     var patience: Duration? = Patience.usual
     /// Whether a group of which all that is left is paused counts as done.
     var endsAtPause = false
+    /// Failures up to this moment are those of an earlier run, and are not told again.
+    var since: Timestamp?
+    /// Whether the workers end before the command does: the last look finds none, and that is nothing to be told.
+    var ownsWorkers = false
 
     /// How often a group is looked at that somebody watches in a terminal: its bytes grow without any event.
     private static let livePeriod: Duration = .milliseconds(500)
@@ -72,7 +76,6 @@ struct GroupWatcher {
     func untilTerminal(deadline: ContinuousClock.Instant? = nil, news: News = .none) async throws -> End {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
-        var speeds = TransferSpeeds()
         let start = display.printsFailures ? news.start : nil
         var teller = NewsTeller(tellsFinishedFiles: display.printsFinishedFiles, news)
         var pace = Self.pace.first
@@ -97,8 +100,7 @@ struct GroupWatcher {
                     try display.finish()
                     return End(group: document, namedFailures: teller.failures)
                 }
-                var look = try await look(document, display, patience, deadline)
-                speeds.update(&look.snapshot.files, now: clock.now)
+                let look = try await look(document, display, patience, deadline)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
                 if let deadline, clock.now >= deadline {
@@ -118,7 +120,8 @@ struct GroupWatcher {
             }
         } catch {
             if let last, !(error is OutputClosed) {
-                let look = await lastLook(display) ?? last
+                var look = await lastLook(display) ?? last
+                if ownsWorkers { look.snapshot.group.notes = [] }
                 try? display.stop(look.snapshot, troubles: look.troubles)
             } else {
                 try? display.finish()
@@ -145,6 +148,12 @@ struct GroupWatcher {
         }
         defer { limit.cancel() }
         return try? await looking.value
+    }
+
+    /// Whether the last failure of a task happened in this run, if it has one.
+    private func isNews(_ task: TaskDocument) -> Bool {
+        guard let since, let failure = task.failure else { return true }
+        return failure.at > since
     }
 
     /// How long nobody rings until the group is looked at all the same.
@@ -184,8 +193,10 @@ struct GroupWatcher {
         var look = Look(snapshot: ProgressSnapshot(group: shown), troubles: [])
         if document.trouble != nil, display.shownTroubles > 0 {
             look.troubles = try await patience.persist(until: deadline) {
-                try await client.tasksInTrouble(of: group, limit: display.shownTroubles)
+                try await client.tasksInTrouble(of: group, limit: display.shownTroubles).filter(isNews)
             }
+            // The newest comes first: if it is of an earlier run, all are.
+            if look.troubles.isEmpty { look.snapshot.group.trouble = nil }
         }
         guard display.showsFiles else { return look }
         let most = ProgressSnapshot.shownFiles
@@ -195,7 +206,11 @@ struct GroupWatcher {
             let page = try await patience.persist(until: deadline) {
                 try await client.tasks(of: group, state: state, limit: most)
             }
-            others += page.items.filter { !known.contains($0.key) }
+            others += page.items.filter { !known.contains($0.key) }.map { task in
+                var task = task
+                if !isNews(task) { task.retry = nil }
+                return task
+            }
         }
         // Those in trouble have the room that the others leave, and half of it at the least.
         let troubles = look.troubles.prefix(max(most / 2, most - others.count))

@@ -11,7 +11,7 @@ struct ProgressSnapshot: Sendable {
         var done: Int64
         /// The whole size; `nil` while it is unknown.
         var total: Int64?
-        /// Bytes per second lately; `nil` until there are two looks at it.
+        /// Bytes per second lately; `nil` while nothing of it comes.
         var bytesPerSecond: Int64?
         /// Whether it is being verified and put in place.
         var isFinalizing = false
@@ -39,15 +39,17 @@ struct ProgressSnapshot: Sendable {
     /// How many files are shown at once.
     static let shownFiles = 8
 
-    /// How much of the group is done, in percent: of its bytes when every size is known, of its files otherwise.
-    /// 100 means complete and nothing less.
+    /// How much of the group's bytes is there, in percent; `nil` while that can't be told, since the size of a file is unknown. 100 means complete
+    /// and nothing less.
     var percent: Int? {
-        let (done, total) =
-            group.bytes.unknownTasks == 0 && group.bytes.total > 0
-            ? (group.bytes.done, group.bytes.total) : (group.tasks.succeeded, group.tasks.total)
-        guard total > 0 else { return nil }
-        if group.tasks.succeeded >= group.tasks.total { return 100 }
-        return Self.percent(done, of: total)
+        if group.tasks.total > 0, group.tasks.succeeded >= group.tasks.total { return 100 }
+        guard group.bytes.unknownTasks == 0, group.bytes.total > 0 else { return nil }
+        return Self.percent(group.bytes.done, of: group.bytes.total)
+    }
+
+    /// How full a bar is, in percent: without sizes it shows the files that are there, of several.
+    var barPercent: Int? {
+        percent ?? (group.tasks.total > 1 ? Self.percent(group.tasks.succeeded, of: group.tasks.total) : nil)
     }
 
     /// A share in percent, 99 at the most.
@@ -71,8 +73,7 @@ struct ProgressSnapshot: Sendable {
     var speedText: String? {
         let tasks = group.tasks
         guard !group.state.isTerminal, tasks.queued + tasks.active + tasks.finalizing > 0 else { return nil }
-        // The files were looked at more lately.
-        return Self.rate(max(group.bytesPerSecond, files.reduce(0) { $0 + ($1.bytesPerSecond ?? 0) }))
+        return Self.rate(group.bytesPerSecond)
     }
 
     /// `35.1 MiB/s`.
@@ -103,7 +104,8 @@ extension ProgressSnapshot.File {
     /// The file of a task.
     init(_ task: TaskDocument) {
         self.init(
-            name: task.path, done: task.bytes.done, total: task.bytes.total, isFinalizing: task.state == .finalizing,
+            name: task.path, done: task.bytes.done, total: task.bytes.total,
+            bytesPerSecond: task.state == .active ? task.bytesPerSecond : nil, isFinalizing: task.state == .finalizing,
             trouble: TroubleText(task))
     }
 }

@@ -61,7 +61,7 @@ struct ProgressView: Sendable {
         add(TextWidth.clipped(TextWidth.escaped(group.name), to: nameWidth), .name)
         let percent = snapshot.percent
         line.add(
-            bar(percent.map { Double($0) / 100 }, width: barWidth), columns: barWidth + 2,
+            bar(snapshot.barPercent.map { Double($0) / 100 }, width: barWidth), columns: barWidth + 2,
             importance: Importance.bar.rawValue)
         add(percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ", .percent)
         add(snapshot.filesText, .files)

@@ -112,7 +112,7 @@ struct PostgresService: Service {
                 if isTold { remark("there is room again; going on") }
                 return endpoint
             } catch let error as EmbeddedPostgresError {
-                guard case .diskFull = error else { throw error }
+                guard error.isLackOfRoom else { throw error }
                 switch onFull {
                 case .fail: throw CommandFailure.other("\(error)\n  make room and run the same command again")
                 case .wait:

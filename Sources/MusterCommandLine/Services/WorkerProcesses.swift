@@ -4,7 +4,8 @@ import ServiceLifecycle
 import Subprocess
 import SystemPackage
 
-/// Worker processes of `up`: started once the coordinator listens, restarted when they die, drained at shutdown.
+/// Worker processes of `up`: started once the coordinator listens, restarted when they die, drained at shutdown. One that was told to leave
+/// (`muster drain`) stays away.
 struct WorkerProcesses: Service {
     /// What happens to them, for the operator.
     enum News: Sendable {
@@ -12,6 +13,8 @@ struct WorkerProcesses: Service {
         case started(name: String, processID: Int32)
         /// It ended, and is started again after a while.
         case ended(name: String, status: String)
+        /// It was told to leave, and has.
+        case left(name: String)
     }
 
     /// How many there are.
@@ -64,7 +67,10 @@ struct WorkerProcesses: Service {
             let started = ContinuousClock.now
             let status: String
             do {
-                status = try await live(name, port: port)
+                let ended = try await live(name, port: port)
+                // A worker ends well only when somebody told it to.
+                if ended.isSuccess, !Task.isShuttingDownGracefully { return report(.left(name: name)) }
+                status = "\(ended)"
             } catch {
                 status = "can't be started: \(error)"
             }
@@ -77,7 +83,7 @@ struct WorkerProcesses: Service {
     }
 
     /// One life of a worker, from its start to its end.
-    private func live(_ name: String, port: Int) async throws -> String {
+    private func live(_ name: String, port: Int) async throws -> TerminationStatus {
         var options = PlatformOptions()
         // A group of its own: Ctrl-C is for this process, which then drains the workers in order.
         options.processGroupID = 0
@@ -114,6 +120,6 @@ struct WorkerProcesses: Service {
                 tasks.cancelAll()
             }
         }
-        return "\(result.terminationStatus)"
+        return result.terminationStatus
     }
 }

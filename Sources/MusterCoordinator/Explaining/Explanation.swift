@@ -72,12 +72,15 @@ struct Explanation: Sendable {
         var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
         if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
         if facts.doubled > 0 { detail += "; \(Self.chunks(facts.doubled)) fetched by two, since the first one is slow" }
-        let silent = fetching.compactMap { work in work.silentSince.map { (worker: work.worker, since: $0) } }
-        if let longest = silent.min(by: { $0.since < $1.since }) {
-            let seconds = facts.at.since(longest.since).components.seconds
-            detail += "; nothing has been heard of the worker \(longest.worker) for \(seconds) s"
-        }
-        return Wait(reason: .fetching, detail: detail, since: since)
+        return Wait(reason: .fetching, detail: detail + silence(fetching), since: since)
+    }
+
+    /// Who of those that work on it has not been heard of.
+    private func silence(_ work: [ExplanationDocument.Work]) -> String {
+        let silent = Dictionary(grouping: work.filter { $0.silentSince != nil }, by: \.worker)
+            .map { (worker: $0, since: $1.compactMap(\.silentSince).min() ?? facts.at) }
+            .sorted { ($0.since, $0.worker) < ($1.since, $1.worker) }
+        return WaitSentence.silence(silent, at: facts.at)
     }
 
     private static func chunks(_ count: Int) -> String { count == 1 ? "one is" : "\(count) are" }
@@ -85,7 +88,8 @@ struct Explanation: Sendable {
     private var finalizing: Wait? {
         guard let work = facts.work.first(where: { $0.kind == LeaseKind.finalize.rawValue }) else { return nil }
         return Wait(
-            reason: .finalizing, detail: "the worker \(work.worker) verifies the file and puts it in place",
+            reason: .finalizing,
+            detail: "the worker \(work.worker) verifies the file and puts it in place" + silence([work]),
             since: work.since)
     }
 

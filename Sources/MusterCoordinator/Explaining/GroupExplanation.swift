@@ -121,6 +121,8 @@ struct GroupExplanation: Sendable {
             tasks: facts.unfinished - facts.group.tasks.paused)
     }
 
+    private var silence: String { WaitSentence.silence(facts.silent, at: facts.at) }
+
     private var fetching: Wait? {
         let tasks = facts.group.tasks.active
         guard tasks > 0 else { return nil }
@@ -128,7 +130,7 @@ struct GroupExplanation: Sendable {
         return Wait(
             reason: .fetching,
             detail: "\(Self.counted(tasks)) being fetched over \(connections), "
-                + "\(ByteCount(bytes: facts.group.bytesPerSecond))/s lately",
+                + "\(ByteCount(bytes: facts.group.bytesPerSecond))/s lately\(silence)",
             tasks: tasks)
     }
 
@@ -139,6 +141,7 @@ struct GroupExplanation: Sendable {
             reason: .finalizing,
             detail: facts.placing > 0
                 ? "\(Self.counted(tasks)) being verified and put in place"
+                    + (facts.group.tasks.active > 0 ? "" : silence)
                 : "\(Self.counted(tasks)) fetched and wait\(tasks == 1 ? "s" : "") to be verified and put in place",
             tasks: tasks)
     }

@@ -24,6 +24,7 @@ extension GroupFacts {
         try self.init(record.group)
         lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
         failures = record.failures.map { (key: $0.key, reason: $0.reason) }
+        silent = record.silent.map { (worker: $0.name, since: $0.seenAt) }
         connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing

@@ -1,3 +1,5 @@
+import MusterCore
+
 /// What a status, the explanation of a task and that of its group have in common: one thing is said in the same words by all of them.
 enum WaitSentence {
     /// The whole group was told to wait.
@@ -20,6 +22,14 @@ enum WaitSentence {
     ///   - detail: what was seen, if that is known.
     static func sinkInTrouble(_ sink: String, at place: String = "every worker", _ detail: String?) -> String {
         "the sink \"\(sink)\" is in trouble at \(place)\(detail.map { ": \($0)" } ?? "")"
+    }
+
+    /// The workers that hold something and have not been heard of, the one that was heard of longest ago first; nothing if there are none.
+    static func silence(_ workers: [(worker: String, since: Timestamp)], at now: Timestamp) -> String {
+        guard let first = workers.first else { return "" }
+        let others = workers.count == 1 ? "" : " and \(workers.count - 1) more"
+        return "; nothing has been heard of the worker \(first.worker)\(others) for "
+            + "\(now.since(first.since).components.seconds) s"
     }
 
     /// The group has as many leases as its cap allows.

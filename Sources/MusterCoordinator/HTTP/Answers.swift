@@ -97,6 +97,11 @@ extension Problem {
                 .invalidRequest, Self.collision("would both be stored as \"\(path)\"", lines, ["path"]),
                 pointer: "/path",
                 line: Int(lines.line))
+        case .nestedPath(let path, let lines):
+            self.init(
+                .invalidRequest,
+                Self.collision("would need \"\(path)\" both as a file and as a directory", lines, ["path"]),
+                pointer: "/path", line: Int(lines.line))
         case .destinationTaken(let path, let line, let group):
             self.init(
                 .destinationTaken, Self.taken(path.map { "\"\($0)\"" } ?? "one of these paths", by: group),

@@ -158,6 +158,8 @@ extension Store {
             throw Refusal.duplicateKey(try row.decode("subject"), try Collision(row))
         case .duplicatePath:
             throw Refusal.duplicatePath(try row.decode("subject"), try Collision(row))
+        case .nestedPath:
+            throw Refusal.nestedPath(try row.decode("subject"), try Collision(row))
         case .destinationTaken:
             throw Refusal.destinationTaken(
                 try row.decode("subject"), line: try row.decode("line", as: Int64.self), by: try row.decode("other"))
@@ -173,8 +175,8 @@ extension Store {
 
     /// What `add_tasks` says; anything but `added` means that nothing was.
     private enum AdditionOutcome: String, PostgresText {
-        case added, removed, incomplete, tooLarge, duplicateKey, duplicatePath, destinationTaken, sealed, finished,
-            cancelling
+        case added, removed, incomplete, tooLarge, duplicateKey, duplicatePath, nestedPath, destinationTaken, sealed,
+            finished, cancelling
     }
 }
 

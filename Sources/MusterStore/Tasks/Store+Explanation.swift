@@ -75,12 +75,16 @@ extension Store {
         return .init(group: group, key: key)
     }
 
+    /// Whether the worker of a session `s` was not heard of for longer than it should be: it syncs three times in the life of its session.
+    static let isSilent: SQL =
+        "s.seen_at < statement_timestamp() - greatest(interval '10 s', (s.expires_at - s.seen_at) / 2)"
+
     private func leases(of task: TaskID) async throws -> [ExplanationRecord.Lease] {
         try await query(
             """
             SELECT s.worker, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END AS kind, l.first, l.last, l.durable, o.url, l.granted_at,
                 l.shrink_to IS NOT NULL AS is_asked, l.doubles IS NOT NULL AS is_double,
-                CASE WHEN s.seen_at < statement_timestamp() - greatest(interval '10 s', (s.expires_at - s.seen_at) / 2) THEN s.seen_at END AS seen
+                CASE WHEN \(Self.isSilent) THEN s.seen_at END AS seen
             FROM leases l
             LEFT JOIN sessions s ON s.id = l.session_id
             LEFT JOIN sources o ON o.task_id = l.task_id AND o.ordinal = l.source

@@ -18,11 +18,12 @@ public final class TemporaryMount: Sendable {
     /// Whether this process may mount, tried once.
     public static let isPermitted: Bool = (try? TemporaryMount(mebibytes: 1)) != nil
 
-    /// Mounts a file system of so many MiB.
-    public init(mebibytes: Int) throws {
+    /// Mounts a file system of so many MiB and files; with 0 these are not counted.
+    public init(mebibytes: Int, files: Int = 0) throws {
         directory = try TemporaryDirectory()
         #if os(Linux)
-        guard mount("tmpfs", directory.path.string, "tmpfs", 0, "size=\(mebibytes)m,mode=0755") == 0 else {
+        let options = "size=\(mebibytes)m,nr_inodes=\(files),mode=0755"
+        guard mount("tmpfs", directory.path.string, "tmpfs", 0, options) == 0 else {
             throw Errno(rawValue: errno)
         }
         #else

@@ -3,6 +3,31 @@ import Testing
 @testable import MusterCommandLine
 
 /// The help texts are part of what people and scripts rely on: a change is meant, or it shows here.
+/// Options that other tools are known for.
+@Suite struct OptionHintTests {
+    private func complaint(_ option: String, _ command: String) -> String {
+        OptionHint.completed("Error: Unknown option '\(option)'. Did you mean '--reuse'?\nUsage: …", command: [command])
+    }
+
+    @Test(arguments: [
+        ("--rate", "--max-rate"), ("--limit-rate", "--max-rate"), ("-o", "\"path\""), ("-O", "lines of -i"),
+        ("-j", "--slots"),
+        ("-x", "--max-connections-per-origin"), ("-H", "--header"), ("-c", "no option is needed"),
+    ])
+    func getNamesItsOwnInTheirPlace(foreign: String, own: String) {
+        let lines = complaint(foreign, "get").split(separator: "\n")
+        #expect(lines.count == 3 && lines[0] == "Error: Unknown option '\(foreign)'.")
+        #expect(lines[1].contains(own) && lines[2] == "Usage: …")
+    }
+
+    @Test func whatACommandDoesNotHaveIsNotNamed() {
+        #expect(complaint("--limit-rate", "add").contains("--rate RATE"))
+        #expect(complaint("-j", "add") == "Error: Unknown option '-j'. Did you mean '--reuse'?\nUsage: …")
+        #expect(complaint("-H", "wait").contains("--reuse"))
+        #expect(complaint("--nonsense", "get").contains("--reuse"))
+    }
+}
+
 @Suite("Help")
 struct HelpTests {
     @Test func everyCommandHasAnExampleAndItsUsage() {

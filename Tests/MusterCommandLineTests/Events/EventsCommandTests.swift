@@ -23,15 +23,25 @@ struct EventsCommandTests {
     }
 
     private func log(oldest: Int64) -> ScriptedLog {
-        ScriptedLog(.init(events: (9...11).map { Samples.event("g.x", [:], position: $0) }, end: 11, oldest: oldest))
+        ScriptedLog(
+            .init(
+                events: (9...11).map { Samples.event("g.x", [:], position: $0) }, end: 11, oldest: oldest,
+                looks: [Samples.group()]))
     }
 
     @Test(arguments: [nil, "nightly"]) func whoNamesNoPositionBeginsWithTheOldestThatIsKept(group: String?) async throws
     {
         let log = log(oldest: 9)
         #expect(try await positions(log, after: nil, group: group) == ["9", "10", "11"])
-        #expect(log.requests.first?.contains("after=") == false)
+        #expect(log.requests.first { $0.contains("/events") }?.contains("after=") == false)
         #expect(log.requests.last?.contains("after=11&") == true)
+    }
+
+    @Test func aGroupThatHasLeftNothingIsRefused() async throws {
+        // Until it is submitted there is no group.
+        let log = ScriptedLog(.init(events: [Samples.event("g.x", [:], position: 1)], end: 1, submission: []))
+        await #expect(throws: Problem.self) { try await positions(log, after: nil, group: "nope") }
+        #expect(try await positions(log, after: nil, group: "nightly") == ["1"], "it was removed, and its events stay")
     }
 
     @Test func whoNamesOneIsToldThatItIsNotKeptAnyMore() async throws {

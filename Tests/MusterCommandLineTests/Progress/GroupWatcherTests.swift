@@ -12,12 +12,14 @@ struct GroupWatcherTests {
         _ log: ScriptedLog,
         news: GroupWatcher.News = .none,
         deadline: ContinuousClock.Instant? = nil,
-        output: FileDescriptor? = nil
+        output: FileDescriptor? = nil,
+        since: Timestamp? = nil
     ) async throws -> GroupDocument {
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
         let console = Console(json: false, output: output ?? null, errorOutput: null)
-        let watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
+        var watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
+        watcher.since = since
         return try await watcher.untilTerminal(deadline: deadline, news: news).group
     }
 
@@ -87,6 +89,22 @@ struct GroupWatcherTests {
         let line = "nightly: 12/40 files, 1.1 GiB/2.5 GiB, 35.0 MiB/s, ETA 42s, 1 retrying"
         let trouble = "retrying: a.bin: 503 Service Unavailable, try 3 of 8 in 4s"
         #expect(text.split(separator: "\n").map(String.init) == [trouble, line, trouble, line])
+    }
+
+    @Test func whatWentWrongInAnEarlierRunIsNotTold() async throws {
+        var group = Samples.group()
+        group.trouble = [.init(kind: .httpStatus(503), tasks: 2)]
+        var fresh = Samples.troubled("b.bin")
+        fresh.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 1_000_000)
+        let log = ScriptedLog(
+            .init(looks: [group, Samples.group(state: .succeeded)], troubled: [Samples.troubled("a.bin"), fresh]))
+        let text = try await printed { _ = try await watch(log, output: $0, since: Samples.moment) }
+        #expect(text.contains("retrying: b.bin") && !text.contains("a.bin"), "\(text)")
+        log.change {
+            ($0.troubled, $0.looks) = ([Samples.troubled("a.bin")], [group, Samples.group(state: .succeeded)])
+        }
+        let quiet = try await printed { _ = try await watch(log, output: $0, since: Samples.moment) }
+        #expect(!quiet.contains("retrying"), "\(quiet)")
     }
 
     @Test func onlyFailuresAreNamedWhereOnlyTheseAreWanted() async throws {

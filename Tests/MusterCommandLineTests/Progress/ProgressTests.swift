@@ -140,8 +140,10 @@ struct ProgressTests {
         #expect(ProgressSnapshot.percent(2_000_000, of: 1_000_000) == 99)
         #expect(ProgressSnapshot(group: Samples.group(state: .succeeded, total: 3, succeeded: 3)).percent == 100)
         #expect(ProgressSnapshot(group: Samples.group(total: 0, succeeded: 0, unknown: 1)).percent == nil)
-        // Of unknown sizes the files count.
-        #expect(ProgressSnapshot(group: Samples.group(total: 40, succeeded: 10, unknown: 3)).percent == 25)
+        // A share of files is none of bytes: it is shown as a bar alone, of several files.
+        let unknown = ProgressSnapshot(group: Samples.group(total: 40, succeeded: 10, unknown: 3))
+        #expect(unknown.percent == nil && unknown.barPercent == 25)
+        #expect(ProgressSnapshot(group: Samples.group(total: 1, succeeded: 0, unknown: 1)).barPercent == nil)
     }
 
     @Test func plainLinesComeNowAndThenAndOnlyWithNews() {
@@ -181,19 +183,17 @@ struct ProgressTests {
         #expect(throws: DecodingError.self) { try line(Samples.event("task.succeeded", [:])) }
     }
 
-    @Test func speedsComeFromTwoLooks() {
-        var speeds = TransferSpeeds()
-        let start = ContinuousClock.now
-        func look(_ done: Int64, at seconds: Int) -> Int64? {
-            var files = [ProgressSnapshot.File(name: "a", done: done, total: nil)]
-            speeds.update(&files, now: start + .seconds(seconds))
-            return files[0].bytesPerSecond
-        }
-        #expect(look(0, at: 0) == nil)
-        #expect(look(2_000, at: 2) == 1_000)
-        #expect(look(6_000, at: 4) == 1_300)
-        // It has started over.
-        #expect(look(0, at: 6) == nil)
+    /// A single number for all commands: the coordinator's.
+    @Test func speedsAreThoseOfTheCoordinator() {
+        var task = Samples.troubled("a.bin")
+        (task.state, task.bytesPerSecond) = (.active, 2_048)
+        let file = ProgressSnapshot.File(task)
+        #expect(file.bytesPerSecond == 2_048)
+        var snapshot = ProgressSnapshot(group: Samples.group(), files: [file, file])
+        snapshot.group.bytesPerSecond = 1_024
+        #expect(snapshot.speedText == "1.0 KiB/s", "and no sum of what some files have")
+        task.state = .finalizing
+        #expect(ProgressSnapshot.File(task).bytesPerSecond == nil)
     }
 
     @Test func aFullDiskIsNamedWithWhatIsMissing() {
@@ -209,6 +209,10 @@ struct ProgressTests {
         #expect(
             text(done: 0, total: gibibyte, unknown: 2, free: 2 * gibibyte)
                 == "/srv is full: at least 1.0 GiB are still to come, 2.0 GiB are free")
+        #expect(
+            text(done: gibibyte, total: 2 * gibibyte, free: 2 * gibibyte)
+                == "/srv is full: 1.0 GiB are still to come, 2.0 GiB are left for its database alone; up to 1.0 GiB are missing"
+        )
         #expect(text(done: 0, total: 0, unknown: 1, free: 0) == "/srv is full: 0 B are free")
         #expect(text(done: 0, total: 0, unknown: 1, free: nil) == "/srv is full")
     }

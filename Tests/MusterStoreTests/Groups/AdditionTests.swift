@@ -45,6 +45,30 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 200])
+    func aFileThatAnotherLineNeedsAsADirectoryIsRefused(others: Int) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            // Names that sort between a path and what lies below it.
+            let harmless =
+                Wanted.many(others, "x/") + ["a!", "a-b", "ab", "b/a"].map { Wanted($0) } + [Wanted("c", path: "a b/c")]
+            await #expect(throws: Store.Refusal.nestedPath("a", lines(2, 1, "a.test/a/b/c", "a.test/a"))) {
+                try await fixture.add([Wanted("a"), Wanted("a/b/c")] + harmless, to: "g")
+            }
+            let (first, last) = (Int64(harmless.count) + 1, Int64(harmless.count) + 3)
+            await #expect(throws: Store.Refusal.nestedPath("a", lines(last, first, "a.test/a", "a.test/a/b"))) {
+                try await fixture.add(harmless + [Wanted("a/b"), Wanted("a/c/d"), Wanted("a")], to: "g")
+            }
+            try await fixture.check()
+            #expect(try await fixture.store.group("g").tasks.values.reduce(0, +) == 0, "nothing is stored")
+            let count = Int64(harmless.count + 2)
+            #expect(
+                try await fixture.add(harmless + [Wanted("a"), Wanted("a")] + [Wanted("c/a/b")], to: "g").added == count
+            )
+            try await fixture.check()
+        }
+    }
+
     @Test func sealedAndFinishedGroupsRefuseNewKeys() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("a")], isSealed: true)

@@ -39,6 +39,23 @@ import Testing
         }
     }
 
+    @Test func namesTheWorkersThatHoldSomethingOfItAndWereNotHeardOf() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, origins: ["a"]))
+            try await fixture.makeGroup("h", Wanted.many(1, "h", origins: ["a"]))
+            for name in ["w1", "w2", "w3"] {
+                var worker = try await fixture.makeWorker(name)
+                _ = try #require(try await worker.claim().first)
+            }
+            #expect(try await fixture.store.explanation(of: "g").silent.isEmpty)
+            try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE worker <> 'w1'")
+            try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE worker = 'w3'")
+            var names: [String] = []
+            for group in ["g", "h"] { names += try await fixture.store.explanation(of: group).silent.map(\.name) }
+            #expect(names.sorted() == ["w2", "w3"], "a worker is silent for the group that it holds something of")
+        }
+    }
+
     @Test func countsWhatIsLeftAtEachOriginAsFarAsItIsFew() async throws {
         var policy = StoreFixture.smallPolicy
         policy.fleetRate = 5_000

@@ -155,6 +155,20 @@ import Testing
         }
     }
 
+    @Test func aReportedFailureIsNoLostLease() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            try await worker.fail(try #require(try await worker.claim().first), .storage)
+            #expect(
+                try await fixture.value("SELECT count(*) FROM holdouts") as Int64 == 0, "who reports it has stopped")
+            try await fixture.check()
+            _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            let lease = try #require(try await worker.claim().first)
+            #expect(!lease.isFenced, "what stands at the path is not the task's (I8)")
+        }
+    }
+
     @Test func retryOpensTheNextGeneration() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)

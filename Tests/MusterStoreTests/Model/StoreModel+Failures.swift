@@ -143,15 +143,18 @@ extension StoreModel {
         switch rule {
         case .startOver where failure.kind == .digestMismatch: return fetchAgain(place, chunk, source)
         case .startOver: return acceptChange(place, chunk, source)
-        case .giveUp: return fail(place)
-        case .retry where attempts >= Int(policy.attempts) && attempts > before: return fail(place)
-        case .setBack where attempts >= Int(policy.attempts) && attempts > before: return fail(place)
+        case .giveUp: return fail(place, reported: lease.epoch)
+        case .retry where attempts >= Int(policy.attempts) && attempts > before:
+            return fail(place, reported: lease.epoch)
+        case .setBack where attempts >= Int(policy.attempts) && attempts > before:
+            return fail(place, reported: lease.epoch)
         case .setBack: return setBack(place, lease, attempts)
-        case .nextSource where chunk.kind != .fetch && attempts >= Int(policy.attempts): return fail(place)
+        case .nextSource where chunk.kind != .fetch && attempts >= Int(policy.attempts):
+            return fail(place, reported: lease.epoch)
         case .nextSource where chunk.kind == .fetch:
             task.sources[source].isDead = true
             self[place] = task
-            if task.sources.allSatisfy(\.isDead) { return fail(place) }
+            if task.sources.allSatisfy(\.isDead) { return fail(place, reported: lease.epoch) }
         case .retry, .nextSource, .returnChunk: break
         }
         guard chunk.kind == .fetch else {

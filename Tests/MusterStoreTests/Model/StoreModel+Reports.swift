@@ -126,7 +126,7 @@ extension StoreModel {
         self[place]?.attempts += tries
         self[place]?.sources[chunk.source].rung = max(task.sources[chunk.source].rung, rung)
         if tries == 1, chunk.attempts + 1 >= Int(policy.attempts) {
-            fail(place)
+            fail(place, reported: chunk.lease?.epoch)
         } else {
             startOver(place, source: chunk.source, attempts: chunk.attempts + tries, deaths: chunk.deaths)
         }

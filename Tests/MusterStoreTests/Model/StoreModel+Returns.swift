@@ -104,21 +104,21 @@ extension StoreModel {
         self[place] = task
     }
 
-    /// Gives a task up; what it has is kept.
-    mutating func fail(_ place: Place) {
-        holdOut(place)
+    /// Gives a task up; what it has is kept. Who has reported the failure has stopped.
+    mutating func fail(_ place: Place, reported: LeaseEpoch? = nil) {
+        holdOut(place) { $0.epoch != reported }
         guard var task = self[place], !task.state.isTerminal else { return }
-        Self.park(&task)
+        Self.park(&task, reported: reported)
         task.state = .failed
         self[place] = task
         say("task.failed", place)
         close(place.group)
     }
 
-    static func park(_ task: inout Task) {
+    static func park(_ task: inout Task, reported: LeaseEpoch? = nil) {
         task.question = nil
         for (index, chunk) in task.chunks.enumerated() {
-            if chunk.lease != nil { task.isFenced = true }
+            if let lease = chunk.lease, lease.epoch != reported { task.isFenced = true }
             task.chunks[index].status = .parked
             task.chunks[index].resume = chunk.durable
             if chunk.kind == .fetch { task.chunks[index].origin = task.sources[chunk.source].origin }

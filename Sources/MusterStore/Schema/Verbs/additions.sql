@@ -39,6 +39,8 @@ BEGIN
             outcome := 'removed';
         ELSIF v_round = 1 AND p_staged <> (SELECT count(*) FROM staged_tasks s WHERE s.upload = p_upload) THEN
             outcome := 'incomplete';
+        ELSIF v_round = 1 AND EXISTS (SELECT FROM staged_nesting(p_upload)) THEN
+            SELECT n.* INTO outcome, line, other_line, subject, url, other FROM staged_nesting(p_upload) AS n;
         ELSIF v_round > 1 OR g.state <> 'open' THEN
             -- Something is in the way: what it is, is found out.
             SELECT r.* INTO outcome, line, other_line, subject, url, other, v_more FROM settle_staged(g, p_upload, p_reopens) AS r;
@@ -132,6 +134,21 @@ LANGUAGE sql STABLE AS $$
         FROM staged_tasks s WHERE s.upload = p_upload WINDOW w AS (PARTITION BY s.key ORDER BY s.line)
     ) AS d
     WHERE d.line <> d.first_line AND (d.urls <> d.first_urls OR d.path <> d.first_path) ORDER BY d.line LIMIT 1
+$$;
+
+-- Two staged lines of which one has for its file what the other one needs as a directory; no row when there are none. With a slash that sorts
+-- before everything else, whatever lies below a path comes right behind it.
+CREATE FUNCTION staged_nesting(p_upload bigint)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text)
+LANGUAGE sql STABLE AS $$
+    SELECT 'nestedPath', greatest(d.line, d.next_line), least(d.line, d.next_line), d.path,
+        (SELECT s.urls[1] FROM staged_tasks s WHERE s.upload = p_upload AND s.line = greatest(d.line, d.next_line)),
+        (SELECT s.urls[1] FROM staged_tasks s WHERE s.upload = p_upload AND s.line = least(d.line, d.next_line))
+    FROM (
+        SELECT s.line, s.path, lead(s.line) OVER w AS next_line, lead(s.path) OVER w AS next_path
+        FROM staged_tasks s WHERE s.upload = p_upload WINDOW w AS (ORDER BY translate(s.path, '/', chr(1)) COLLATE "C", s.line DESC)
+    ) AS d
+    WHERE starts_with(d.next_path, d.path || '/') LIMIT 1
 $$;
 
 -- The first staged line whose destination an earlier line or a live task has; no row when there is none.

@@ -120,8 +120,9 @@ END
 $$;
 
 -- Gives up a task that is not terminal. What it has is kept, out of reach of any claim, until it is retried or cancelled. The event
--- names the answer that caused it, if that is the failure which the task recorded last.
-CREATE FUNCTION fail_task(p_task bigint, p_kind text, p_detail text) RETURNS void
+-- names the answer that caused it, if that is the failure which the task recorded last. p_reported is the chunk whose holder has reported the
+-- failure, if one has.
+CREATE FUNCTION fail_task(p_task bigint, p_kind text, p_detail text, p_reported bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     t tasks;
@@ -135,7 +136,7 @@ BEGIN
         t.failure_source := NULL;
         t.failure_request := NULL;
     END IF;
-    PERFORM park_chunks(ARRAY[p_task]);
+    PERFORM park_chunks(ARRAY[p_task], p_reported);
     UPDATE tasks
     SET state = 'failed', leases = 0, failure_kind = p_kind, failure_detail = p_detail, failure_at = statement_timestamp(),
         failure_status = t.failure_status, failure_source = t.failure_source, failure_request = t.failure_request,

@@ -142,7 +142,7 @@ BEGIN
     IF v_rule = 'giveUp'
         OR (v_rule IN ('retry', 'setBack') OR l.kind <> 'fetch') AND v_attempts >= p_max_attempts AND v_attempts > v_before
     THEN
-        PERFORM fail_task(t.id, p_kind, p_detail);
+        PERFORM fail_task(t.id, p_kind, p_detail, l.chunk_id);
         RETURN 'failed';
     ELSIF v_rule = 'setBack' THEN
         PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
@@ -161,7 +161,7 @@ BEGIN
     ELSIF v_rule = 'nextSource' THEN
         UPDATE sources SET dead = true WHERE task_id = t.id AND ordinal = p_source;
         IF NOT EXISTS (SELECT 1 FROM sources WHERE task_id = t.id AND NOT dead) THEN
-            PERFORM fail_task(t.id, p_kind, p_detail);
+            PERFORM fail_task(t.id, p_kind, p_detail, l.chunk_id);
             RETURN 'failed';
         END IF;
     END IF;

@@ -78,7 +78,7 @@ BEGIN
         UPDATE sources SET rung = greatest(rung, p_rung)
         WHERE task_id = t.id AND ordinal = l.source;
         IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
-            PERFORM fail_task(t.id, 'badRange', p_detail);
+            PERFORM fail_task(t.id, 'badRange', p_detail, l.chunk_id);
             v_outcome := 'failed';
         ELSE
             PERFORM start_over(t.id, p_first_chunk, l.source, l.attempts + v_tries, l.deaths);

@@ -8,7 +8,7 @@ CREATE FUNCTION drop_chunks(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM lock_paths_of(p_tasks);
-    PERFORM hold_out(p_tasks);
+    PERFORM hold_out(p_tasks, NULL);
     -- So is a purge that another one takes the place of.
     PERFORM hold_out_leases(array_agg(l.chunk_id), array_agg(l.epoch))
     FROM leases l JOIN tasks t ON t.id = l.task_id

@@ -197,7 +197,7 @@ BEGIN
         SELECT durable - first AS n FROM leases WHERE task_id = p_task AND kind = 'fetch'
         UNION ALL SELECT resume - first FROM ready_chunks WHERE task_id = p_task AND kind = 'fetch'
     ) AS parts;
-    PERFORM hold_out(ARRAY[p_task]);
+    PERFORM hold_out(ARRAY[p_task], NULL);
     PERFORM settle_charges(ARRAY[p_task]);
     DELETE FROM leases WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM ready_chunks WHERE task_id = p_task AND kind <> 'purge';
@@ -235,18 +235,18 @@ END
 $$;
 
 -- Takes every chunk of the tasks out of reach: leased ones are taken back with their durable offsets. Their holders may still be writing,
--- so the tasks are fenced. The source may have got a fresh URL at another origin meanwhile.
-CREATE FUNCTION park_chunks(p_tasks bigint[]) RETURNS void
+-- so the tasks are fenced; but for the one that has just reported a failure, which has stopped. The source may have got a fresh URL at another origin meanwhile.
+CREATE FUNCTION park_chunks(p_tasks bigint[], p_reported bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM hold_out(p_tasks);
+    PERFORM hold_out(p_tasks, p_reported);
     PERFORM divide_returned(array_agg(l.chunk_id), array_agg(l.epoch)) FROM leases l WHERE l.task_id = ANY (p_tasks) AND l.tile IS NOT NULL;
     DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind IN ('resolve', 'trial');
     DELETE FROM ready_chunks WHERE task_id = ANY (p_tasks) AND kind IN ('resolve', 'trial');
     PERFORM settle_charges(p_tasks);
     UPDATE tasks t SET fenced = true
     WHERE t.id = ANY (p_tasks) AND NOT t.fenced AND EXISTS (
-        SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind <> 'purge');
+        SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind <> 'purge' AND l.chunk_id IS DISTINCT FROM p_reported);
     DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'double';
     WITH taken AS MATERIALIZED (
         DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' RETURNING *
@@ -262,12 +262,14 @@ END
 $$;
 
 -- Remembers the sessions that may still be writing under leases of the tasks that are about to be taken away (I13), or have a connection
--- (I5). A question to a resolver does neither, and purges are not taken away with the rest. A session that is gone is not waited for.
-CREATE FUNCTION hold_out(p_tasks bigint[]) RETURNS void
+-- (I5). A question to a resolver does neither, and purges are not taken away with the rest. A session that is gone is not waited for,
+-- and neither is the holder of the chunk p_reported, which has said that it has stopped.
+CREATE FUNCTION hold_out(p_tasks bigint[], p_reported bigint) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path)
     SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, t.path FROM leases l JOIN tasks t ON t.id = l.task_id
     WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double', 'trial')
+        AND l.chunk_id IS DISTINCT FROM p_reported
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING
 $$;

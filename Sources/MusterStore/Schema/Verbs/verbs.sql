@@ -26,7 +26,7 @@ BEGIN
     UPDATE groups SET desired = 'pause' WHERE id = p_group AND p_keys IS NULL AND state IN ('open', 'sealed');
     UPDATE tasks SET desired = 'pause' WHERE id = ANY (chosen_tasks(p_group, p_keys, '{finalizing}'));
     v_tasks := chosen_tasks(p_group, p_keys, '{queued,active}');
-    PERFORM park_chunks(v_tasks);
+    PERFORM park_chunks(v_tasks, NULL);
     WITH stopped AS (
         UPDATE tasks t SET state = 'paused', desired = 'pause', leases = 0
         FROM tasks before WHERE before.id = t.id AND t.id = ANY (v_tasks) RETURNING before.state AS was
