@@ -1,6 +1,16 @@
-import MusterCurl
+import CLibcurl
 import Synchronization
 import Testing
+
+@testable import MusterCurl
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 @Suite(.timeLimit(.minutes(1)))
 struct LimitTests {

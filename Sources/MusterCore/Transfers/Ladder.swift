@@ -65,7 +65,7 @@ public struct Ladder: Hashable, Sendable {
     /// Whether an answer was contradicted that is asked for once more.
     private var repeats = false
     /// Whether a plain GET was seen to be served.
-    private var isServedPlainly = false
+    public private(set) var isServedPlainly = false
     /// The failure that a look was made for.
     private var refused: Contradiction?
     /// What was tried, and what came of it.

@@ -94,7 +94,9 @@ final class Transfer {
     var challenges = 0
     /// Whether the last hop was over TLS; nil before the first redirect.
     var lastHopWasTLS: Bool?
-    var speedWindow = (start: UInt64(0), bytes: Int64(0))
+    /// The least speed that the body may have; nil for any.
+    var lowSpeed: LowSpeedLimit?
+    var speedWindow = SpeedWindow()
     var upload: Upload
     /// Addresses of the current hop that were refused, and sockets of it that were opened.
     var refusedAddress: String?
@@ -126,6 +128,7 @@ final class Transfer {
         self.fileScheme = FileScheme(url: request.url)
         self.upload = Upload(request.body)
         self.collector = HeadCollector(followsRedirects: request.maxRedirects > 0, limitBytes: request.maxHeadBytes)
+        self.lowSpeed = request.lowSpeed
     }
 
     /// Ends the transfer from within a callback; libcurl then reports an error, which `close` knows not to believe.
@@ -199,7 +202,8 @@ extension Transfer {
             bodyFraming: framing
         )
         switch handler.head(head) {
-        case .accept(let limit):
+        case .accept(let limit, let lowSpeed):
+            if let lowSpeed { self.lowSpeed = lowSpeed }
             accept(limit)
         case .refuse:
             refuse()

@@ -200,8 +200,9 @@ struct FetchJob: Sendable {
         switch step {
         case .again where plan.noteAnswer(of: received, to: question):
             contradiction = .answer("the origin hands out \(received) bytes at a time", to: .whole)
-        // A head without a body is as good as none.
-        case .failed(let kind, let detail, let retryAfter) where received == 0 && question.range != nil:
+        // A head without a body is as good as none, and so is one whose body stops when it has hardly begun.
+        case .failed(let kind, let detail, let retryAfter)
+        where received < (kind == .tooSlow ? FetchPlan.smallAnswer : 1) && question.range != nil:
             contradiction = .refusal(kind, detail, retryAfter: retryAfter)
         default: return step
         }

@@ -41,6 +41,7 @@ final class FetchTransfer: TransferHandler {
 
     private struct State {
         var plan: FetchPlan
+        var lowSpeed: LowSpeedLimit?
         var judgement = Judgement.waiting
         var head: ResponseHead?
         var waiter: CheckedContinuation<Ending, Never>?
@@ -84,6 +85,7 @@ final class FetchTransfer: TransferHandler {
 
     /// Runs the transfer and waits for its end; for one caller only.
     func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending? {
+        state.withLock { $0.lowSpeed = request.lowSpeed }
         do {
             control.attach(try loop.start(request, handler: self), on: loop)
         } catch {
@@ -127,7 +129,8 @@ final class FetchTransfer: TransferHandler {
                 state.judgement = .standing(digests, lastModified: lastModified)
                 return (.refuse, nil)
             }
-            guard let coding = body.coding else { return (.accept(limit: limit), state.plan) }
+            let lowSpeed = state.plan.patience(state.lowSpeed)
+            guard let coding = body.coding else { return (.accept(limit: limit, lowSpeed: lowSpeed), state.plan) }
             decoded.withLock { $0 = DecodedBody(coding, stated: body.codedDigests, limit: limit) }
             return (.accept(limit: nil), state.plan)
         }

@@ -129,7 +129,7 @@ extension StoreModel {
         let isHopeless =
             failure.kind == .httpStatus(403) && chunk.kind == .fetch && !task.isPlanned && chunk.attempts >= 2
             && busyLanes(to: chunk.origin).count <= 1
-        let before = chunk.hasProgress(in: task) ? 0 : chunk.attempts
+        let before = chunk.hasProgress(in: task, after: failure.kind) ? 0 : chunk.attempts
         var rule = counts != nil ? .retry : isHopeless ? .nextSource : failure.kind.rule
         // The holder was not told that it may look, if there were other sources still.
         if rule == .nextSource, chunk.kind == .fetch, task.sources.count > 1, before == 0, task.rung != .whole,

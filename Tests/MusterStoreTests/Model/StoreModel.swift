@@ -103,7 +103,9 @@ struct StoreModel {
         }
 
         /// Whether the lease on it brought bytes that its next one can go on from.
-        func hasProgress(in task: Task) -> Bool { durable > resume && task.rung != .whole }
+        func hasProgress(in task: Task, after kind: FailureKind? = nil) -> Bool {
+            durable >= resume + (kind == .tooSlow ? 65_536 : 1) && task.rung != .whole
+        }
     }
 
     struct Lease: Equatable {
