@@ -101,6 +101,8 @@ final class Transfer {
     /// Addresses of the current hop that were refused, and sockets of it that were opened.
     var refusedAddress: String?
     var openedSockets = 0
+    /// Why no socket could be opened for the current hop.
+    var socketError: String?
     /// Whether a connection was opened for the transfer, data connections apart.
     var hasOpenedConnection = false
     /// The address that was last connected to, or tried.

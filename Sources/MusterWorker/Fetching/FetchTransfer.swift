@@ -83,7 +83,7 @@ final class FetchTransfer: TransferHandler {
         state = Mutex(State(plan: plan))
     }
 
-    /// Runs the transfer and waits for its end; for one caller only.
+    /// Runs the transfer and waits for its end; for one caller only. `nil` if there was none that says anything of the origin.
     func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending? {
         state.withLock { $0.lowSpeed = request.lowSpeed }
         do {
@@ -92,13 +92,16 @@ final class FetchTransfer: TransferHandler {
             return nil
         }
         defer { control.detach() }
-        return await withCheckedContinuation { continuation in
+        let ending = await withCheckedContinuation { continuation in
             let known = state.withLock { state -> Ending? in
                 if state.ending == nil { state.waiter = continuation }
                 return state.ending
             }
             if let known { continuation.resume(returning: known) }
         }
+        guard case .failed(.noSocket, _) = ending.outcome else { return ending }
+        await control.awaitSockets()
+        return nil
     }
 
     /// Judges the response (`docs/range-contract.md`); nothing is written before that.
