@@ -7,7 +7,7 @@ CREATE FUNCTION is_hopeless(l leases, t tasks, p_kind text, p_detail text) RETUR
 LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts >= 2 AND CASE p_kind
         WHEN 'httpStatus(403)' THEN NOT t.planned
-            AND NOT shares_origin(l) AND NOT (SELECT o.forbids_at_limit FROM origins o WHERE o.id = l.origin_id)
+            AND NOT shares_origin(l) AND NOT coalesce((SELECT o.refuses_at_limit FROM origins o WHERE o.id = l.origin_id), false)
         WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND (l.durable = l.resume OR t.rung = 'whole') AND p_detail ~ '[0-9] bytes' AND (
             SELECT count(*) FILTER (WHERE a.detail = p_detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
             FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a)
