@@ -128,9 +128,9 @@ final class Transfer {
         self.inbox = inbox
         self.startedAt = monotonicNanoseconds()
         self.fileScheme = FileScheme(url: request.url)
+        self.lowSpeed = request.lowSpeed
         self.upload = Upload(request.body)
         self.collector = HeadCollector(followsRedirects: request.maxRedirects > 0, limitBytes: request.maxHeadBytes)
-        self.lowSpeed = request.lowSpeed
     }
 
     /// Ends the transfer from within a callback; libcurl then reports an error, which `close` knows not to believe.

@@ -145,9 +145,7 @@ struct FetchJob: Sendable {
         plan.answer = OriginAnswer(ending.head, ending.outcome)
         // An origin at which other files are fetched is there.
         if isShared { plan.answer?.wasUnreached = false }
-        if let event = ProtocolHistory.Event(ending.head, ending.outcome) {
-            context.protocols.note(event, of: origin)
-        }
+        if noteProtocol(ending, of: request, settings) { return .again }
         if writer.hasDeferred, await context.gate.opened(unless: { control.wish != .work }) {
             // A piece that came when the trust had ended was the last one.
             _ = try? await station.pool.run { writer.flush() }

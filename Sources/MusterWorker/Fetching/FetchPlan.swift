@@ -144,9 +144,11 @@ struct FetchPlan: Sendable {
         _ question: FetchQuestion,
         _ settings: RequestSettings,
         fellBack: Bool = false,
+        refusesHTTP1: Bool = false,
         isPaced: Bool = false
     ) -> TransferRequest {
-        var request = settings.request(isFirst: !isSettled && !isPaced, fellBack: fellBack || ladder.isHTTP1)
+        var request = settings.request(
+            isFirst: !isSettled && !isPaced, fellBack: fellBack || ladder.isHTTP1, refusesHTTP1: refusesHTTP1)
         if let range = question.range, !range.isEmpty {
             request.range = RangeSpec(
                 first: range.start, last: range.end == Limits.fileSize.bytes ? nil : range.end - 1)
@@ -169,8 +171,6 @@ struct FetchPlan: Sendable {
         if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
     }
 
-    /// The answer contradicted the way in which the source was asked, or it refused.
-    ///
     /// The limit on a body's speed: over a shorter time where there is another way to go on from the byte that it ends at. `nil` for the one of
     /// the request.
     func patience(_ limit: LowSpeedLimit?) -> LowSpeedLimit? {
@@ -183,6 +183,8 @@ struct FetchPlan: Sendable {
     /// The part of the patience that is due where there is another way to go on.
     private static let shortPatience = 6
 
+    /// The answer contradicted the way in which the source was asked, or it refused.
+    ///
     /// - Parameters:
     ///   - question: what was asked.
     ///   - isShared: whether other transfers run at the origin.
