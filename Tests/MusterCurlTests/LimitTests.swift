@@ -1,6 +1,16 @@
-import MusterCurl
+import CLibcurl
 import Synchronization
 import Testing
+
+@testable import MusterCurl
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 @Suite(.timeLimit(.minutes(1)))
 struct LimitTests {
@@ -30,6 +40,67 @@ struct LimitTests {
             let (outcome, record) = try await fetch(loop, request)
             #expect(outcome.error?.kind == "too slow", "\(outcome)")
             #expect(record.body == Array("drip".utf8))
+        }
+    }
+
+    @Test func bodyIsSeenToStopAsSoonAsTheTimeOfItsLimitIsOver() {
+        let limit = LowSpeedLimit(bytesPerSecond: 1_000, over: .seconds(6))
+        var window = SpeedWindow()
+        window.begin(limit, at: 0, bytes: 0)
+        var seconds: UInt64 = 0
+        let isBelow = { (bytes: Int64) -> Bool in
+            seconds += 1
+            #expect(window.due == seconds * 1_000_000_000)
+            return window.isBelow(limit, at: window.due, bytes: bytes)
+        }
+        // Much, then nothing: after the six seconds that follow, whenever those begin.
+        let ends = (0..<9).map { _ in isBelow(1_000_000) }
+        #expect(ends == [false, false, false, false, false, false, true, true, true])
+    }
+
+    @Test func bodyThatComesInPiecesIsAsFastAsTheirMean() {
+        let limit = LowSpeedLimit(bytesPerSecond: 1_000, over: .seconds(6))
+        for (piece, isTooSlow) in [(6_000, false), (5_000, true)] as [(Int64, Bool)] {
+            var window = SpeedWindow()
+            window.begin(limit, at: 0, bytes: 0)
+            let ends = (1...30).map { second in
+                window.isBelow(limit, at: window.due, bytes: piece * (Int64(second) / 6))
+            }
+            #expect(ends.contains(true) == isTooSlow, "\(piece)")
+        }
+    }
+
+    @Test func limitOfTheVerdictTakesThePlaceOfTheRequests() async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\ndrip")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.lowSpeed = LowSpeedLimit(bytesPerSecond: 1, over: .seconds(3_600))
+            let short = LowSpeedLimit(bytesPerSecond: 1_000, over: .milliseconds(100))
+            let recorder = Recorder(onHead: { _ in .accept(limit: nil, lowSpeed: short) })
+            try loop.start(request, handler: recorder)
+            #expect(await recorder.outcome().error?.kind == "too slow")
+        }
+    }
+
+    /// libcurl says of both that it could not connect. Only the one was asked.
+    @Test func lackOfDescriptorsIsNotThePeersRefusal() throws {
+        for (number, kind) in [(EMFILE, "no socket"), (EAFNOSUPPORT, "not connected")] as [(Int32, String)] {
+            let shared = try #require(SharedSessions())
+            let transfer = Transfer(
+                id: TransferID(lane: .http, value: 1),
+                request: TransferRequest(url: "http://127.0.0.1:9/"),
+                handler: Recorder(),
+                easy: try #require(EasyHandle(shared)),
+                timers: TimerBoard(),
+                pacing: PacingQueue(),
+                inbox: LoopInbox(try #require(MultiHandle()), .http)
+            )
+            #expect(transfer.mayConnect(to: "127.0.0.1"))
+            transfer.socketFailed(number)
+            #expect(transfer.close(.curl(CURLE_COULDNT_CONNECT)).error?.kind == kind)
         }
     }
 

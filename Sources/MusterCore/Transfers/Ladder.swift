@@ -65,7 +65,7 @@ public struct Ladder: Hashable, Sendable {
     /// Whether an answer was contradicted that is asked for once more.
     private var repeats = false
     /// Whether a plain GET was seen to be served.
-    private var isServedPlainly = false
+    public private(set) var isServedPlainly = false
     /// The failure that a look was made for.
     private var refused: Contradiction?
     /// What was tried, and what came of it.
@@ -93,7 +93,10 @@ public struct Ladder: Hashable, Sendable {
             return descend(to: lowest, situation) ? .ask : .fail(.badRange, summary, retryAfter: nil)
         case .refusal(let kind, let detail, let retryAfter):
             note(detail, situation)
-            let mayBeLimit = situation.isShared && kind.limitSignal(status: kind.ownStatus) != .none
+            // What is refused for good may be so for the Range alone, which is seen soon as long as nothing has come.
+            let mayBeLimit =
+                situation.isShared && kind.limitSignal(status: kind.ownStatus) != .none
+                && !(situation.isUntouched && kind.rule == .nextSource)
             let isSilence = kind == .timeout && situation.mayBeSilent && situation.isUntouched
             let mayPass = isSilence || situation.looks == .failed && kind.mayNotBeForPlain && retryAfter == nil
             if mayBeLimit {
@@ -192,7 +195,7 @@ extension FailureKind {
     var mayNotBeForPlain: Bool {
         switch self {
         case .httpStatus(let status): mayBeForRange || Self.isTransient(status: status)
-        case .timeout, .tooSlow: true
+        case .timeout, .tooSlow, .notFound: true
         default: mayBeForRange
         }
     }

@@ -20,7 +20,8 @@ extension Transfer {
             phase = .ended(.refused)
         case .accept where head.isWithoutBody:
             phase = .ended(.failed(Self.noPart))
-        case .accept(let limit):
+        case .accept(let limit, let lowSpeed):
+            if let lowSpeed { self.lowSpeed = lowSpeed }
             keepConnection(scheme)
             acceptFile(length: head.length, rest: rest, limit: limit)
         }

@@ -62,7 +62,9 @@ extension Transfer {
         #else
         let type = address.pointee.socktype
         #endif
-        return socket(address.pointee.family, type, address.pointee.protocol)
+        let opened = socket(address.pointee.family, type, address.pointee.protocol)
+        if opened < 0 { socketFailed(errno) }
+        return opened
     }
 
     /// The address in figures, empty if it is neither IPv4 nor IPv6.

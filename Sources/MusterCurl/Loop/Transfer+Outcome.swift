@@ -54,7 +54,10 @@ extension Transfer {
 
     /// The kind of a failure. libcurl has no address left to try when all were refused, and says that it could not connect.
     func error(for code: CURLcode) -> TransferError {
-        if let refusedAddress, openedSockets == 0 { return refusal(of: refusedAddress) }
+        if openedSockets == 0 {
+            if let socketError { return .noSocket(TransferError.Detail(code: 0, message: socketError)) }
+            if let refusedAddress { return refusal(of: refusedAddress) }
+        }
         // A line of the head that is longer than libcurl takes has the code of a lack of memory.
         if code == CURLE_OUT_OF_MEMORY, fileScheme == nil, case .waiting = phase {
             let text = "a line of the response head is over \(Self.maxHeadLineBytes) bytes"

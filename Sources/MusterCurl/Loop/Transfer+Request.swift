@@ -1,5 +1,13 @@
 import CLibcurl
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 // The request.
 extension Transfer {
     /// A connection stands, and the request is about to go out on it (CURLOPT_PREREQFUNCTION): each hop, also on a
@@ -32,6 +40,7 @@ extension Transfer {
         if openedSockets > 0 { hasOpenedConnection = true }
         // What is opened from here on are the data connections of ftp.
         refusedAddress = nil
+        socketError = nil
         openedSockets = 0
         waitForPeer()
         return true
@@ -47,6 +56,13 @@ extension Transfer {
         }
         openedSockets += 1
         return true
+    }
+
+    /// No socket was opened: where there are too many, that is nobody's fault but ours.
+    func socketFailed(_ number: Int32) {
+        openedSockets -= 1
+        guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(number) else { return }
+        socketError = String(cString: strerror(number))
     }
 
     func refusal(of address: String) -> TransferError {

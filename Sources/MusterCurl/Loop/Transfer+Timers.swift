@@ -26,8 +26,9 @@ extension Transfer {
     }
 
     func startSpeedWindow(at now: UInt64) {
-        speedWindow = (now, bytesReceived)
-        if let limit = request.lowSpeed { timers.arm(now &+ limit.over.nanosecondsClamped) }
+        guard let lowSpeed else { return }
+        speedWindow.begin(lowSpeed, at: now, bytes: bytesReceived)
+        timers.arm(speedWindow.due)
     }
 
     private var deadline: UInt64? {
@@ -95,7 +96,7 @@ extension Transfer {
         case .redirecting(let since): phase = .redirecting(since: since &+ nanoseconds)
         case .draining(let since): phase = .draining(since: since &+ nanoseconds)
         case .closing(let since): phase = .closing(since: since &+ nanoseconds)
-        case .body: speedWindow.start &+= nanoseconds
+        case .body: speedWindow.due &+= nanoseconds
         case .connecting, .ended: break
         }
     }
@@ -111,24 +112,17 @@ extension Transfer {
     }
 
     private func speedExpired(at now: UInt64) -> LocalEnd? {
-        guard let limit = request.lowSpeed else { return nil }
+        guard let limit = lowSpeed else { return nil }
         // Bytes that we do not take cannot be late. Whoever keeps to a budget begins the time anew whenever it goes on.
         guard case .flowing = reception else {
             startSpeedWindow(at: now)
             return nil
         }
-        let span = limit.over.nanosecondsClamped
-        if now < speedWindow.start &+ span {
-            timers.arm(speedWindow.start &+ span)
-            return nil
+        if now >= speedWindow.due, speedWindow.isBelow(limit, at: now, bytes: bytesReceived) {
+            let text = "below \(limit.bytesPerSecond) bytes per second over"
+            return .failed(.tooSlow(timeDetail(text, limit.over)))
         }
-        let (product, overflow) = max(0, limit.bytesPerSecond).multipliedReportingOverflow(by: Int64(span / 1_000_000))
-        let least = overflow ? Int64.max : product / 1000
-        if bytesReceived - speedWindow.bytes < least {
-            let message = "below \(limit.bytesPerSecond) bytes per second over \(limit.over)"
-            return .failed(.tooSlow(TransferError.Detail(code: 0, message: message)))
-        }
-        startSpeedWindow(at: now)
+        timers.arm(speedWindow.due)
         return nil
     }
 

@@ -94,11 +94,15 @@ final class Transfer {
     var challenges = 0
     /// Whether the last hop was over TLS; nil before the first redirect.
     var lastHopWasTLS: Bool?
-    var speedWindow = (start: UInt64(0), bytes: Int64(0))
+    /// The least speed that the body may have; nil for any.
+    var lowSpeed: LowSpeedLimit?
+    var speedWindow = SpeedWindow()
     var upload: Upload
     /// Addresses of the current hop that were refused, and sockets of it that were opened.
     var refusedAddress: String?
     var openedSockets = 0
+    /// Why no socket could be opened for the current hop.
+    var socketError: String?
     /// Whether a connection was opened for the transfer, data connections apart.
     var hasOpenedConnection = false
     /// The address that was last connected to, or tried.
@@ -124,6 +128,7 @@ final class Transfer {
         self.inbox = inbox
         self.startedAt = monotonicNanoseconds()
         self.fileScheme = FileScheme(url: request.url)
+        self.lowSpeed = request.lowSpeed
         self.upload = Upload(request.body)
         self.collector = HeadCollector(followsRedirects: request.maxRedirects > 0, limitBytes: request.maxHeadBytes)
     }
@@ -199,7 +204,8 @@ extension Transfer {
             bodyFraming: framing
         )
         switch handler.head(head) {
-        case .accept(let limit):
+        case .accept(let limit, let lowSpeed):
+            if let lowSpeed { self.lowSpeed = lowSpeed }
             accept(limit)
         case .refuse:
             refuse()

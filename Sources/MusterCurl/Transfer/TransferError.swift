@@ -20,6 +20,8 @@ public enum TransferError: Error, Sendable, Hashable {
     case dns(Detail)
     /// The connection was refused, or no address could be reached.
     case connect(Detail)
+    /// This process, or this machine, can open no socket for now: the peer was not asked.
+    case noSocket(Detail)
     /// The TLS handshake or the check of the certificate failed.
     case tls(Detail)
     /// No connection (name, TCP and TLS together) within ``TransferRequest/connectTimeout``.
@@ -59,7 +61,8 @@ public enum TransferError: Error, Sendable, Hashable {
     /// The code and message beneath.
     public var detail: Detail {
         switch self {
-        case .dns(let detail), .connect(let detail), .tls(let detail), .connectTimeout(let detail),
+        case .dns(let detail), .connect(let detail), .noSocket(let detail), .tls(let detail),
+            .connectTimeout(let detail),
             .firstByteTimeout(let detail), .tooSlow(let detail), .deadline(let detail), .truncated(let detail),
             .reset(let detail), .streamReset(let detail), .tooManyRedirects(let detail), .unsupportedScheme(let detail),
             .malformedURL(let detail), .invalidRequest(let detail), .refusedAddress(let detail),
@@ -77,6 +80,7 @@ extension TransferError: CustomStringConvertible {
             switch self {
             case .dns: "name not resolved"
             case .connect: "not connected"
+            case .noSocket: "no socket"
             case .tls: "TLS failed"
             case .connectTimeout: "connect timeout"
             case .firstByteTimeout: "first-byte timeout"

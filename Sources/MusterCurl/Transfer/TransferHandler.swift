@@ -2,8 +2,8 @@
 public enum HeadVerdict: Sendable, Hashable {
     /// Deliver the body, at most `limit` bytes of it if a limit is given. If the peer sends (or announces) more, the
     /// first `limit` bytes are delivered, the connection is dropped, and the outcome is `completed` with
-    /// ``BodyEnd/surplus``.
-    case accept(limit: Int64?)
+    /// ``BodyEnd/surplus``. A limit on its speed takes the place of ``TransferRequest/lowSpeed``.
+    case accept(limit: Int64?, lowSpeed: LowSpeedLimit? = nil)
     /// Deliver nothing; the outcome is ``TransferOutcome/refused(_:)``.
     case refuse
 }

@@ -4,7 +4,7 @@ public enum BodyEnd: Sendable, Hashable {
     case framed
     /// The peer closed the connection, and nothing else could have told the end: possibly cut.
     case connectionClosed
-    /// The peer had more than the limit of ``HeadVerdict/accept(limit:)``; exactly `limit` bytes were delivered.
+    /// The peer had more than the limit of ``HeadVerdict/accept(limit:lowSpeed:)``; exactly `limit` bytes were delivered.
     case surplus
 }
 

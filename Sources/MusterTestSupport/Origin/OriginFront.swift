@@ -62,7 +62,7 @@ struct OriginFront: Sendable {
             channel.eventLoop.makeCompletedFuture {
                 switch result {
                 case .negotiated("h2"): try Self.open(.http2, channel)
-                case .negotiated, .fallback: try Self.open(.http1, channel)
+                case .negotiated, .fallback: try Self.open(state.value.speaksHTTP2Alone ? .http2 : .http1, channel)
                 }
             }
         }

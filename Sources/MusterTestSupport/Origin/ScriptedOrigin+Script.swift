@@ -16,6 +16,11 @@ extension ScriptedOrigin {
         state.update { $0.rules[path, default: []].append(rule) }
     }
 
+    /// Speaks HTTP/2 over TLS to whoever connects from now on, also where the client did not offer it.
+    public func speakHTTP2Alone() {
+        state.update { $0.speaksHTTP2Alone = true }
+    }
+
     /// Takes all misbehaviours from a path, those at random too.
     public func behave(_ path: String) {
         state.update {

@@ -27,6 +27,7 @@ extension ScriptedOrigin {
         var connectionLimit: (count: Int, refusal: Refusal)?
         var connectionRules: [(connections: Range<Int>, refusal: Refusal)] = []
         var bytesPerSecond: Int?
+        var speaksHTTP2Alone = false
     }
 
     /// What the requests of one connection have in common.

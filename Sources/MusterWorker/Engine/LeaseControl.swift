@@ -65,6 +65,13 @@ final class LeaseControl: Sendable {
         if wish != .work || bound.isFull { loop.cancel(id) }
     }
 
+    /// No socket could be opened, which says nothing of the origin: the job's place stays taken for a second, so that the worker asks for less and
+    /// others come to their end, and then the lease goes back untouched.
+    func awaitSockets() async {
+        guard wish == .work else { return }
+        await MonotonicClock.sleep(until: MonotonicClock.now() + 1_000_000_000)
+    }
+
     /// The transfer is over.
     func detach() {
         running.withLock { $0 = nil }

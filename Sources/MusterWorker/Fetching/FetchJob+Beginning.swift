@@ -179,6 +179,7 @@ extension FetchJob {
             question,
             settings,
             fellBack: context.protocols.fellBack(origin),
+            refusesHTTP1: context.protocols.refusesHTTP1(origin),
             isPaced: budgets.contains { $0.bytesPerSecond != nil }
         )
         request.addressAllowed = { [sources = context.sources] in sources.allows($0) }

@@ -34,6 +34,25 @@ extension Ladder.Contradiction {
     }
 }
 
+extension FetchJob {
+    /// Notes which version of HTTP the origin speaks. Returns whether that is a reason to ask again at once, in HTTP/2: a connection for HTTP/1.1
+    /// came to nothing, and the origin was not offered another version lately.
+    func noteProtocol(
+        _ ending: FetchTransfer.Ending, of request: TransferRequest, _ settings: RequestSettings
+    ) -> Bool {
+        if let event = ProtocolHistory.Event(ending.head, ending.outcome) { context.protocols.note(event, of: origin) }
+        guard control.wish == .work, settings.leavesVersionOpen, request.httpVersion == .http1,
+            origin.hasPrefix("https:"), ending.head == nil, !context.protocols.refusesHTTP1(origin)
+        else { return false }
+        switch ending.outcome {
+        case .failed(.tls, _), .failed(.protocolViolation, _):
+            context.protocols.note(.refusedHTTP1, of: origin)
+            return true
+        case .failed, .completed, .refused, .stopped, .cancelled: return false
+        }
+    }
+}
+
 extension ProtocolHistory.Event {
     /// What the end of a transfer tells about the origin's HTTP/2; `nil` when there was none, or nothing follows from it.
     init?(_ head: ResponseHead?, _ outcome: TransferOutcome) {

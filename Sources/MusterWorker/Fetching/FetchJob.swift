@@ -145,9 +145,7 @@ struct FetchJob: Sendable {
         plan.answer = OriginAnswer(ending.head, ending.outcome)
         // An origin at which other files are fetched is there.
         if isShared { plan.answer?.wasUnreached = false }
-        if let event = ProtocolHistory.Event(ending.head, ending.outcome) {
-            context.protocols.note(event, of: origin)
-        }
+        if noteProtocol(ending, of: request, settings) { return .again }
         if writer.hasDeferred, await context.gate.opened(unless: { control.wish != .work }) {
             // A piece that came when the trust had ended was the last one.
             _ = try? await station.pool.run { writer.flush() }
@@ -200,8 +198,9 @@ struct FetchJob: Sendable {
         switch step {
         case .again where plan.noteAnswer(of: received, to: question):
             contradiction = .answer("the origin hands out \(received) bytes at a time", to: .whole)
-        // A head without a body is as good as none.
-        case .failed(let kind, let detail, let retryAfter) where received == 0 && question.range != nil:
+        // A head without a body is as good as none, and so is one whose body stops when it has hardly begun.
+        case .failed(let kind, let detail, let retryAfter)
+        where received < (kind == .tooSlow ? FetchPlan.smallAnswer : 1) && question.range != nil:
             contradiction = .refusal(kind, detail, retryAfter: retryAfter)
         default: return step
         }

@@ -144,9 +144,11 @@ struct FetchPlan: Sendable {
         _ question: FetchQuestion,
         _ settings: RequestSettings,
         fellBack: Bool = false,
+        refusesHTTP1: Bool = false,
         isPaced: Bool = false
     ) -> TransferRequest {
-        var request = settings.request(isFirst: !isSettled && !isPaced, fellBack: fellBack || ladder.isHTTP1)
+        var request = settings.request(
+            isFirst: !isSettled && !isPaced, fellBack: fellBack || ladder.isHTTP1, refusesHTTP1: refusesHTTP1)
         if let range = question.range, !range.isEmpty {
             request.range = RangeSpec(
                 first: range.start, last: range.end == Limits.fileSize.bytes ? nil : range.end - 1)
@@ -165,9 +167,21 @@ struct FetchPlan: Sendable {
     /// No more patience than is due where another source may answer. One that was silent lately is given the time that one needs which is well.
     private func shortenPatience(_ request: inout TransferRequest) {
         guard lease.mayMoveOn == true else { return }
-        request.firstByteTimeout = request.firstByteTimeout / (isSilent ? 60 : 6)
+        request.firstByteTimeout = request.firstByteTimeout / (isSilent ? 60 : Self.shortPatience)
         if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
     }
+
+    /// The limit on a body's speed: over a shorter time where there is another way to go on from the byte that it ends at. `nil` for the one of
+    /// the request.
+    func patience(_ limit: LowSpeedLimit?) -> LowSpeedLimit? {
+        guard lease.mayMoveOn == true && learned?.rung != .whole || ladder.isServedPlainly, ladder.rung != .whole else {
+            return nil
+        }
+        return limit.map { LowSpeedLimit(bytesPerSecond: $0.bytesPerSecond, over: $0.over / Self.shortPatience) }
+    }
+
+    /// The part of the patience that is due where there is another way to go on.
+    private static let shortPatience = 6
 
     /// The answer contradicted the way in which the source was asked, or it refused.
     ///
@@ -322,7 +336,8 @@ struct FetchPlan: Sendable {
         return smallAnswers >= Self.mostSmallAnswers
     }
 
-    private static let smallAnswer: Int64 = 64 << 10
+    /// Less of a body is as good as nothing.
+    static let smallAnswer: Int64 = 64 << 10
     private static let mostSmallAnswers = 64
 
     /// The end of a stream was its end, or the origin has nothing beyond `offset` (row 16).

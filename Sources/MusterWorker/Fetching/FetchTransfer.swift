@@ -41,6 +41,7 @@ final class FetchTransfer: TransferHandler {
 
     private struct State {
         var plan: FetchPlan
+        var lowSpeed: LowSpeedLimit?
         var judgement = Judgement.waiting
         var head: ResponseHead?
         var waiter: CheckedContinuation<Ending, Never>?
@@ -82,21 +83,25 @@ final class FetchTransfer: TransferHandler {
         state = Mutex(State(plan: plan))
     }
 
-    /// Runs the transfer and waits for its end; for one caller only.
+    /// Runs the transfer and waits for its end; for one caller only. `nil` if there was none that says anything of the origin.
     func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending? {
+        state.withLock { $0.lowSpeed = request.lowSpeed }
         do {
             control.attach(try loop.start(request, handler: self), on: loop)
         } catch {
             return nil
         }
         defer { control.detach() }
-        return await withCheckedContinuation { continuation in
+        let ending = await withCheckedContinuation { continuation in
             let known = state.withLock { state -> Ending? in
                 if state.ending == nil { state.waiter = continuation }
                 return state.ending
             }
             if let known { continuation.resume(returning: known) }
         }
+        guard case .failed(.noSocket, _) = ending.outcome else { return ending }
+        await control.awaitSockets()
+        return nil
     }
 
     /// Judges the response (`docs/range-contract.md`); nothing is written before that.
@@ -127,7 +132,8 @@ final class FetchTransfer: TransferHandler {
                 state.judgement = .standing(digests, lastModified: lastModified)
                 return (.refuse, nil)
             }
-            guard let coding = body.coding else { return (.accept(limit: limit), state.plan) }
+            let lowSpeed = state.plan.patience(state.lowSpeed)
+            guard let coding = body.coding else { return (.accept(limit: limit, lowSpeed: lowSpeed), state.plan) }
             decoded.withLock { $0 = DecodedBody(coding, stated: body.codedDigests, limit: limit) }
             return (.accept(limit: nil), state.plan)
         }

@@ -11,7 +11,7 @@ final class AnswerCollector: TransferHandler {
         case tooLarge(ResponseHead)
         /// Without an answer.
         case failed(TransferError, TransferStatistics)
-        /// It was cut from here.
+        /// It was cut from here, or there was no socket for it.
         case cancelled
     }
 
@@ -38,13 +38,16 @@ final class AnswerCollector: TransferHandler {
             return .cancelled
         }
         defer { control.detach() }
-        return await withCheckedContinuation { continuation in
+        let ending = await withCheckedContinuation { continuation in
             let known = state.withLock { state -> Ending? in
                 if state.ending == nil { state.waiter = continuation }
                 return state.ending
             }
             if let known { continuation.resume(returning: known) }
         }
+        guard case .failed(.noSocket, _) = ending else { return ending }
+        await control.awaitSockets()
+        return .cancelled
     }
 
     /// Keeps the head.

@@ -84,6 +84,9 @@ struct RequestSettings: Sendable {
     /// Schemes that HTTP's fields and redirects mean nothing to (row 37).
     private static let otherSchemes: Set<String> = ["ftp", "ftps", "sftp"]
 
+    /// Whether the options leave open which version of HTTP is spoken.
+    var leavesVersionOpen: Bool { httpVersion == nil }
+
     /// Whether header fields are sent at all.
     var isHTTP: Bool { template.allowedSchemes.contains("http") }
 
@@ -96,14 +99,15 @@ struct RequestSettings: Sendable {
     ///   - isFirst: whether nothing is known of the content yet. Ranges of a large file are better off with a connection each, which
     ///     share no window and no fate (row 23); a first request shares one where it can.
     ///   - fellBack: whether the origin kept resetting its HTTP/2 streams.
-    func request(isFirst: Bool = false, fellBack: Bool = false) -> TransferRequest {
+    ///   - refusesHTTP1: whether it may speak HTTP/2 alone.
+    func request(isFirst: Bool = false, fellBack: Bool = false, refusesHTTP1: Bool = false) -> TransferRequest {
         var request = template
         request.httpVersion =
             switch httpVersion {
             case .priorKnowledge: .priorKnowledge
             case .http1: .http1
             case .http2: fellBack ? .http1 : .http2OverTLS
-            case nil: isFirst && !fellBack ? .http2OverTLS : .http1
+            case nil: (isFirst || refusesHTTP1) && !fellBack ? .http2OverTLS : .http1
             }
         return request
     }

@@ -70,7 +70,8 @@ struct FailureSignalTests {
     @Test(
         arguments: [
             (.httpStatus(429), 429, .certain), (.httpStatus(503), 503, .certain), (.httpStatus(503), nil, .certain),
-            (.httpStatus(403), 403, .possible), (.notFound, 404, .possible), (.network, nil, .possible),
+            (.httpStatus(403), 403, .possible), (.httpStatus(400), 400, .possible), (.httpStatus(400), nil, .none),
+            (.notFound, 404, .possible), (.network, nil, .possible),
             // The body of a good answer was cut.
             (.network, 206, .possible),
             (.notFound, 410, .none), (.notFound, 451, .none), (.notFound, nil, .none), (.authentication, 401, .none),

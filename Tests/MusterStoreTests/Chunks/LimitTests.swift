@@ -230,18 +230,6 @@ import Testing
         }
     }
 
-    @Test func notFoundOfANewTaskIsNoSign() async throws {
-        try await StoreFixture.run { fixture in
-            try await fixture.makeGroup("g", Wanted.many(4))
-            var worker = try await fixture.makeWorker()
-            let leases = try await worker.claim(4)
-            try await worker.refuse(leases[0], 404)
-            #expect(try await allowed(fixture) == 16)
-            #expect(try await fixture.store.task("t1", of: "g").state == .failed)
-            try await fixture.check()
-        }
-    }
-
     @Test func resetIsASignOnlyWithoutProgress() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))

@@ -90,6 +90,29 @@ import Testing
         }
     }
 
+    /// A body that stops after a few bytes each time brings its file on, and would do so for days.
+    @Test(arguments: [1_000, 70_000] as [Int64]) func hardlyAnyBytesBeforeASilenceAreATry(bytes: Int64) async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.firstChunk = 1 << 20
+        policy.attempts = 4
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 1 << 20)
+            var seen: [Look?] = []
+            for _ in 1...4 {
+                seen.append(lease.looks)
+                try await worker.fail(lease, .tooSlow, at: lease.resume.offset + bytes, status: 206, random: 0)
+                guard try await fixture.store.task("t", of: "g").state != .failed else { break }
+                lease = try await Self.next(fixture, &worker)
+            }
+            let isOver = try await fixture.store.task("t", of: "g").state == .failed
+            #expect(isOver == (bytes == 1_000))
+            #expect(seen == [.refused] + Array(repeating: isOver ? .failed : .refused, count: 3))
+        }
+    }
+
     /// Another source is the better way out.
     @Test func sourceThatIsNotTheLastOneIsNotLookedAt() async throws {
         try await StoreFixture.run { fixture in

@@ -43,7 +43,7 @@ import Testing
             try await worker.learn(old, size: 250)
             try await worker.fail(old, .changed)
             try await fixture.passBackoffs()
-            try await worker.refuse(try #require(try await worker.claimWork().first), 404)
+            try await worker.refuse(try #require(try await worker.claimWork().first), 410)
             // A verb fails as well, without an answer.
             try await group("poor", [Wanted("d")], on: fixture)
             try await worker.fail(try #require(try await worker.claimWork().first), .storage)
@@ -70,7 +70,7 @@ import Testing
             let restarts = payloads.compactMap { if case .taskChanged(let facts) = $0 { facts } else { nil } }
             #expect(restarts.map(\.contentVersion) == [2] && restarts.first?.reason.kind == .changed)
             let failures = payloads.compactMap { if case .taskFailed(let facts) = $0 { facts.failure } else { nil } }
-            #expect(failures.map(\.kind) == [.notFound, .storage] && failures.map(\.status) == [404, nil])
+            #expect(failures.map(\.kind) == [.notFound, .storage] && failures.map(\.status) == [410, nil])
             #expect(failures[0].source == "http://a.test/c" && failures[0].requestID?.hasPrefix("request-") == true)
             let delays = payloads.compactMap { if case .groupOverdue(let facts) = $0 { facts } else { nil } }
             #expect(delays.map(\.remaining) == [1] && delays.first?.state == .open)

@@ -152,7 +152,7 @@ extension History {
         let all: [(FailureKind, Int?)] = [
             (.network, nil), (.timeout, nil), (.notFound, 404), (.storage, nil), (.changed, nil), (.storageFull, nil),
             (.digestMismatch, nil), (.httpStatus(429), 429), (.httpStatus(503), 503), (.httpStatus(403), 403),
-            (.authentication, 401), (.notFound, 410), (.tls, nil),
+            (.authentication, 401), (.notFound, 410), (.tls, nil), (.tooSlow, nil),
         ]
         let small: [(FailureKind, Int?)] = [(.notFound, 404), (.storage, nil)]
         let questions: [(FailureKind, Int?)] = [(.timeout, nil), (.authentication, 401), (.storageFull, nil)]

@@ -129,7 +129,7 @@ extension StoreModel {
         let isHopeless =
             failure.kind == .httpStatus(403) && chunk.kind == .fetch && !task.isPlanned && chunk.attempts >= 2
             && busyLanes(to: chunk.origin).count <= 1
-        let before = chunk.hasProgress(in: task) ? 0 : chunk.attempts
+        let before = chunk.hasProgress(in: task, after: failure.kind) ? 0 : chunk.attempts
         var rule = counts != nil ? .retry : isHopeless ? .nextSource : failure.kind.rule
         // The holder was not told that it may look, if there were other sources still.
         if rule == .nextSource, chunk.kind == .fetch, task.sources.count > 1, before == 0, task.rung != .whole,
@@ -205,12 +205,7 @@ extension StoreModel {
         let isEcho = lease.grantedAt <= origin.limitedAt
         let isShared = isEcho || busyLanes(to: chunk.origin).count > 1
         if signal == .possible {
-            let isPlausible =
-                failure.kind == .network
-                ? chunk.durable == chunk.resume
-                : task.isPlanned
-                    && ((task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0)
-            guard isPlausible else { return nil }
+            guard mayBeLimit(place, task, chunk, failure.kind, isShared: isShared) else { return nil }
             // Once more, in case that whoever shared the origin has just gone; some more times if it is known to have limits.
             let patience = origin.learned == nil ? 1 : 4
             guard isShared else { return failure.kind != .network && chunk.attempts < patience ? true : nil }
@@ -224,8 +219,27 @@ extension StoreModel {
         seen.insert(.halved)
         let allowed = allowed(chunk.origin)
         let learned = max(1, allowed / 2, min(allowed, servedBeside(lease.lane, at: chunk.origin)))
-        origins[chunk.origin] = Origin(isParked: origin.isParked, learned: learned, minutes: 0, limitedAt: step)
+        origins[chunk.origin] = Origin(
+            isParked: origin.isParked, learned: learned, minutes: 0, limitedAt: step, isBelieved: origin.isBelieved)
         return learned == allowed
+    }
+
+    /// Whether a refusal that may have another reason may be a limit. Histories are too short for what follows files that are served after all.
+    private mutating func mayBeLimit(
+        _ place: Place, _ task: Task, _ chunk: Chunk, _ kind: FailureKind, isShared: Bool
+    ) -> Bool {
+        if kind == .network { return chunk.durable == chunk.resume }
+        if task.isPlanned {
+            return (task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0
+        }
+        let isLast = task.sources.indices.allSatisfy { $0 == chunk.source || task.sources[$0].isDead }
+        let isBelieved = origins[chunk.origin, default: Origin()].isBelieved
+        guard kind != .httpStatus(403), isLast, !isBelieved else { return false }
+        if chunk.attempts < (isShared ? 2 : 1), task.sources[chunk.source].failures < 7 { return isShared }
+        seen.insert(.believed)
+        origins[chunk.origin, default: Origin()].isBelieved = true
+        origins[chunk.origin]?.learned = nil
+        return false
     }
 
     private mutating func acceptChange(_ place: Place, _ chunk: Chunk, _ source: Int) {

@@ -103,7 +103,9 @@ struct StoreModel {
         }
 
         /// Whether the lease on it brought bytes that its next one can go on from.
-        func hasProgress(in task: Task) -> Bool { durable > resume && task.rung != .whole }
+        func hasProgress(in task: Task, after kind: FailureKind? = nil) -> Bool {
+            durable >= resume + (kind == .tooSlow ? 65_536 : 1) && task.rung != .whole
+        }
     }
 
     struct Lease: Equatable {
@@ -141,6 +143,8 @@ struct StoreModel {
         var learned: Int?
         var minutes = 0
         var limitedAt = 0
+        /// Whether files that it refuses as if they were not there are believed not to be.
+        var isBelieved = false
     }
 
     /// A task by its name.
@@ -182,6 +186,8 @@ struct StoreModel {
         case pulled, taken
         /// An origin was halved, refused once more in the same burst, or was granted more than what it was halved to.
         case halved, echoed, grown
+        /// A file was refused for good at an origin that might have had too much to do.
+        case believed
         /// A fresh URL was asked for, asked for once only, refused late, given, or given up.
         case asked, askedOnce, late, answered, unanswered
         /// A mirror was left for a version.

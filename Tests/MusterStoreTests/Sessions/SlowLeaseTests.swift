@@ -62,6 +62,9 @@ import Testing
             try await fixture.run("UPDATE sources SET bytes = 60, busy_ms = 60000 WHERE ordinal = 1")
             #expect(try await fixture.store.sweepSlow() == 0)
             try await fixture.run("UPDATE sources SET bytes = 1000000, busy_ms = 1000 WHERE ordinal = 1")
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '9 s'")
+            #expect(try await fixture.store.sweepSlow() == 0, "they are young")
+            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '11 s'")
             #expect(try await fixture.store.sweepSlow() == 2)
             #expect(try await fixture.chunks() == leases.map { "fetch \($0.start) 1 ready 0" })
             try await fixture.check()
@@ -85,8 +88,8 @@ import Testing
             try await fixture.check()
         }
         try await StoreFixture.run { fixture in
-            // 14 bytes per second: a minute is enough for the rest.
-            _ = try await begin(fixture, durable: [160], origins: ["a", "b"])
+            // 28 bytes per second: half a minute is enough for the rest.
+            _ = try await begin(fixture, durable: [310], origins: ["a", "b"])
             try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '11 s'")
             #expect(try await fixture.store.sweepSlow() == 0)
         }

@@ -35,6 +35,23 @@ import Testing
         }
     }
 
+    /// Whether it has reset streams or its chunks are asked for: in HTTP/1.1 there is nothing to be had from it.
+    @Test func originThatSpeaksHTTP2AloneIsAskedInThat() async throws {
+        try await withBench(.h2) { bench, origin in
+            origin.speakHTTP2Alone()
+            origin.serve("/f", content)
+            origin.misbehave("/f", .resetStream(afterBytes: mebibyte, code: 2), when: .first(2))
+            let known = Representation(size: 2 * mebibyte, etag: content.etag)
+            var lease = LeaseDocument.first(origin.url("/f"))
+            for _ in 0..<2 { #expect(await bench.run(lease).failure?.kind == .network) }
+            #expect(await bench.run(lease).finished?.size == 2 * mebibyte)
+            lease = .chunk(origin.url("/f"), mebibyte, 2 * mebibyte, of: known)
+            lease.task = TaskID(2)
+            #expect(await bench.run(lease).durable?.offset == 2 * mebibyte)
+            #expect(origin.requests.allSatisfy { $0.version == .http2 })
+        }
+    }
+
     @Test func originThatKeepsResettingStreamsIsAskedInHTTP1() async throws {
         try await withBench(.h2) { bench, origin in
             origin.serve("/f", content)

@@ -158,6 +158,47 @@ import Testing
         }
     }
 
+    /// What came is gone on with from the next source: only where it can be.
+    @Test(arguments: [true, false]) func bodyThatStopsIsLeftSoonWhereAnotherSourceGoesOn(goesOn: Bool) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .hang(afterBytes: 100_000))
+            if !goesOn { origin.misbehave("/f", .noValidators) }
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.options = FetchOptions()
+            lease.options?.lowSpeedSeconds = 6
+            lease.mayMoveOn = true
+            let ending = await bench.run(lease)
+            guard case .failed(let failure, let durable, _) = ending else {
+                Issue.record("\(ending)")
+                return
+            }
+            #expect(failure.kind == .tooSlow)
+            #expect(failure.detail.contains(goesOn ? "over 1 s" : "over 6 s"), "\(failure.detail)")
+            #expect(durable?.offset == 100_000)
+        }
+    }
+
+    /// As a head without a body, which is as good as none.
+    @Test(arguments: [0, 1_000] as [Int64]) func rangesThatStopWhenTheyHaveHardlyBegunAreGivenUpForAPlainGET(
+        bytes: Int64
+    ) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .hang(afterBytes: bytes), when: .ranged)
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.options = FetchOptions()
+            lease.options?.lowSpeedSeconds = 1
+            lease.looks = .failed
+            guard case .restart(let what, .whole) = await bench.run(lease) else {
+                Issue.record("it goes on with ranges")
+                return
+            }
+            #expect(what.contains("too slow"), "\(what)")
+            #expect(origin.requests.map { $0.range != nil } == [true, false, true])
+        }
+    }
+
     /// The first file waits for a sixth of the patience, and the next ones for less.
     @Test func sourceThatIsSilentIsLeftSoonWhereAnotherOneIsLeft() async throws {
         try await withBench { bench, origin in

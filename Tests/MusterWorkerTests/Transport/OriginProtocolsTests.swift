@@ -29,6 +29,17 @@ import Testing
         #expect(history.fellBack("a"))
     }
 
+    @Test func originThatRefusesHTTP1IsOfferedHTTP2UntilItResetsThat() {
+        var history = ProtocolHistory()
+        for event in [ProtocolHistory.Event.reset, .reset, .refusedHTTP1, .served, .reset, .served] {
+            history.note(event, of: "a")
+        }
+        #expect(history.refusesHTTP1("a") && !history.fellBack("a"))
+        for _ in 0..<2 { history.note(.reset, of: "a") }
+        #expect(!history.refusesHTTP1("a") && history.fellBack("a"))
+        #expect(history.count == 1)
+    }
+
     @Test func onlySoManyOriginsAreRememberedAndAccidentsGoFirst() {
         var history = ProtocolHistory()
         for _ in 0..<2 { history.note(.reset, of: "broken") }

@@ -144,7 +144,9 @@ CREATE TABLE origins (
     rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when they were last counted on
     refusals         double precision NOT NULL DEFAULT 0,    -- a decaying counter of refusals that may be limits, as of refused_at
     refused_at       timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
-    forbids_at_limit boolean NOT NULL DEFAULT false,         -- it has served a file that it had refused with 403
+    -- Whether it refuses files for there being too much at once, and serves them later; false: it has refused one for good by 400 or 404, although
+    -- little else was asked of it; NULL: nobody knows.
+    refuses_at_limit boolean,
     CONSTRAINT origins_learned_is_dated CHECK ((learned IS NULL) = (learned_at IS NULL))
 ) WITH (fillfactor = 50);
 CREATE INDEX origins_with_rate ON origins (id) WHERE bytes_per_second IS NOT NULL;

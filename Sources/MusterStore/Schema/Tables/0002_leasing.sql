@@ -192,7 +192,7 @@ CREATE UNLOGGED TABLE origin_flow (
     origin_id bigint NOT NULL,                               -- the origin
     bytes     bigint NOT NULL,                               -- that came from it
     answers   bigint NOT NULL DEFAULT 0,                     -- leases that it fulfilled
-    forgave   boolean NOT NULL DEFAULT false                 -- one of them had been refused with 403
+    forgave   boolean NOT NULL DEFAULT false                 -- one of them had been refused by this origin
 );
 
 -- A claim under way, as the functions of Verbs/claim.sql hand it to each other. Never stored.

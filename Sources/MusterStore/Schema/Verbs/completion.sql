@@ -14,7 +14,7 @@ DECLARE
 BEGIN
     PERFORM lock_groups_of(p_chunks);
     WITH finished AS MATERIALIZED (
-        SELECT (d.task).*, d.was_forbidden, d.was, d.size_before, d.more, d.came, d.brought, d.done_by, d.origin_id, d.served_by, d.charged, d.granted_at
+        SELECT (d.task).*, d.was_refused, d.was, d.size_before, d.more, d.came, d.brought, d.done_by, d.origin_id, d.served_by, d.charged, d.granted_at
         FROM finish_tasks(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_dates_strong, p_urls, p_paths,
             p_stated, p_crcs, p_reused) AS d
     ), swept AS (
@@ -24,7 +24,7 @@ BEGIN
         FROM finished f WHERE f.mirrors > 1 AND f.done_by = 'fetch' AND s.task_id = f.id AND s.ordinal = f.served_by
     ), flowed AS (
         INSERT INTO origin_flow (origin_id, bytes, answers, forgave)
-        SELECT origin_id, sum(came), count(*), bool_or(was_forbidden) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
+        SELECT origin_id, sum(came), count(*), bool_or(was_refused) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
     ), late AS (
         -- A worker that has lost a lease, and has not said yet that it stopped, may make the part once more.
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
@@ -72,7 +72,7 @@ CREATE FUNCTION finish_tasks(
     p_etags text[], p_last_modified text[], p_dates_strong boolean[], p_urls text[], p_paths text[], p_stated jsonb[],
     p_crcs bigint[], p_reused text[]
 ) RETURNS TABLE (
-    task tasks, was_forbidden boolean, was text, size_before bigint, more bigint, came bigint, brought bigint, done_by text, origin_id bigint,
+    task tasks, was_refused boolean, was text, size_before bigint, more bigint, came bigint, brought bigint, done_by text, origin_id bigint,
     served_by integer, charged bigint, granted_at timestamptz
 )
 LANGUAGE plpgsql AS $$
@@ -110,7 +110,7 @@ BEGIN
         failure_status = NULL, failure_source = NULL, failure_request = NULL
     FROM taken f JOIN tasks before ON before.id = f.task_id
     WHERE t.id = f.task_id AND t.state IN ('active', 'finalizing')
-    RETURNING t, before.failure_status IS NOT DISTINCT FROM 403, before.state, before.size,
+    RETURNING t, coalesce(before.failure_status IN (400, 403, 404) AND before.failure_source = f.source, false), before.state, before.size,
         CASE WHEN f.kind = 'finalize' THEN 0 ELSE f.size - (f.durable - f.first) END,
         -- What the sink had already came from no origin, and takes nothing from other groups.
         CASE WHEN f.kind = 'finalize' OR f.reused IS NOT NULL THEN 0 ELSE f.size - (f.durable - f.first) END,

@@ -126,8 +126,9 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_counts boolean := heed_limit(l, t, p_kind, p_limit, p_origin_cap);
     v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, p_kind, p_detail) THEN 'nextSource' ELSE p_rule END;
-    -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost.
-    v_before integer := CASE WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 0 ELSE l.attempts END;
+    -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost, and not if hardly anything came before a silence.
+    v_before integer := CASE WHEN l.durable >= l.resume + little(t) AND t.rung <> 'whole'
+        THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
     v_next integer;
     v_wait interval;

@@ -7,7 +7,7 @@ CREATE FUNCTION is_hopeless(l leases, t tasks, p_kind text, p_detail text) RETUR
 LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts >= 2 AND CASE p_kind
         WHEN 'httpStatus(403)' THEN NOT t.planned
-            AND NOT shares_origin(l) AND NOT (SELECT o.forbids_at_limit FROM origins o WHERE o.id = l.origin_id)
+            AND NOT shares_origin(l) AND NOT coalesce((SELECT o.refuses_at_limit FROM origins o WHERE o.id = l.origin_id), false)
         WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND (l.durable = l.resume OR t.rung = 'whole') AND p_detail ~ '[0-9] bytes' AND (
             SELECT count(*) FILTER (WHERE a.detail = p_detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
             FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a)
@@ -38,16 +38,23 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Whether a chunk has failed, and a plain GET is to be looked at before all tries are over: answers of the origin have ended early twice, which
--- is given up soon (`is_hopeless`); or nothing has come of the chunk, and nothing but the beginning of its file: there is little to give up.
+-- is given up soon (`is_hopeless`); or hardly anything has come of the chunk, and nothing else but the beginning of its file: there is little to
+-- give up.
 CREATE FUNCTION looks_early(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.attempts >= 2 AND t.failure_kind = 'network' AND t.failure_status BETWEEN 200 AND 299
-        OR l.attempts > 0 AND l.durable = l.first
+        OR l.attempts > 0 AND l.durable < l.first + little(t)
         AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = l.task_id AND d.first > 0)
         AND NOT EXISTS (SELECT 1 FROM ready_chunks c
-            WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first > 0 AND c.resume > c.first)
+            WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first > 0 AND c.resume >= c.first + little(t))
         AND NOT EXISTS (SELECT 1 FROM leases h
-            WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.first > 0 AND h.durable > h.first)
+            WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.first > 0 AND h.durable >= h.first + little(t))
+$$;
+
+-- Fewer bytes than these are as good as none where the origin stopped after them.
+CREATE FUNCTION little(t tasks) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN 65536 ELSE 1 END
 $$;
 
 -- A source contradicts the way in which it was asked: the task starts over on a lower rung, which is no try. If there is none it is

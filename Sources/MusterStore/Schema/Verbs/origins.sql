@@ -50,7 +50,6 @@ DECLARE
     o origins;
     v_is_shared boolean;
     v_is_echo boolean;
-    v_is_plausible boolean;
     v_allowed integer;
     v_learned integer;
 BEGIN
@@ -62,12 +61,7 @@ BEGIN
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
     -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
     IF p_limit = 'possible' THEN
-        v_is_plausible := CASE p_kind
-            WHEN 'network' THEN l.durable = l.resume
-            ELSE p_kind = 'httpStatus(403)' AND o.forbids_at_limit
-                OR t.planned AND (coalesce(t.source, l.source) = l.source OR EXISTS (
-                    SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0)) END;
-        IF NOT v_is_plausible THEN RETURN NULL; END IF;
+        IF NOT may_be_limit(o, l, t, p_kind, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT v_is_shared THEN
             RETURN CASE WHEN p_kind <> 'network' AND l.attempts < CASE WHEN o.learned IS NULL THEN 1 ELSE 4 END THEN true END;
         END IF;
@@ -87,6 +81,30 @@ BEGIN
         limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     RETURN v_learned = v_allowed;
+END
+$$;
+
+-- Whether a refusal that may have another reason may be a limit. One of a file that worked before may be; 403 of a file of which nothing has come,
+-- where the origin is known to limit in this way; 400 and 404, where nobody knows, and no other source may have it. They are tried again beside
+-- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. The first one that is refused for
+-- good is believed, and so are all that follow there: then nothing is taken from the allowance for them. The caller has locked the origin.
+CREATE FUNCTION may_be_limit(o origins, l leases, t tasks, p_kind text, p_is_shared boolean) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_kind = 'network' THEN RETURN l.durable = l.resume; END IF;
+    IF t.planned THEN
+        RETURN coalesce(t.source, l.source) = l.source OR coalesce(o.refuses_at_limit, false) AND p_kind = 'httpStatus(403)' OR EXISTS (
+            SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0);
+    ELSIF p_kind = 'httpStatus(403)' OR o.refuses_at_limit IS NOT NULL THEN
+        RETURN coalesce(o.refuses_at_limit, false);
+    END IF;
+    IF EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source) THEN RETURN false; END IF;
+    -- So often can the allowance be halved, whatever counts as a try.
+    IF l.attempts <= p_is_shared::integer AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < 7 THEN
+        RETURN p_is_shared OR recent_answers(o) > 0;
+    END IF;
+    UPDATE origins SET refuses_at_limit = false, learned = NULL, learned_at = NULL WHERE id = o.id;
+    RETURN false;
 END
 $$;
 
@@ -147,7 +165,7 @@ BEGIN
     )
     UPDATE origins o
     SET rate_bytes = decayed(o.rate_bytes, o.rate_at, n.bytes), answers = decayed(o.answers, o.rate_at, n.answers),
-        rate_at = statement_timestamp(), forbids_at_limit = o.forbids_at_limit OR n.forgave,
+        rate_at = statement_timestamp(), refuses_at_limit = n.forgave OR o.refuses_at_limit,
         -- It has served somebody since one lane may try it.
         not_before = CASE WHEN n.answers > 0 AND o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s'
             THEN NULL ELSE o.not_before END

@@ -167,10 +167,10 @@ $$;
 
 -- Takes back chunks that are much slower than their peers (row 32): a fetch lease that is older than p_age,
 -- whose bytes came at less than a fifth of the median speed of at least two others that get on, of the same task or else of
--- the same origin, or of what another mirror of its task has carried, and that would need longer than p_age still. It goes to another worker, and to another source where that
--- may serve it. So does a lease, after a third of p_age, that would need twice p_age, where a mirror is left of which nothing was asked. A chunk is moved three times at the most, so that it does not go round for ever where every place is slow.
--- What its holder writes from now on reaches no file: the task is fenced (I8). Streams stay, since they can't be taken up
--- in the middle. Returns how many there were.
+-- the same origin, and that would need longer than p_age still. So does one after a third of p_age, where another mirror of its task has been
+-- five times as fast, or is idle and was never asked: nobody knows that it is slow. The chunk goes to another worker, and to another source where
+-- that may serve it. It is moved three times at the most, so that it does not go round for ever where every place is slow. What its holder writes
+-- from now on reaches no file: the task is fenced (I8). Streams stay, since they can't be taken up in the middle. Returns how many there were.
 CREATE FUNCTION sweep_slow(p_age interval, p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -184,39 +184,31 @@ BEGIN
                 AS speed
         FROM leases l WHERE l.kind = 'fetch'
     ), slow AS MATERIALIZED (
-        -- What is below a fifth of the others' median is below a fifth of the fastest: few are left to be looked at closely.
-        SELECT s.*, m.speed AS speed_of_mirror, m.is_untried FROM (
-            SELECT s.*, max(s.speed) OVER (PARTITION BY s.task_id) AS fastest_of_task,
-                max(s.speed) OVER (PARTITION BY s.origin_id) AS fastest_of_origin
-            FROM speed s
-        ) AS s
-        CROSS JOIN LATERAL (
-            SELECT max(r.bytes * 1000 / nullif(r.busy_ms, 0)::double precision) AS speed,
-                coalesce(bool_or(r.busy_ms = 0 AND r.failures = 0
-                    AND NOT EXISTS (SELECT 1 FROM leases h WHERE h.task_id = t.id AND h.source = r.ordinal)), false) AS is_untried
-            FROM tasks t JOIN sources r ON r.task_id = t.id
-            WHERE t.id = s.task_id AND t.mixes AND r.ordinal <> s.source AND NOT r.dead AND r.differs_in IS DISTINCT FROM t.version
-        ) AS m
-        -- Nobody knows that a mirror is slow that nothing was asked of.
-        WHERE s.moves < 3 AND (
-            s.age >= p_age AND s.bytes_left > s.speed * extract(epoch FROM p_age)
-                AND s.speed < greatest(s.fastest_of_task, s.fastest_of_origin, m.speed) / 5
-            OR m.is_untried AND s.age >= p_age / 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age) * 2)
+        SELECT s.*, t.version, t.mixes FROM speed s JOIN tasks t ON t.id = s.task_id AND t.rung = 'chunks'
+        WHERE s.moves < 3 AND s.age >= p_age / 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age)
+    ), sibling AS (
+        -- Of those that get on, whichever of them is looked at: one of three more does not move the median much.
+        SELECT task_id, count(*) AS count, percentile_cont(0.5) WITHIN GROUP (ORDER BY speed) AS median
+        FROM speed WHERE speed > 0 AND EXISTS (SELECT 1 FROM slow) GROUP BY 1
+    ), neighbour AS (
+        SELECT origin_id, count(*) AS count, percentile_cont(0.5) WITHIN GROUP (ORDER BY speed) AS median
+        FROM speed WHERE speed > 0 AND EXISTS (SELECT 1 FROM slow) GROUP BY 1
+    ), mirror AS (
+        SELECT s.chunk_id, max(CASE WHEN r.busy_ms > 0 THEN r.bytes * 1000 / r.busy_ms::double precision
+            WHEN r.failures = 0 AND h.source IS NULL THEN 'Infinity' END) AS speed
+        FROM slow s
+        JOIN sources r ON r.task_id = s.task_id AND r.ordinal <> s.source AND NOT r.dead AND r.differs_in IS DISTINCT FROM s.version
+        LEFT JOIN (SELECT DISTINCT task_id, source FROM leases) AS h ON h.task_id = r.task_id AND h.source = r.ordinal
+        WHERE s.mixes GROUP BY 1
     )
     SELECT array_agg(x.chunk_id), array_agg(x.epoch) INTO v_chunks, v_epochs FROM (
         SELECT s.chunk_id, s.epoch
         FROM slow s
-        JOIN tasks t ON t.id = s.task_id AND t.rung = 'chunks'
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS peers, percentile_cont(0.5) WITHIN GROUP (ORDER BY p.speed) AS median
-            FROM speed p WHERE p.task_id = s.task_id AND p.chunk_id <> s.chunk_id AND p.speed > 0
-        ) AS siblings
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS peers, percentile_cont(0.5) WITHIN GROUP (ORDER BY p.speed) AS median
-            FROM speed p WHERE p.origin_id = s.origin_id AND p.chunk_id <> s.chunk_id AND p.speed > 0
-        ) AS neighbours
-        WHERE s.speed < CASE WHEN siblings.peers >= 2 THEN siblings.median WHEN neighbours.peers >= 2 THEN neighbours.median END / 5
-            OR s.speed < s.speed_of_mirror / 5 OR s.is_untried
+        LEFT JOIN sibling b ON b.task_id = s.task_id
+        LEFT JOIN neighbour n ON n.origin_id = s.origin_id
+        LEFT JOIN mirror m ON m.chunk_id = s.chunk_id
+        WHERE s.speed < m.speed / 5 OR s.age >= p_age AND s.speed < CASE WHEN b.count - (s.speed > 0)::integer >= 2 THEN b.median
+            WHEN n.count - (s.speed > 0)::integer >= 2 THEN n.median END / 5
         ORDER BY s.chunk_id LIMIT p_limit
     ) AS x;
     IF v_chunks IS NULL THEN RETURN 0; END IF;

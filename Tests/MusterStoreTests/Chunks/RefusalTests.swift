@@ -1,0 +1,87 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Origins that refuse files of which nothing has come by 400 or 404: since they have too much to do, or since the files are not there (range
+/// contract, rows 24 and 26).
+@Suite struct RefusalTests {
+    /// How many leases origin `a` may have now; the cap of the small policy is 16.
+    private func allowed(_ fixture: StoreFixture) async throws -> Int32 {
+        try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
+    }
+
+    /// It serves them when there is less to do, as origins do that limit in this way.
+    @Test(arguments: [400, 404]) func fileThatIsRefusedBesideOthersIsTriedAgainWithFewer(status: Int) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.refuse(leases[0], status)
+            #expect(try await allowed(fixture) == 8)
+            try await worker.refuse(leases[1], status)
+            #expect(try await allowed(fixture) == 8, "it is of the same burst")
+            try await worker.finishAll(Array(leases[2...]))
+            try await fixture.check()
+            // Nobody is left beside which this one could be too much: whoever was may have gone just now.
+            try await fixture.passBackoffs()
+            let again = try await worker.claim(1)
+            try await worker.refuse(again[0], status)
+            try await fixture.passBackoffs()
+            try await worker.finishAll(try await worker.claim(2))
+            #expect(try await fixture.store.group("g").tasks[.succeeded] == 4)
+            _ = try await fixture.store.foldOriginRates()
+            #expect(try await fixture.value("SELECT refuses_at_limit FROM origins WHERE id > 0", as: Bool.self))
+            try await fixture.check()
+        }
+    }
+
+    /// The first one that is not found for good says what it means there; ten thousand dead links cost no more than that.
+    @Test(arguments: [400, 404]) func fileThatIsRefusedForGoodIsBelievedAndSoAreTheNext(status: Int) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            var dead = leases[0]
+            var tries = 1
+            try await worker.refuse(dead, status)
+            while try await fixture.store.task(dead.key, of: "g").state != .failed {
+                // The other one may take all that is allowed by now, and goes on.
+                try await fixture.run("UPDATE origins SET learned_at = statement_timestamp() - interval '10 s'")
+                try await fixture.passBackoffs()
+                dead = try #require(try await worker.claim(1).first)
+                try await worker.refuse(dead, status)
+                try await fixture.check()
+                tries += 1
+            }
+            #expect((3...7).contains(tries), "\(tries)")
+            #expect(try await allowed(fixture) == 16, "it was no limit")
+            try await worker.refuse(leases[1], status)
+            #expect(try await fixture.store.task(leases[1].key, of: "g").state == .failed)
+            #expect(try await allowed(fixture) == 16)
+            try await fixture.check()
+        }
+    }
+
+    @Test func fileThatAMirrorDoesNotHaveIsNoSign() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4, origins: ["a", "b"]))
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim(4).first { $0.source == 0 })
+            try await worker.refuse(lease, 404)
+            #expect(try await allowed(fixture) == 16)
+            #expect(try await worker.claim(1).map(\.source) == [1])
+            try await fixture.check()
+        }
+    }
+
+    /// Nothing else was asked of the origin, ever.
+    @Test func fileThatIsNotFoundAloneIsBelievedAtOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 404)
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+        }
+    }
+}
