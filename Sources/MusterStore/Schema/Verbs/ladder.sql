@@ -24,31 +24,37 @@ $$;
 -- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is
 -- left, whichever taught the version.
 CREATE FUNCTION may_look(l leases, t tasks) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT l.kind = 'fetch' AND t.rung <> 'whole' AND (t.mirrors = 1
-        OR NOT EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source))
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN l.kind = 'fetch' AND t.rung <> 'whole' AND (t.mirrors = 1
+        OR NOT EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source));
+END
 $$;
 
 -- Whether a silence ends with another source that has not been tried for the chunk: less patience is due then.
 CREATE FUNCTION may_move_on(l leases, t tasks) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND EXISTS (
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND EXISTS (
         SELECT 1 FROM sources s
-        WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in IS DISTINCT FROM t.version)
+        WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in IS DISTINCT FROM t.version);
+END
 $$;
 
 -- Whether a chunk has failed, and a plain GET is to be looked at before all tries are over: answers of the origin have ended early twice, which
 -- is given up soon (`is_hopeless`); or hardly anything has come of the chunk, and nothing else but the beginning of its file: there is little to
 -- give up.
 CREATE FUNCTION looks_early(l leases, t tasks) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT l.attempts >= 2 AND t.failure_kind = 'network' AND t.failure_status BETWEEN 200 AND 299
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN l.attempts >= 2 AND t.failure_kind = 'network' AND t.failure_status BETWEEN 200 AND 299
         OR l.attempts > 0 AND l.durable < l.first + little(t)
         AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = l.task_id AND d.first > 0)
         AND NOT EXISTS (SELECT 1 FROM ready_chunks c
             WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first > 0 AND c.resume >= c.first + little(t))
         AND NOT EXISTS (SELECT 1 FROM leases h
-            WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.first > 0 AND h.durable >= h.first + little(t))
+            WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.first > 0 AND h.durable >= h.first + little(t));
+END
 $$;
 
 -- Fewer bytes than these are as good as none where the origin stopped after them.
