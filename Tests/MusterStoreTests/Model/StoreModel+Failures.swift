@@ -235,7 +235,8 @@ extension StoreModel {
         let isLast = task.sources.indices.allSatisfy { $0 == chunk.source || task.sources[$0].isDead }
         let isBelieved = origins[chunk.origin, default: Origin()].isBelieved
         guard kind != .httpStatus(403), isLast, !isBelieved else { return false }
-        if chunk.attempts < (isShared ? 2 : 1), task.sources[chunk.source].failures < 7 { return isShared }
+        if isShared, chunk.attempts < 2, task.sources[chunk.source].failures < 7 { return true }
+        guard chunk.attempts > 0 || origins[chunk.origin]?.learned != nil else { return false }
         seen.insert(.believed)
         origins[chunk.origin, default: Origin()].isBelieved = true
         origins[chunk.origin]?.learned = nil

@@ -72,6 +72,7 @@ BEGIN
     IF recent_answers(o) >= 1 AND (is_rarely_refused(o) OR p_limit = 'certain' AND (
         SELECT a.serial FROM attempts a WHERE a.task_id = t.id AND a.status = t.failure_status LIMIT 1) IS NOT NULL)
     THEN
+        IF p_limit = 'possible' AND p_kind <> 'network' AND NOT t.planned THEN PERFORM believe_refusals(o.id); END IF;
         RETURN CASE WHEN p_limit = 'certain' THEN true END;
     END IF;
     v_allowed := allowed_connections(o, p_origin_cap);
@@ -100,12 +101,21 @@ BEGIN
     END IF;
     IF EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source) THEN RETURN false; END IF;
     -- So often can the allowance be halved, whatever counts as a try.
-    IF l.attempts <= p_is_shared::integer AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < 7 THEN
-        RETURN p_is_shared OR recent_answers(o) > 0;
+    IF l.attempts <= p_is_shared::integer AND (p_is_shared OR recent_answers(o) > 0)
+        AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < 7
+    THEN
+        RETURN true;
     END IF;
-    UPDATE origins SET refuses_at_limit = false, learned = NULL, learned_at = NULL WHERE id = o.id;
+    -- One that was refused alone from the beginning tells nothing of the others, unless they have been kept waiting for such refusals.
+    IF l.attempts > 0 OR o.learned IS NOT NULL THEN PERFORM believe_refusals(o.id); END IF;
     RETURN false;
 END
+$$;
+
+-- What an origin refuses by 400 or 404 is not there: what was taken from its allowance for such refusals is given back. It may be known better.
+CREATE FUNCTION believe_refusals(p_origin bigint) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE origins SET refuses_at_limit = false, learned = NULL, learned_at = NULL WHERE id = p_origin AND refuses_at_limit IS NULL
 $$;
 
 -- How many other lanes to the origin of a lease bring bytes: so many it serves.
