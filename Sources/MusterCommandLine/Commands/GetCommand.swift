@@ -145,7 +145,7 @@ struct GetCommand: MusterSubcommand {
             coordinator.maxConnectionsPerOrigin = Int32(worker.slots)
         }
         var survey = try tasks.survey()
-        survey.identity.add(transfers.policy)
+        survey.identity.add(transfers.policy, decodes: transfers.fetch?.decode == true)
         let state = FilePath(directory).appending(".muster")
         let lock = try DirectoryLock.acquire(state.string)
 

@@ -69,11 +69,14 @@ extension GetSession {
                 unfinished[task.path] = task
             }
         }
+        let isAlike =
+            group.policy == transfers.policy
+            && group.fetchOptions?.contains("decode") ?? false == (transfers.fetch?.decode == true)
         var (shared, dropped): ([TaskDocument], [TaskDocument]) = ([], [])
         try tasks.visit { task, fetch in
             guard let other = unfinished.removeValue(forKey: task.path.string) else { return }
             let wanted = Definition(task, fetch: fetch)
-            let isShared = wanted != nil && wanted == Definition(other) && group.policy == transfers.policy
+            let isShared = isAlike && wanted != nil && wanted == Definition(other)
             if isShared { shared.append(other) } else { dropped.append(other) }
         }
         return (shared, dropped)

@@ -31,9 +31,10 @@ struct RequestIdentity: Sendable {
         add(text)
     }
 
-    /// Adds what shall be done where there is a choice: a group keeps the policy that it was made with.
-    mutating func add(_ policy: TransferPolicy?) {
+    /// Adds what a group keeps as it was made: what shall be done where there is a choice, and whether codings are taken off.
+    mutating func add(_ policy: TransferPolicy?, decodes: Bool) {
         if let policy { add("policy \(Self.canonical(policy)),") }
+        if decodes { add("decode,") }
     }
 
     /// Adds how sources are asked, and who knows fresh URLs.

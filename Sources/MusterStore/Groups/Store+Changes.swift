@@ -40,8 +40,13 @@ extension Store {
                     -- Whether its time is over is asked again when it gets another one.
                     overdue = overdue AND (NOT \(deadline.isSet) OR state NOT IN ('open', 'sealed')),
                     deadline_action = coalesce(\(change.deadlineAction?.rawValue), deadline_action),
-                    fetch_options = CASE WHEN \(options.isSet) THEN \(options.value.map { PostgresJSON($0) })
+                    -- Whether codings are taken off is part of what the files are, and stays.
+                    fetch_options = CASE WHEN \(options.isSet)
+                        THEN nullif(coalesce(\(options.value.map { PostgresJSON($0) })::jsonb, '{}') - 'decode'
+                            || CASE WHEN fetch_options ? 'decode' THEN jsonb_build_object('decode', fetch_options -> 'decode')
+                                ELSE '{}' END, '{}')
                         ELSE fetch_options END,
+                    asked_anew_at = CASE WHEN \(options.isSet || resolver.isSet) THEN statement_timestamp() ELSE asked_anew_at END,
                     resolver = CASE WHEN \(resolver.isSet) THEN \(resolver.value.map { PostgresJSON($0) }) ELSE resolver END,
                     metadata = CASE WHEN \(metadata.isSet) THEN \(metadata.value.map { PostgresJSON($0) }) ELSE metadata END
                 WHERE id = \(id)

@@ -130,7 +130,7 @@ struct TransferSettingsTests {
         func identity(_ transfers: TransferSettings, fetch: FetchOptions? = nil) throws -> String {
             var identity = RequestIdentity()
             identity.add(try TaskSpecification(urls: ["https://e.org/a"]), fetch: fetch)
-            identity.add(transfers.policy)
+            identity.add(transfers.policy, decodes: transfers.fetch?.decode == true)
             return identity.text
         }
         var own = FetchOptions()

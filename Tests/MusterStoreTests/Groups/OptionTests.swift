@@ -36,6 +36,33 @@ import Testing
         }
     }
 
+    /// Leases of before have the old token; that an origin refuses it says nothing of the new one.
+    @Test func aLeaseThatIsRefusedWithOptionsOfBeforeGoesBackAndNothingCounts() async throws {
+        try await StoreFixture.run { fixture in
+            let upload = try await stage(fixture)
+            _ = try await fixture.store.createGroup(
+                GroupCreation(
+                    name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
+                    creationKey: nil, options: #"{"decode": true, "headers": {"T": "old"}}"#), upload: upload)
+            var worker = try await fixture.makeWorker()
+            for token in ["new", "newest"] {
+                let lease = try #require(try await worker.claim(1).first)
+                _ = try await fixture.store.change("g", GroupChange(options: .set(#"{"headers": {"T": "\#(token)"}}"#)))
+                try await worker.refuse(lease, 401)
+                try await fixture.check()
+                #expect(try await fixture.store.task("t", of: "g").attempts == 0)
+            }
+            // What is asked in the new way is believed; how contents are decoded stays.
+            for _ in 0..<2 {
+                let lease = try #require(try await worker.claim(1).first)
+                #expect(lease.groupOptions == #"{"decode": true, "headers": {"T": "newest"}}"#)
+                try await worker.refuse(lease, 401)
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+            try await fixture.check()
+        }
+    }
+
     @Test func timeRunsFromTheAdditionAndAnewFromARetry() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")

@@ -189,7 +189,7 @@ BEGIN
         s.size, s.digests, s.metadata, s.size, s.options, s.content_type, s.deadline_ms * interval '1 ms',
         statement_timestamp() + s.deadline_ms * interval '1 ms', cardinality(s.urls),
         -- Equal for tasks that ask for the same in the same way: reuse.sql.
-        reuse_key(g, s.urls[1], s.headers, s.options)
+        reuse_key(g, s.urls[1], s.options)
     FROM staged_tasks s WHERE s.upload = p_upload ORDER BY s.key;
 
     INSERT INTO sources (task_id, ordinal, url, origin_id, headers)

@@ -79,7 +79,7 @@ BEGIN
     -- What is wrong with a file as a whole is the doing of the source that taught its version.
     v_source := coalesce(CASE WHEN l.kind = 'finalize' THEN t.source END,
         (SELECT s.ordinal FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source), l.source);
-    IF p_rule = 'returnChunk' THEN
+    IF p_rule = 'returnChunk' OR was_asked_in_the_old_way(l, p_status) THEN
         PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_first_chunk, p_deaths);
         v_outcome := 'returned';
     ELSE
@@ -113,6 +113,13 @@ BEGIN
     PERFORM note_attempt(t.id, p_session, CASE WHEN l.kind <> 'finalize' THEN v_source END, p_kind, p_status, p_detail, p_request,
         p_address, l.durable, v_outcome);
 END
+$$;
+
+-- Whether a lease was refused that has options which its group has not any more, such as a token: the next one asks in the new way.
+CREATE FUNCTION was_asked_in_the_old_way(l leases, p_status integer) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.kind IN ('fetch', 'resolve') AND p_status BETWEEN 400 AND 499
+        AND EXISTS (SELECT 1 FROM groups g WHERE g.id = l.group_id AND g.asked_anew_at > l.granted_at)
 $$;
 
 -- A failure that counts, unless it is a sign of too much at once: moves the chunk on by the rule of its kind, or fails the task.

@@ -1,22 +1,24 @@
 -- Files that a sink has already (adr/0013): a task that asks for the same as one that has succeeded asks the origin whether the file is
 -- unchanged, and is given the file. A task that asks for the same as one that is being fetched waits for that file.
 
--- What tasks must have in common to be asked for as one: the sink, the first source, and all that the request is made of. Where a
+-- What tasks must have in common to be asked for as one: the sink, the first source, and whether codings are taken off. Where a
 -- resolver or the origin has a say in URLs or names, nothing is compared. It is a hash: a caller that goes by it compares the rest.
-CREATE FUNCTION reuse_key(g groups, p_url text, p_headers jsonb, p_options jsonb) RETURNS bigint
+CREATE FUNCTION reuse_key(g groups, p_url text, p_options jsonb) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
         WHEN g.reuses AND g.resolver IS NULL AND coalesce(g.policy ->> 'names', 'given') = 'given'
             AND lower(left(p_url, 4)) = 'http'
-        THEN hashtextextended(
-            g.sink || E'\n' || p_url || E'\n' || coalesce(p_headers, '{}')::text || E'\n' || coalesce(p_options, '{}')::text
-                || E'\n' || coalesce(g.fetch_options, '{}')::text, 0)
+        THEN hashtextextended(g.sink || E'\n' || p_url || E'\n' || decodes(p_options, g.fetch_options), 0)
     END
 $$;
 
+-- Whether codings are taken off the contents of a task, by its options or those of its group.
+CREATE FUNCTION decodes(p_options jsonb, p_group_options jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_options ->> 'decode', p_group_options ->> 'decode', 'false') $$;
+
 -- The newest file of the sink that may be what a task asks for, as the document of the same name; NULL when there is none. It
--- doesn't contradict what the task expects, and was asked for in the same way. A hundred are looked at if need be: most of the time
--- it is the first one.
+-- doesn't contradict what the task expects. It has a strong ETag, which no other representation of the URL has, or was asked for in the same
+-- way: a date may be that of another one. A hundred are looked at if need be: most of the time it is the first one.
 CREATE FUNCTION held_file(t tasks, p_group_options jsonb, p_url text, p_headers jsonb) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -30,9 +32,12 @@ BEGIN
         ) AS d
         JOIN groups g ON g.id = d.group_id
         JOIN sources s ON s.task_id = d.id AND s.ordinal = 0
-        WHERE d.sink = t.sink AND s.url = p_url AND coalesce(s.headers, '{}') = coalesce(p_headers, '{}')
-            AND coalesce(d.fetch_options, '{}') = coalesce(t.fetch_options, '{}')
-            AND coalesce(g.fetch_options, '{}') = coalesce(p_group_options, '{}')
+        WHERE d.sink = t.sink AND s.url = p_url AND decodes(d.fetch_options, g.fetch_options) = decodes(t.fetch_options, p_group_options)
+            AND (d.etag NOT LIKE 'W/%'
+                OR coalesce(s.headers, '{}') = coalesce(p_headers, '{}')
+                    AND coalesce(d.fetch_options, '{}') = coalesce(t.fetch_options, '{}')
+                    AND coalesce(g.fetch_options, '{}') = coalesce(p_group_options, '{}')
+                    AND (g.asked_anew_at IS NULL OR d.started_at > g.asked_anew_at))
             AND (t.expected_size IS NULL OR t.expected_size = d.size)
             AND NOT EXISTS (
                 SELECT 1 FROM jsonb_each_text(coalesce(t.expected_digests, '{}')) AS e
