@@ -23,6 +23,8 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await Self.work(&worker, through: "first")
             _ = try await fixture.logged
+            // Tables of what is under way are empty when they are looked at, most of the time: plans are made for few rows.
+            try await fixture.run("VACUUM ANALYZE")
             try await fixture.makeGroup("g", Wanted.many(Self.files, size: 1_000), isSealed: true)
             try await fixture.run("CHECKPOINT")
             let sum = try await costs.costs {
@@ -32,12 +34,12 @@ import Testing
             print("\(Self.files) files: \(sum)")
             let files = Int64(Self.files)
             #expect(try await fixture.store.group("g").state == .succeeded)
-            // With the sequencing of its event: 2,899 bytes, 8.0 row versions of which 2.0 are updates that had to touch indexes, 86 reads;
+            // With the sequencing of its event: 2,899 bytes, 8.0 row versions of which 2.0 are updates that had to touch indexes, 75 reads;
             // 32 transactions in all.
             #expect(sum.log <= files * 3_630)
             #expect(sum.versions <= files * 10)
             #expect(sum.coldUpdates <= files * 25 / 10)
-            #expect(sum.reads <= files * 108)
+            #expect(sum.reads <= files * 94)
             #expect(sum.commits <= 40)
         }
     }
