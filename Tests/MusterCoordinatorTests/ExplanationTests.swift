@@ -132,7 +132,7 @@ struct ExplanationTests {
         var facts = Self.facts()
         facts.origins[0].allowed = 1
         #expect(reasons(facts) == [.originFull])
-        #expect(Explanation(facts: facts).document.summary.contains("all of the 1 connections"))
+        #expect(Explanation(facts: facts).document.summary.contains("the one connection"))
         facts.origins.append(.init(key: "https://b.example:443", pausedUntil: Self.later, leases: 0, allowed: 8))
         #expect(reasons(facts) == [.originFull], "a paused one has no room either")
         facts.origins[1].pausedUntil = nil
@@ -183,7 +183,7 @@ struct ExplanationTests {
         let busy = Explanation(facts: facts).document
         #expect(busy.waits.map(\.reason) == [.workersBusy] && busy.summary.contains("is busy"))
         facts.workers.freeSlots = 1
-        #expect(Explanation(facts: facts).document.summary.contains("as soon as it is its turn"))
+        #expect(Explanation(facts: facts).document.summary.contains("as soon as a connection is free"))
     }
 
     @Test func aQuestionToTheResolverIsAReasonWhileItIsAskedAndBefore() {

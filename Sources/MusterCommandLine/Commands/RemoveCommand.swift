@@ -109,6 +109,7 @@ struct RemoveCommand: MusterSubcommand {
         if files == .delete || removal.pending == true, let note = removal.note {
             return "removed \(what); \(note); see: muster status \(removal.group)"
         }
-        return "removed \(what); finished files were \(files == .keep ? "kept" : "deleted")"
+        let fate = files == .keep ? "kept" : "deleted, but those that other groups have"
+        return "removed \(what); finished files were \(fate)"
     }
 }

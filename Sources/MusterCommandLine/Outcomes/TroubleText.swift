@@ -5,7 +5,7 @@ import MusterCore
 struct TroubleText: Hashable, Sendable {
     /// `503 Service Unavailable`.
     let reason: String
-    /// `try 3 of 8 in 4s`, or `next try when it is its turn`.
+    /// `try 3 of 8 in 4s`, or `next try when a connection is free`.
     let next: String
 
     /// The trouble of a task; `nil` for one that is well, or has ended.
@@ -14,7 +14,7 @@ struct TroubleText: Hashable, Sendable {
         reason = TextWidth.escaped(Self.reason(failure))
         let when =
             retry.inSeconds.map { "in \(DurationNotation.format(.seconds($0)))" }
-            ?? (task.state == .queued ? "when it is its turn" : "now")
+            ?? (task.state == .queued ? "when a connection is free" : "now")
         // The first one has been: it does not count where the origin only said that there was too much at once.
         let count = retry.limit.flatMap { retry.number > 1 ? "try \(retry.number) of \($0)" : nil }
         next = "\(count ?? "next try") \(when)"

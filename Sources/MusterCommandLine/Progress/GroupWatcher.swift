@@ -104,7 +104,8 @@ struct GroupWatcher {
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
                 if let deadline, clock.now >= deadline {
-                    throw CommandFailure.timedOut("the group \(group) is not done yet")
+                    throw CommandFailure.timedOut(
+                        "the group \(group) is not done yet, and goes on: muster explain \(group)")
                 }
                 let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
                 let events = try await listener.listen(limit: quiet(display), until: deadline)

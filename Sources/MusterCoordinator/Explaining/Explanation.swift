@@ -155,7 +155,7 @@ struct Explanation: Sendable {
 
     private var workersBusy: Wait {
         facts.workers.freeSlots > 0
-            ? Wait(reason: .workersBusy, detail: "it is ready, and leased as soon as it is its turn")
+            ? Wait(reason: .workersBusy, detail: "it is ready, and leased as soon as a connection is free")
             : Wait(reason: .workersBusy, detail: WaitSentence.workersBusy(sink: facts.sink))
     }
 }

@@ -33,11 +33,15 @@ enum WaitSentence {
     }
 
     /// The group has as many leases as its cap allows.
-    static func groupFull(_ cap: Int32) -> String { "the group has all of the \(cap) connections that it may have" }
+    static func groupFull(_ cap: Int32) -> String { "the group has \(all(cap)) that it may have" }
 
     /// An origin has as many leases as are allowed now.
     static func originFull(_ key: String, allowed: Int32) -> String {
-        "the origin \(key) has all of the \(allowed) connections that it may have now"
+        "the origin \(key) has \(all(allowed)) that it may have now"
+    }
+
+    private static func all(_ connections: Int32) -> String {
+        connections == 1 ? "the one connection" : "all of the \(connections) connections"
     }
 
     /// All slots are taken.

@@ -11,7 +11,9 @@ struct RemovalTextTests {
 
     @Test func whatIsNotDoneIsNotSaidToBe() {
         #expect(RemoveCommand.line("g", .keep, removal(0)) == "removed g; finished files were kept")
-        #expect(RemoveCommand.line("g", .delete, removal(0)) == "removed g; finished files were deleted")
+        #expect(
+            RemoveCommand.line("g", .delete, removal(0))
+                == "removed g; finished files were deleted, but those that other groups have")
         #expect(
             RemoveCommand.line("g", .delete, removal(1))
                 == "removed g; 1 finished file is still to be deleted; see: muster status g")

@@ -59,8 +59,8 @@ struct ProgressTests {
         let lines = plain.lines(snapshot, width: 80)
         #expect(lines[0].hasSuffix("2 failed  3 retrying"))
         #expect(lines[2] == "    503 Service Unavailable, try 3 of 8 in 4s")
-        #expect(lines[4] == "    network: what was seen of it, try 3 of 8 when it is its turn")
-        #expect(plain.lines(snapshot, width: 50)[4] == "    network…, try 3 of 8 when it is its turn")
+        #expect(lines[4] == "    network: what was seen of it, try 3 of 8 when a connection is free")
+        #expect(plain.lines(snapshot, width: 50)[4] == "    networ…, try 3 of 8 when a connection is free")
         let facts = GroupFacts.all(snapshot.group).filter { $0.0 == "retrying" }.map(\.1)
         #expect(facts == ["2 503 Service Unavailable, 1 network"])
     }
@@ -72,7 +72,7 @@ struct ProgressTests {
         #expect(try next() == "next try in 4s")
         // The origin said that there was too much at once, which is no try.
         task.retry = RetryDocument(number: 1, limit: 8)
-        #expect(try next() == "next try when it is its turn")
+        #expect(try next() == "next try when a connection is free")
         task.retry = RetryDocument(number: 2, limit: 3)
         task.state = .active
         #expect(try next() == "try 2 of 3 now")
