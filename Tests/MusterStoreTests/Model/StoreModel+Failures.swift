@@ -237,7 +237,6 @@ extension StoreModel {
         guard kind != .httpStatus(403), isLast, !isBelieved else { return false }
         if isShared, chunk.attempts < 2, task.sources[chunk.source].failures < 7 { return true }
         guard chunk.attempts > 0 || origins[chunk.origin]?.learned != nil else { return false }
-        seen.insert(.believed)
         origins[chunk.origin, default: Origin()].isBelieved = true
         origins[chunk.origin]?.learned = nil
         return false

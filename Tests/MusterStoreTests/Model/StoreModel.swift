@@ -186,8 +186,6 @@ struct StoreModel {
         case pulled, taken
         /// An origin was halved, refused once more in the same burst, or was granted more than what it was halved to.
         case halved, echoed, grown
-        /// A file was refused for good at an origin that might have had too much to do.
-        case believed
         /// A fresh URL was asked for, asked for once only, refused late, given, or given up.
         case asked, askedOnce, late, answered, unanswered
         /// A mirror was left for a version.
