@@ -39,8 +39,9 @@ extension Transfer {
     /// socket all the same: so it is made to look again now and then.
     private static let commandHeartbeatNanoseconds: UInt64 = 50_000_000
 
-    /// How long a server of files may take to say that everything is sent, after it was.
-    private static let goodbyeNanoseconds: UInt64 = 5_000_000_000
+    /// How long a peer may take for what decides nothing any more: that a server of files says that everything is sent, after it was; that the
+    /// small rest of a refused answer comes, after which another request can use the connection.
+    static let goodbyeNanoseconds: UInt64 = 5_000_000_000
 
     /// Lets the loop look again soon, if that is needed in this phase.
     func armHeartbeat(at now: UInt64) {
@@ -68,15 +69,19 @@ extension Transfer {
         case .redirecting(let since):
             return peerTimerExpired(since, now, .failed(firstByteTimeout))
         case .draining(let since):
-            return peerTimerExpired(since, now, .refused)
+            return goodbyeExpired(since, now, .refused)
         case .body:
             return speedExpired(at: now)
         case .closing(let since):
             // The bytes are there, whatever becomes of the goodbye.
-            if now >= since &+ Self.goodbyeNanoseconds { return .delivered }
-            timers.arm(since &+ Self.goodbyeNanoseconds)
-            return nil
+            return goodbyeExpired(since, now, .delivered)
         }
+    }
+
+    private func goodbyeExpired(_ since: UInt64, _ now: UInt64, _ end: LocalEnd) -> LocalEnd? {
+        if now >= since &+ Self.goodbyeNanoseconds { return end }
+        timers.arm(since &+ Self.goodbyeNanoseconds)
+        return nil
     }
 
     /// Whether libcurl may go on with what it does without coming back to the loop (CURLOPT_XFERINFOFUNCTION): it asks about

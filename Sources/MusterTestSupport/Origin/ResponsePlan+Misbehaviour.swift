@@ -47,8 +47,8 @@ extension ResponsePlan {
 
         var plan = correct(file: file, range: effectiveRange(asked, file: file, misbehaviours: misbehaviours))
         if isUnmodified(asked, file: file) { plan.makeUnmodified() }
-        plan.omitsBody = asked.isHead || plan.status == 304
         for misbehaviour in misbehaviours { plan.apply(misbehaviour, file: file, asked: asked) }
+        plan.omitsBody = asked.isHead || plan.status == 304
         return plan
     }
 
