@@ -177,7 +177,7 @@ struct GetSession {
         }
     }
 
-    /// The group to go on with. One that has finished with other answers in mind is none: asked in another way, an origin may have other
+    /// The group to go on with. A group that has succeeded with other options is not: asked in another way, an origin may have other
     /// contents to give.
     private func begun(_ generation: Int) async throws -> GroupDocument? {
         guard generation > 0 else { return nil }

@@ -16,7 +16,7 @@ extension ScriptedOrigin {
         state.update { $0.rules[path, default: []].append(rule) }
     }
 
-    /// Speaks HTTP/2 over TLS to whoever connects from now on, also where the client did not offer it.
+    /// Speaks HTTP/2 over TLS on each connection from now on, also where the client did not offer it.
     public func speakHTTP2Alone() {
         state.update { $0.speaksHTTP2Alone = true }
     }

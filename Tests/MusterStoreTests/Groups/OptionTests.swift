@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// Leases of before have the old token; that an origin refuses it says nothing of the new one.
+    /// Older leases have the old token; that an origin refuses it says nothing of the new one.
     @Test func aLeaseThatIsRefusedWithOptionsOfBeforeGoesBackAndNothingCounts() async throws {
         try await StoreFixture.run { fixture in
             let upload = try await stage(fixture)

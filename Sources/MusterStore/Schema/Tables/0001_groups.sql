@@ -43,7 +43,7 @@ CREATE TABLE groups (
     reuses           boolean NOT NULL DEFAULT true,          -- its tasks may use files that the sink has, and give theirs (adr/0013)
     metadata         jsonb,                                  -- the caller's own; given back, never read
     fetch_options    jsonb,                                  -- how sources are asked; may hold secrets: leases alone read it
-    asked_anew_at    timestamptz,                            -- when fetch_options or the resolver were changed; leases of before have the old ones
+    asked_anew_at    timestamptz,                            -- when fetch_options or the resolver were changed; older leases have the old ones
     policy           jsonb,                                  -- what is done where the range contract leaves a choice
     resolver         jsonb,                                  -- gives fresh URLs; its headers may hold secrets
     -- How many of its tasks are in each state (I6); adr/0003.

@@ -115,10 +115,11 @@ BEGIN
 END
 $$;
 
--- Whether a lease was refused that has options which its group has not any more, such as a token: the next one asks in the new way.
+-- Whether a lease was refused for options that its group has no more, such as a token: the next lease asks in the new way. A 408 or 429 says nothing
+-- of the options.
 CREATE FUNCTION was_asked_in_the_old_way(l leases, p_status integer) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-    SELECT l.kind IN ('fetch', 'resolve') AND p_status BETWEEN 400 AND 499
+    SELECT l.kind IN ('fetch', 'resolve') AND p_status IN (400, 401, 403, 404, 407)
         AND EXISTS (SELECT 1 FROM groups g WHERE g.id = l.group_id AND g.asked_anew_at > l.granted_at)
 $$;
 
