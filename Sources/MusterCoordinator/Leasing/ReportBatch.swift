@@ -133,6 +133,33 @@ extension ReportBatch.Entry {
         LeaseReport.Done(session: session, lease: report.lease, crc: report.durable?.crc ?? 0)
     }
 
+    /// Why the lease could not be fulfilled, if it could not. A resolver's answer that can't be used is a failure, and is asked for again.
+    var failure: Report.Failure? {
+        switch report.kind {
+        case .failed: return report.failure
+        case .resolved:
+            do {
+                guard let answer = report.resolved else { throw InputRefusal(pointer: "", reason: "there is none") }
+                _ = try answer.checked()
+                return nil
+            } catch {
+                return Report.Failure(kind: .authentication, detail: "the resolver's answer can't be used: \(error)")
+            }
+        case .progress, .done, .released, .shrunk, .restart, .servedAgain: return nil
+        }
+    }
+
+    /// The same in the store's terms.
+    func failed(random: Double) -> LeaseReport.Failed? {
+        failure.map {
+            LeaseReport.Failed(
+                progress: progress, kind: $0.kind, detail: ReportedText.clean($0.detail),
+                source: ReportedText.source($0.source), retryAfter: ReportedText.retryAfter($0.retryAfter),
+                status: ReportedText.status($0.status), requestID: ReportedText.requestID($0.requestID),
+                address: ReportedText.address($0.address), isUnreached: $0.unreached == true, random: random)
+        }
+    }
+
     /// A file that stands at its path.
     func finished() throws -> LeaseReport.Finished? {
         guard let finished = report.finished else { return nil }

@@ -99,6 +99,7 @@ struct ReportWriter: Sendable {
         let gone = try await batch.divide(moved) { try await store.report(progress: $0.map(\.progress)) }
         batch.lost += gone
         try await write(ended: &batch)
+        try await write(failed: &batch)
         for entry in batch.pending { try await batch.attempt(entry) { try await write(single: entry) } }
     }
 
@@ -134,7 +135,6 @@ struct ReportWriter: Sendable {
     /// What has a statement of its own.
     private func write(single entry: ReportBatch.Entry) async throws {
         switch entry.report.kind {
-        case .failed: try await write(failure: entry)
         case .restart:
             let detail = ReportedText.clean(
                 entry.report.failure?.detail ?? "it contradicts the way in which it was asked")
@@ -143,7 +143,7 @@ struct ReportWriter: Sendable {
             metrics.add(.leasesFailed)
         case .resolved: try await write(resolved: entry)
         case .servedAgain: try await store.report(servedAgain: entry.report.lease, session: entry.session)
-        case .progress, .done, .released, .shrunk: break
+        case .progress, .done, .released, .shrunk, .failed: break
         }
     }
 
@@ -160,31 +160,21 @@ struct ReportWriter: Sendable {
                 chunkSize: planner.chunkSize(size: size, parallelism: 16)))
     }
 
-    private func write(failure entry: ReportBatch.Entry) async throws {
-        guard let failure = entry.report.failure else { return }
-        try await store.report(
-            failed: LeaseReport.Failed(
-                progress: entry.progress, kind: failure.kind, detail: ReportedText.clean(failure.detail),
-                source: ReportedText.source(failure.source), retryAfter: ReportedText.retryAfter(failure.retryAfter),
-                status: ReportedText.status(failure.status), requestID: ReportedText.requestID(failure.requestID),
-                address: ReportedText.address(failure.address), isUnreached: failure.unreached == true),
-            random: random())
-        metrics.add(.leasesFailed)
+    /// What could not be fulfilled.
+    private func write(failed batch: inout ReportBatch) async throws {
+        let failed = batch.pending.filter { $0.failure != nil }
+        _ = try await batch.divide(failed) { entries in
+            let failures = entries.compactMap { $0.failed(random: random()) }
+            try await store.report(failed: failures)
+            metrics.add(.leasesFailed, failures.count)
+            return []
+        }
     }
 
-    /// A fresh URL counts from now on. An answer that can't be used is a failure of the resolver, and asked for again.
+    /// A fresh URL counts from now on.
     private func write(resolved entry: ReportBatch.Entry) async throws {
-        let url: SourceURL
-        do {
-            guard let answer = entry.report.resolved else { throw InputRefusal(pointer: "", reason: "there is none") }
-            url = try answer.checked()
-        } catch let refusal as InputRefusal {
-            var failed = entry
-            failed.report.failure = Report.Failure(
-                kind: .authentication, detail: "the resolver's answer can't be used: \(refusal)")
-            return try await write(failure: failed)
-        }
-        let headers = entry.report.resolved?.headers.flatMap { $0.isEmpty ? nil : $0 }
+        guard let answer = entry.report.resolved, let url = try? answer.checked() else { return }
+        let headers = answer.headers.flatMap { $0.isEmpty ? nil : $0 }
         try await store.report(
             resolved: LeaseReport.Resolved(
                 session: entry.session, lease: entry.report.lease, url: url.string, origin: url.origin,
@@ -206,9 +196,9 @@ struct ReportWriter: Sendable {
             session: entry.session, lease: entry.report.lease, durable: DurablePrefix(offset: 0, crc: 0))
         do {
             try await store.report(
-                failed: LeaseReport.Failed(
-                    progress: nothing, kind: flaw.kind, detail: flaw.reason, source: nil, retryAfter: nil),
-                random: random())
+                failed: [
+                    LeaseReport.Failed(progress: nothing, kind: flaw.kind, detail: flaw.reason, random: random())
+                ])
             metrics.add(.leasesFailed)
         } catch let error as PostgresError where error.isOfData || error.sqlState == .lockNotAvailable {
             do {

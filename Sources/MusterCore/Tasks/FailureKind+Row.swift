@@ -86,7 +86,7 @@ extension FailureKind {
         return switch status {
         case 429, 503: Row(rule: rule, signal: .certain, limiting: .all)
         case 400: Row(rule: rule, signal: .possible, limiting: .status(400))
-        case 403: Row(rule: rule, signal: .possible, limiting: .all, expiring: .all)
+        case 403: Row(rule: rule, signal: .possible, limiting: .status(403), expiring: .all)
         default: Row(rule: rule)
         }
     }

@@ -56,10 +56,11 @@ extension FailureKind {
         }
     }
 
-    /// Whether a status is worth another try (row 24–26): 403 and 429 limit, 408, 425 and 5xx pass.
+    /// Whether a status is worth another try (rows 24 to 26): 429 limits, 408, 425 and 5xx pass. A 400, 403 or
+    /// 404 may be a limit too, which the origin shows (`limitSignal`).
     public static func isTransient(status: Int) -> Bool {
         switch status {
-        case 403, 408, 425, 429: true
+        case 408, 425, 429: true
         case 501, 505: false
         case 500...599: true
         default: false

@@ -93,10 +93,10 @@ public struct Ladder: Hashable, Sendable {
             return descend(to: lowest, situation) ? .ask : .fail(.badRange, summary, retryAfter: nil)
         case .refusal(let kind, let detail, let retryAfter):
             note(detail, situation)
-            // What is refused for good may be so for the Range alone, which is seen soon as long as nothing has come.
+            // A 400 may be for the Range alone, which is seen soon as long as nothing has come; a 403 is taken for a limit first (row 22a).
             let mayBeLimit =
                 situation.isShared && kind.limitSignal(status: kind.ownStatus) != .none
-                && !(situation.isUntouched && kind.rule == .nextSource)
+                && !(situation.isUntouched && kind == .httpStatus(400))
             let isSilence = kind == .timeout && situation.mayBeSilent && situation.isUntouched
             let mayPass = isSilence || situation.looks == .failed && kind.mayNotBeForPlain && retryAfter == nil
             if mayBeLimit {

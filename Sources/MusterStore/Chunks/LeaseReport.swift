@@ -129,11 +129,14 @@ public enum LeaseReport {
         public let address: String?
         /// Whether nobody was reached at all.
         public let isUnreached: Bool
+        /// A random number within `0..<1`: sets the jitter.
+        public let random: Double
 
         /// A report.
         public init(
-            progress: Progress, kind: FailureKind, detail: String, source: Int32?, retryAfter: Int64?,
-            status: Int32? = nil, requestID: String? = nil, address: String? = nil, isUnreached: Bool = false
+            progress: Progress, kind: FailureKind, detail: String, source: Int32? = nil, retryAfter: Int64? = nil,
+            status: Int32? = nil, requestID: String? = nil, address: String? = nil, isUnreached: Bool = false,
+            random: Double = 0
         ) {
             self.progress = progress
             self.kind = kind
@@ -144,7 +147,14 @@ public enum LeaseReport {
             self.requestID = requestID
             self.address = address
             self.isUnreached = isUnreached
+            self.random = random
         }
+
+        /// Whether it is a sign of too much at once at the origin (range contract, row 24).
+        var limitSignal: FailureKind.LimitSignal { kind.limitSignal(status: status.map { Int($0) }) }
+
+        /// Whether an expired URL is answered so (row 21).
+        var isExpiry: Bool { kind.isExpiry(status: status.map { Int($0) }) }
     }
 
     /// The resolver answered (range contract, row 21).

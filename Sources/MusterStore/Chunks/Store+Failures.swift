@@ -2,24 +2,31 @@ public import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// Deals with a lease that could not be fulfilled, by what its failure means and the rule of its kind (I12). `random`, within
-    /// `0..<1`, sets the jitter.
-    public func report(failed report: LeaseReport.Failed, random: Double) async throws {
-        let progress = report.progress
-        let status = report.status.map { Int($0) }
-        let waits = policy.waitsForRoom && report.kind == .noSpace
-        let attempts = waits ? Int32.max : policy.attempts(isUnreached: report.isUnreached)
-        let backoff = waits ? min(policy.backoffMaximum, Policy.roomBackoff) : policy.backoffMaximum
+    /// Deals with leases that could not be fulfilled, by what each failure means and the rule of its kind (I12).
+    public func report(failed reports: [LeaseReport.Failed]) async throws {
+        guard !reports.isEmpty else { return }
+        let limits = reports.map { bounds(of: $0) }
         _ = try await write(
             """
-            SELECT report_failure(\(progress.session), \(progress.lease.chunk), \(progress.lease.epoch),
-                \(progress.durable.offset), \(Int64(progress.durable.crc)), \(report.kind.rule.rawValue),
-                \(report.kind.rawValue), \(report.detail), \(report.source), \(report.retryAfter), \(report.status),
-                \(report.requestID), \(report.address), \(report.kind.limitSignal(status: status).rawValue),
-                \(report.kind.isExpiry(status: status)), \(random), \(policy.firstChunk), \(attempts),
-                \(policy.contentVersions), \(policy.deaths), \(policy.connectionsPerOrigin), \(policy.backoffBase.milliseconds),
-                \(backoff.milliseconds))::text
+            SELECT report_failures(ARRAY(
+                SELECT ROW(u.*, \(policy.backoffBase.milliseconds), \(policy.firstChunk), \(policy.contentVersions), \(policy.deaths),
+                    \(policy.connectionsPerOrigin))::failure
+                FROM unnest(\(reports.map(\.progress.session)), \(reports.map(\.progress.lease.chunk)),
+                    \(reports.map(\.progress.lease.epoch)), \(reports.map(\.progress.durable.offset)),
+                    \(reports.map { Int64($0.progress.durable.crc) }), \(reports.map(\.kind.rule.rawValue)),
+                    \(reports.map(\.kind.rawValue)), \(reports.map(\.detail)), \(reports.map(\.source)),
+                    \(reports.map(\.retryAfter)), \(reports.map(\.status)), \(reports.map(\.requestID)),
+                    \(reports.map(\.address)), \(reports.map(\.limitSignal.rawValue)), \(reports.map(\.isExpiry)),
+                    \(reports.map(\.random)), \(limits.map(\.attempts)), \(limits.map(\.backoff.milliseconds))) AS u))::text
             """, waking: [.work, .events])
+    }
+
+    /// How many tries without progress end the task of a failure, and the longest pause between two.
+    private func bounds(of report: LeaseReport.Failed) -> (attempts: Int32, backoff: Duration) {
+        guard policy.waitsForRoom, report.kind == .noSpace else {
+            return (policy.attempts(isUnreached: report.isUnreached), policy.backoffMaximum)
+        }
+        return (.max, min(policy.backoffMaximum, Policy.roomBackoff))
     }
 
     /// The resolver gave a fresh URL: it is used for every further request to the source (range contract, row 21).
@@ -46,12 +53,9 @@ extension Store {
     ///
     /// - Parameter detail: what can't be read, without its value.
     public func report(unreadable lease: LeaseName, of session: SessionID, detail: String) async throws {
-        try await report(
-            failed: LeaseReport.Failed(
-                // Nothing was fetched under it.
-                progress: .init(session: session, lease: lease, durable: DurablePrefix(offset: 0, crc: 0)),
-                kind: .unreadable, detail: detail, source: nil, retryAfter: nil),
-            random: 0)
+        // Nothing was fetched under it.
+        let progress = LeaseReport.Progress(session: session, lease: lease, durable: DurablePrefix(offset: 0, crc: 0))
+        try await report(failed: [LeaseReport.Failed(progress: progress, kind: .unreadable, detail: detail)])
     }
 
     /// Leases that were granted just now. One that can't be read fails alone; otherwise the claim, which brings the same ones again,

@@ -121,8 +121,8 @@ public struct TaskRecord: Sendable {
             WHEN t.failure_kind = 'dns' THEN \(policy.attempts(isUnreached: true))::integer
             -- Refused, which is given up as early, or cut on its way.
             WHEN t.failure_kind = 'network' AND \(policy.attempts(isUnreached: true) < policy.attempts) THEN NULL
-            -- It may be hopeless sooner (is_hopeless).
-            WHEN t.failure_kind = 'httpStatus(403)' AND NOT t.planned THEN NULL
+            -- It may be believed sooner (may_be_limit).
+            WHEN t.failure_status IN (400, 403, 404) THEN NULL
             ELSE \(policy.attempts)::integer
         END AS retry_limit
         """

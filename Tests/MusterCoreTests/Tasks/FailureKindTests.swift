@@ -49,7 +49,7 @@ struct FailureKindTests {
     @Test(
         arguments: [
             (401, .authentication, .nextSource), (407, .authentication, .nextSource), (404, .notFound, .nextSource),
-            (410, .notFound, .nextSource), (451, .notFound, .nextSource), (403, .httpStatus(403), .retry),
+            (410, .notFound, .nextSource), (451, .notFound, .nextSource), (403, .httpStatus(403), .nextSource),
             (408, .httpStatus(408), .retry), (425, .httpStatus(425), .retry), (429, .httpStatus(429), .retry),
             (500, .httpStatus(500), .retry), (501, .httpStatus(501), .nextSource), (502, .httpStatus(502), .retry),
             (503, .httpStatus(503), .retry), (504, .httpStatus(504), .retry), (505, .httpStatus(505), .nextSource),

@@ -64,7 +64,9 @@ import Testing
             for n in 1...60 {
                 try await fixture.run(
                     """
-                    SELECT note_attempt(id, 0, 0, 'network', NULL, \("attempt \(n)"), NULL, NULL, 0, 'retry')::text FROM tasks
+                    SELECT note_attempt(id, 0, 0, 'retry', jsonb_populate_record(
+                        NULL::failure, jsonb_build_object('session_id', 0, 'kind', 'network', 'detail', \("attempt \(n)")::text)))::text
+                    FROM tasks
                     """)
             }
             let counts = try await fixture.values("SELECT count(*) FROM attempts GROUP BY task_id", as: Int64.self)
@@ -124,24 +126,6 @@ import Testing
         }
     }
 
-    /// A 403 is a limit while others are served (row 24), and what the source always says otherwise.
-    @Test func forbiddenSourceIsLeftTheThirdTimeUnlessOthersAreServed() async throws {
-        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
-            try await fixture.makeGroup("g", [Wanted("served"), Wanted("refused")])
-            var worker = try await fixture.makeWorker()
-            let served = try #require(try await worker.claim().first)
-            for _ in 1...4 {
-                let lease = try #require(try await worker.claim().first)
-                try await worker.fail(lease, .httpStatus(403))
-                try await fixture.passBackoffs()
-            }
-            #expect(try await fixture.store.task("refused", of: "g").state == .queued)
-            try await worker.release(served)
-            _ = try await fixture.store.apply(.pause, to: "g", keys: ["served"])
-            #expect(try await failures(fixture, of: "refused", &worker, .httpStatus(403)) == 1)
-        }
-    }
-
     /// What repeats itself to the byte is not tried eight times.
     @Test func bodyThatBreaksOffAtTheSameByteIsGivenUpTheThirdTime() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
@@ -193,7 +177,7 @@ import Testing
 
     @Test(
         arguments: [
-            (.timeout, 8), (.dns, 3), (.network, nil), (.httpStatus(403), nil), (.noSpace, 8),
+            (.timeout, 8), (.dns, 3), (.network, nil), (.noSpace, 8),
         ] as [(FailureKind, Int32?)])
     func theLimitThatIsShownIsTheOneThatCounts(kind: FailureKind, limit: Int32?) async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in

@@ -175,24 +175,6 @@ import Testing
         }
     }
 
-    @Test func anOriginThatServesWhatItForbadeLimitsByForbidding() async throws {
-        try await StoreFixture.run { fixture in
-            try await fixture.makeGroup("g", Wanted.many(6, size: 10))
-            var worker = try await fixture.makeWorker()
-            let leases = try await worker.claim(3)
-            try await worker.refuse(leases[0], 403)
-            #expect(try await allowed(fixture) == 16, "a file that may not be had")
-            try await fixture.passBackoffs()
-            let again = try #require(try await worker.claim(8).first { $0.path == leases[0].path })
-            try await worker.finishAll([again])
-            _ = try await fixture.store.foldOriginRates()
-            try await fixture.forgetAnswers()
-            try await worker.refuse(leases[1], 403)
-            #expect(try await allowed(fixture) == 8)
-            try await fixture.check()
-        }
-    }
-
     @Test(arguments: [403, 404]) func doubtfulRefusalIsASignOnlyWhileOthersAreAtWork(status: Int) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t"), Wanted("other")])

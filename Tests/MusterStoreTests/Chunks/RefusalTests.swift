@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Origins that refuse files of which nothing has come by 400 or 404: since they have too much to do, or since the files are not there (range
+/// Origins that refuse files of which nothing has come by 400, 403 or 404: since they have too much to do, or since the files are not there (range
 /// contract, rows 24 and 26).
 @Suite struct RefusalTests {
     /// How many leases origin `a` may have now; the cap of the small policy is 16.
@@ -12,7 +12,8 @@ import Testing
     }
 
     /// It serves them when there is less to do, as origins do that limit in this way.
-    @Test(arguments: [400, 404]) func fileThatIsRefusedBesideOthersIsTriedAgainWithFewer(status: Int) async throws {
+    @Test(arguments: [400, 403, 404]) func fileThatIsRefusedBesideOthersIsTriedAgainWithFewer(status: Int) async throws
+    {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             var worker = try await fixture.makeWorker()
@@ -31,13 +32,15 @@ import Testing
             try await worker.finishAll(try await worker.claim(2))
             #expect(try await fixture.store.group("g").tasks[.succeeded] == 4)
             _ = try await fixture.store.foldOriginRates()
-            #expect(try await fixture.value("SELECT refuses_at_limit FROM origins WHERE id > 0", as: Bool.self))
+            #expect(
+                try await fixture.value(
+                    "SELECT limits_with = ARRAY[\(Int32(status))] FROM origins WHERE id > 0", as: Bool.self))
             try await fixture.check()
         }
     }
 
     /// The first one that is not found for good says what it means there; ten thousand dead links cost no more than that.
-    @Test(arguments: [400, 404]) func fileThatIsRefusedForGoodIsBelievedAndSoAreTheNext(status: Int) async throws {
+    @Test(arguments: [400, 403, 404]) func fileThatIsRefusedForGoodIsBelievedAndSoAreTheNext(status: Int) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2))
             var worker = try await fixture.makeWorker()
@@ -82,6 +85,53 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try #require(try await worker.claim().first), 404)
             #expect(try await fixture.store.task("t", of: "g").state == .failed)
+        }
+    }
+
+    /// What one status means says nothing of another one: an origin may lack files, and limit by 403.
+    @Test func whatIsKnownOfAStatusIsNotSaidOfAnotherOne() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await fixture.run("UPDATE origins SET refuses_with = ARRAY[404], limits_with = ARRAY[400]")
+            try await worker.refuse(leases[0], 404)
+            #expect(try await fixture.store.task(leases[0].key, of: "g").state == .failed)
+            #expect(try await allowed(fixture) == 16)
+            try await worker.refuse(leases[1], 403)
+            #expect(try await fixture.store.task(leases[1].key, of: "g").state == .queued)
+            #expect(try await allowed(fixture) == 8)
+            try await fixture.run("UPDATE origins SET learned = NULL, learned_at = NULL, limited_epoch = NULL")
+            try await fixture.forgetAnswers()
+            try await worker.refuse(leases[2], 400)
+            #expect(try await allowed(fixture) == 8)
+            try await fixture.check()
+        }
+    }
+
+    /// A burst of them is one statement, and each is dealt with as if it had come alone.
+    @Test func manyRefusalsAreDealtWithTogether() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(12))
+            var worker = try await fixture.makeWorker()
+            try await fixture.run("UPDATE origins SET refuses_with = ARRAY[404]")
+            let leases = try await worker.claim(12)
+            let failures = leases.map { lease in
+                LeaseReport.Failed(
+                    progress: .init(
+                        session: worker.session, lease: lease.name, durable: DurablePrefix(offset: lease.start, crc: 7)),
+                    kind: lease.key == leases[3].key ? .timeout : .notFound, detail: lease.key, source: 0,
+                    status: lease.key == leases[3].key ? nil : 404, random: 0.5)
+            }
+            // One of them comes twice, as a sync may that was repeated.
+            try await fixture.store.report(failed: failures + [failures[0]])
+            try await fixture.check()
+            let group = try await fixture.store.group("g")
+            #expect(group.tasks[.failed] == 11 && group.tasks[.queued] == 1)
+            let details = try await fixture.value(
+                "SELECT count(DISTINCT t.key) FROM tasks t JOIN attempts a ON a.task_id = t.id AND a.detail = t.key",
+                as: Int64.self)
+            #expect(details == 12)
         }
     }
 }

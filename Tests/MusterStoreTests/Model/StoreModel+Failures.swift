@@ -125,12 +125,8 @@ extension StoreModel {
         guard let lease = chunk.lease else { return }
         let counts = heedLimit(place, chunk, failure)
         guard var task = self[place] else { return }
-        // Neither a limit nor a URL that has expired.
-        let isHopeless =
-            failure.kind == .httpStatus(403) && chunk.kind == .fetch && !task.isPlanned && chunk.attempts >= 2
-            && busyLanes(to: chunk.origin).count <= 1
         let before = chunk.hasProgress(in: task, after: failure.kind) ? 0 : chunk.attempts
-        var rule = counts != nil ? .retry : isHopeless ? .nextSource : failure.kind.rule
+        var rule = counts != nil ? .retry : failure.kind.rule
         // The holder was not told that it may look, if there were other sources still.
         if rule == .nextSource, chunk.kind == .fetch, task.sources.count > 1, before == 0, task.rung != .whole,
             task.sources.indices.allSatisfy({ $0 == chunk.source || task.sources[$0].isDead })
@@ -205,7 +201,7 @@ extension StoreModel {
         let isEcho = lease.grantedAt <= origin.limitedAt
         let isShared = isEcho || busyLanes(to: chunk.origin).count > 1
         if signal == .possible {
-            guard mayBeLimit(place, task, chunk, failure.kind, isShared: isShared) else { return nil }
+            guard mayBeLimit(place, task, chunk, failure, isShared: isShared) else { return nil }
             // Once more, in case that whoever shared the origin has just gone; some more times if it is known to have limits.
             let patience = origin.learned == nil ? 1 : 4
             guard isShared else { return failure.kind != .network && chunk.attempts < patience ? true : nil }
@@ -220,24 +216,24 @@ extension StoreModel {
         let allowed = allowed(chunk.origin)
         let learned = max(1, allowed / 2, min(allowed, servedBeside(lease.lane, at: chunk.origin)))
         origins[chunk.origin] = Origin(
-            isParked: origin.isParked, learned: learned, minutes: 0, limitedAt: step, isBelieved: origin.isBelieved)
+            isParked: origin.isParked, learned: learned, minutes: 0, limitedAt: step, refusesWith: origin.refusesWith)
         return learned == allowed
     }
 
     /// Whether a refusal that may have another reason may be a limit. Histories are too short for what follows files that are served after all.
     private mutating func mayBeLimit(
-        _ place: Place, _ task: Task, _ chunk: Chunk, _ kind: FailureKind, isShared: Bool
+        _ place: Place, _ task: Task, _ chunk: Chunk, _ failure: Failure, isShared: Bool
     ) -> Bool {
-        if kind == .network { return chunk.durable == chunk.resume }
+        if failure.kind == .network { return chunk.durable == chunk.resume }
         if task.isPlanned {
             return (task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0
         }
         let isLast = task.sources.indices.allSatisfy { $0 == chunk.source || task.sources[$0].isDead }
-        let isBelieved = origins[chunk.origin, default: Origin()].isBelieved
-        guard kind != .httpStatus(403), isLast, !isBelieved else { return false }
+        guard isLast, let status = failure.status else { return false }
+        guard !origins[chunk.origin, default: Origin()].refusesWith.contains(status) else { return false }
         if isShared, chunk.attempts < 2, task.sources[chunk.source].failures < 7 { return true }
         guard chunk.attempts > 0 || origins[chunk.origin]?.learned != nil else { return false }
-        origins[chunk.origin, default: Origin()].isBelieved = true
+        origins[chunk.origin, default: Origin()].refusesWith.insert(status)
         origins[chunk.origin]?.learned = nil
         return false
     }

@@ -143,8 +143,8 @@ struct StoreModel {
         var learned: Int?
         var minutes = 0
         var limitedAt = 0
-        /// Whether files that it refuses as if they were not there are believed not to be.
-        var isBelieved = false
+        /// The statuses with which it refuses files for good.
+        var refusesWith: Set<Int> = []
     }
 
     /// A task by its name.

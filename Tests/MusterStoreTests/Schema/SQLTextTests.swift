@@ -42,18 +42,15 @@ import Testing
                 // Functions about chunks and deliveries have kinds of their own.
                 guard
                     source.contains("failure_kind") || source.contains("fail_task") || source.contains("note_attempt")
-                        || source.contains("'startOver'") || source.contains("p_limit")
+                        || source.contains("'startOver'") || source.contains("limit_signal")
                 else { continue }
-                for match in source.matches(of: /(?:p_kind|failure_kind)\s*(?:=|<>)\s*'(\w+)'/) {
+                for match in source.matches(of: /(?:\b[pf][._]kind|failure_kind)\s*(?::?=|<>)\s*'(\w+)'/) {
                     named.insert(String(match.1))
                 }
-                for match in source.matches(of: /(?:fail_task\([^,()]+,|note_attempt\((?:[^,()]+,){3})\s*'(\w+)'/) {
+                for match in source.matches(of: /fail_task\([^,()]+,\s*'(\w+)'/) {
                     named.insert(String(match.1))
                 }
-                for match in source.matches(of: /CASE\s+p_kind\s+((?:(?!\bEND\b)[\s\S])*)/) {
-                    for kind in match.1.matches(of: /WHEN\s+'(\w+)'/) { named.insert(String(kind.1)) }
-                }
-                for match in source.matches(of: /(?:p_kind|failure_kind)\s+(?:NOT\s+)?IN\s*\(([^()]*)\)/) {
+                for match in source.matches(of: /(?:\b[pf][._]kind|failure_kind)\s+(?:NOT\s+)?IN\s*\(([^()]*)\)/) {
                     for kind in match.1.matches(of: /'(\w+)'/) { named.insert(String(kind.1)) }
                 }
             }

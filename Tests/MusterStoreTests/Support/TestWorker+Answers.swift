@@ -19,12 +19,15 @@ extension TestWorker {
         _ lease: GrantedLease, _ status: Int, at offset: Int64? = nil, retryAfter: Int64? = nil, random: Double = 0.5
     ) async throws {
         try await store.report(
-            failed: .init(
-                progress: .init(
-                    session: session, lease: lease.name, durable: DurablePrefix(offset: offset ?? lease.start, crc: 7)),
-                kind: .status(status), detail: "status \(status)", source: lease.source, retryAfter: retryAfter,
-                status: Int32(status), requestID: "request-\(lease.name.epoch.rawValue)", address: "192.0.2.1"),
-            random: random)
+            failed: [
+                .init(
+                    progress: .init(
+                        session: session, lease: lease.name,
+                        durable: DurablePrefix(offset: offset ?? lease.start, crc: 7)),
+                    kind: .status(status), detail: "status \(status)", source: lease.source, retryAfter: retryAfter,
+                    status: Int32(status), requestID: "request-\(lease.name.epoch.rawValue)", address: "192.0.2.1",
+                    random: random)
+            ])
     }
 
     /// The origin's first response, with all that it may state.

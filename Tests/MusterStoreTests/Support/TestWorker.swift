@@ -105,9 +105,11 @@ struct TestWorker: Sendable {
         detail: String = "because"
     ) async throws {
         try await store.report(
-            failed: .init(
-                progress: progressReport(lease, offset ?? lease.start, 7), kind: kind, detail: detail,
-                source: source, retryAfter: retryAfter, status: status, isUnreached: isUnreached), random: random)
+            failed: [
+                .init(
+                    progress: progressReport(lease, offset ?? lease.start, 7), kind: kind, detail: detail,
+                    source: source, retryAfter: retryAfter, status: status, isUnreached: isUnreached, random: random)
+            ])
     }
 
     /// Without a rung it is the one below that of the lease.

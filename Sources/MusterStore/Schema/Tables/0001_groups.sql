@@ -145,9 +145,8 @@ CREATE TABLE origins (
     rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when they were last counted on
     refusals         double precision NOT NULL DEFAULT 0,    -- a decaying counter of refusals that may be limits, as of refused_at
     refused_at       timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
-    -- Whether it refuses files for there being too much at once, and serves them later; false: it has refused one for good by 400 or 404, although
-    -- little else was asked of it; NULL: nobody knows.
-    refuses_at_limit boolean,
+    limits_with      integer[] NOT NULL DEFAULT '{}',        -- the statuses, of 400, 403 and 404, with which it refused files that it served later
+    refuses_with     integer[] NOT NULL DEFAULT '{}',        -- those with which it refused one for good, although little else was asked of it
     CONSTRAINT origins_learned_is_dated CHECK ((learned IS NULL) = (learned_at IS NULL))
 ) WITH (fillfactor = 50);
 CREATE INDEX origins_with_rate ON origins (id) WHERE bytes_per_second IS NOT NULL;

@@ -192,7 +192,7 @@ CREATE UNLOGGED TABLE origin_flow (
     origin_id bigint NOT NULL,                               -- the origin
     bytes     bigint NOT NULL,                               -- that came from it
     answers   bigint NOT NULL DEFAULT 0,                     -- leases that it fulfilled
-    forgave   boolean NOT NULL DEFAULT false                 -- one of them had been refused by this origin
+    forgave   integer                                        -- the status with which this origin had refused one of them, if it had
 );
 
 -- A claim under way, as the functions of Verbs/claim.sql hand it to each other. Never stored.
@@ -216,4 +216,31 @@ CREATE TYPE claim AS (
     room        integer,                                     -- leases that it may still be granted in this turn
     allowance   double precision,                            -- bytes that it may still be granted in this turn; NULL: any
     repeats     boolean                                      -- whether it has chunks that wait for another task's file since this turn
+);
+
+-- A lease that could not be fulfilled, and what counts then.
+CREATE TYPE failure AS (
+    session_id   bigint,                                     -- who reports
+    chunk_id     bigint,                                     -- the lease's chunk
+    epoch        bigint,                                     -- the lease's epoch
+    durable      bigint,                                     -- how far it is
+    crc          bigint,                                     -- CRC32C of that
+    rule         text,                                       -- the retry rule of the failure's kind
+    kind         text,                                       -- the kind
+    detail       text,                                       -- what was seen
+    source       integer,                                    -- the ordinal of the source
+    retry_after  bigint,                                     -- the origin's Retry-After, in seconds
+    status       integer,                                    -- the answer's status, if there was one
+    request      text,                                       -- the origin's name for the request
+    address      text,                                       -- the peer's address
+    limit_signal text,                                       -- whether it is a sign of too much at once: none, possible, certain
+    is_expiry    boolean,                                    -- whether an expired URL is answered so
+    random       double precision,                           -- within [0, 1): sets the jitter
+    max_attempts integer,                                    -- so many tries without progress end a task
+    maximum_ms   bigint,                                     -- the longest backoff
+    base_ms      bigint,                                     -- the first backoff
+    first_chunk  bigint,                                     -- the size of a first chunk, in bytes
+    max_restarts integer,                                    -- so many content versions a task may have
+    max_deaths   integer,                                    -- so many sessions may die on a chunk
+    origin_cap   integer                                     -- connections to an origin that has no cap of its own
 );

@@ -7,10 +7,12 @@ $$;
 -- Has all that is left to be done for a task wait, and puts it behind the other work of its group: what does not fit into the sink is not to be
 -- tried again before all that may. Each chunk counts the try: those that were leased together fail together.
 CREATE FUNCTION set_back(p_task bigint, p_attempts integer, p_wait interval) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE ready_chunks
     SET attempts = greatest(attempts, p_attempts), rank = 1000000, status = 'waiting', not_before = statement_timestamp() + p_wait
-    WHERE task_id = p_task AND kind IN ('fetch', 'finalize') AND status <> 'parked' AND awaits IS NULL
+    WHERE task_id = p_task AND kind IN ('fetch', 'finalize') AND status <> 'parked' AND awaits IS NULL;
+END
 $$;
 
 -- Makes chunks ready whose wait is over. A transaction of its own: it takes no other lock. Returns how many there were.
@@ -27,7 +29,9 @@ LANGUAGE sql AS $$
 $$;
 
 -- What the chunk waits for after so many failures: base × 2ⁿ⁻¹ with full jitter, unless the coordinator says otherwise.
-CREATE FUNCTION backoff(p_attempts integer, p_base_ms bigint, p_maximum_ms bigint, p_random double precision) RETURNS interval
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT least(p_maximum_ms, p_base_ms * power(2, least(greatest(p_attempts, 1), 20) - 1)) * p_random * interval '1 ms'
+CREATE FUNCTION backoff(p_attempts integer, f failure) RETURNS interval
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN least(f.maximum_ms, f.base_ms * power(2, least(greatest(p_attempts, 1), 20) - 1)) * f.random * interval '1 ms';
+END
 $$;

@@ -14,7 +14,7 @@ DECLARE
 BEGIN
     PERFORM lock_groups_of(p_chunks);
     WITH finished AS MATERIALIZED (
-        SELECT (d.task).*, d.was_refused, d.was, d.size_before, d.more, d.came, d.brought, d.done_by, d.origin_id, d.served_by, d.charged, d.granted_at
+        SELECT (d.task).*, d.refused_with, d.was, d.size_before, d.more, d.came, d.brought, d.done_by, d.origin_id, d.served_by, d.charged, d.granted_at
         FROM finish_tasks(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_dates_strong, p_urls, p_paths,
             p_stated, p_crcs, p_reused) AS d
     ), swept AS (
@@ -24,7 +24,7 @@ BEGIN
         FROM finished f WHERE f.mirrors > 1 AND f.done_by = 'fetch' AND s.task_id = f.id AND s.ordinal = f.served_by
     ), flowed AS (
         INSERT INTO origin_flow (origin_id, bytes, answers, forgave)
-        SELECT origin_id, sum(came), count(*), bool_or(was_refused) FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1
+        SELECT origin_id, sum(came), count(*), refused_with FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1, 4
     ), late AS (
         -- A worker that has lost a lease, and has not said yet that it stopped, may make the part once more.
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
@@ -72,7 +72,7 @@ CREATE FUNCTION finish_tasks(
     p_etags text[], p_last_modified text[], p_dates_strong boolean[], p_urls text[], p_paths text[], p_stated jsonb[],
     p_crcs bigint[], p_reused text[]
 ) RETURNS TABLE (
-    task tasks, was_refused boolean, was text, size_before bigint, more bigint, came bigint, brought bigint, done_by text, origin_id bigint,
+    task tasks, refused_with integer, was text, size_before bigint, more bigint, came bigint, brought bigint, done_by text, origin_id bigint,
     served_by integer, charged bigint, granted_at timestamptz
 )
 LANGUAGE plpgsql AS $$
@@ -110,7 +110,9 @@ BEGIN
         failure_status = NULL, failure_source = NULL, failure_request = NULL
     FROM taken f JOIN tasks before ON before.id = f.task_id
     WHERE t.id = f.task_id AND t.state IN ('active', 'finalizing')
-    RETURNING t, coalesce(before.failure_status IN (400, 403, 404) AND before.failure_source = f.source, false), before.state, before.size,
+    RETURNING t,
+        CASE WHEN before.failure_status IN (400, 403, 404) AND before.failure_source = f.source THEN before.failure_status END,
+        before.state, before.size,
         CASE WHEN f.kind = 'finalize' THEN 0 ELSE f.size - (f.durable - f.first) END,
         -- What the sink had already came from no origin, and takes nothing from other groups.
         CASE WHEN f.kind = 'finalize' OR f.reused IS NOT NULL THEN 0 ELSE f.size - (f.durable - f.first) END,
@@ -163,7 +165,8 @@ $$;
 -- that wait for a group which has completed are told in the same transaction; `release_groups` lets them begin, since their locks would
 -- be out of order here.
 CREATE FUNCTION close_groups(p_groups bigint[]) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     WITH closed AS (
         UPDATE groups g
         SET state = CASE WHEN g.desired = 'cancel' THEN 'cancelled'
@@ -190,12 +193,15 @@ LANGUAGE sql AS $$
     UPDATE group_prerequisites r SET satisfied_at = statement_timestamp()
     FROM groups g
     WHERE r.prerequisite_id = ANY (p_groups) AND r.satisfied_at IS NULL AND g.id = r.prerequisite_id
-        AND satisfies(g.state, r.condition)
+        AND satisfies(g.state, r.condition);
+END
 $$;
 
 -- Writes an event. The same fact always has the same id: written twice, it is logged once (I9).
 CREATE FUNCTION write_event(p_id text, p_type text, p_group_name text, p_data jsonb) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO pending_events (id, type, subject, data)
-    VALUES (p_id, p_type, 'groups/' || p_group_name, p_data)
+    VALUES (p_id, p_type, 'groups/' || p_group_name, p_data);
+END
 $$;

@@ -3,52 +3,52 @@
 --
 -- clock_timestamp() is used where a moment is compared with those at which leases were granted: it is taken after the locks were.
 
--- A lease could not be fulfilled. A double that failed is gone, and its failure says something of the origin alone; a chunk that has a
--- double loses it.
-CREATE FUNCTION report_failure(
-    p_session bigint, p_chunk bigint, p_epoch bigint, p_offset bigint, p_crc bigint, p_rule text, p_kind text, p_detail text,
-    p_source integer, p_retry_after bigint, p_status integer, p_request text, p_address text, p_limit text, p_expiry boolean,
-    p_random double precision, p_first_chunk bigint, p_max_attempts integer, p_max_restarts integer, p_deaths integer,
-    p_origin_cap integer, p_base_ms bigint, p_maximum_ms bigint
-) RETURNS void
+-- Leases that could not be fulfilled, in one transaction, in the order in which they came.
+CREATE FUNCTION report_failures(p_failures failure[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    f failure;
+BEGIN
+    -- Origins come before groups in the order of locks.
+    PERFORM o.id FROM origins o
+    WHERE o.id IN (
+        SELECT l.origin_id FROM leases l JOIN unnest(p_failures) AS u ON u.chunk_id = l.chunk_id
+        WHERE u.retry_after IS NOT NULL OR u.limit_signal <> 'none')
+    ORDER BY o.id FOR NO KEY UPDATE;
+    PERFORM report_progress(array_agg(u.session_id), array_agg(u.chunk_id), array_agg(u.epoch), array_agg(u.durable), array_agg(u.crc))
+    FROM unnest(p_failures) AS u;
+    PERFORM set_config('synchronous_commit', 'on', true);
+    FOREACH f IN ARRAY p_failures LOOP
+        IF NOT fail_double(f) THEN PERFORM fail_lease(f); END IF;
+    END LOOP;
+END
+$$;
+
+-- A double that failed is gone, and its failure says something of the origin alone; a chunk that has a double loses it. Returns whether the lease
+-- was a double.
+CREATE FUNCTION fail_double(f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     d leases;
     t tasks;
 BEGIN
-    IF EXISTS (SELECT 1 FROM leases WHERE doubles IS NOT NULL) THEN
-        -- Origins come before groups in the order of locks.
-        PERFORM o.id FROM origins o
-        WHERE o.id IN (SELECT l.origin_id FROM leases l WHERE l.chunk_id = p_chunk) FOR NO KEY UPDATE;
-        PERFORM lock_groups_of(ARRAY[p_chunk]);
-        PERFORM drop_doubles(ARRAY(
-            SELECT l.chunk_id FROM leases l WHERE l.chunk_id = p_chunk AND l.epoch = p_epoch AND l.session_id = p_session));
-        DELETE FROM leases l
-        WHERE l.chunk_id = p_chunk AND l.epoch = p_epoch AND l.session_id = p_session AND l.doubles IS NOT NULL
-        RETURNING * INTO d;
-        IF FOUND THEN
-            SELECT * INTO t FROM tasks WHERE id = d.task_id;
-            PERFORM heed_retry_after(d.origin_id, p_retry_after, p_random);
-            PERFORM heed_limit(d, t, p_kind, p_limit, p_origin_cap);
-            PERFORM note_attempt(t.id, p_session, d.source, p_kind, p_status, p_detail, p_request, p_address, d.durable, 'returned');
-            RETURN;
-        END IF;
-    END IF;
-    PERFORM fail_lease(p_session, p_chunk, p_epoch, p_offset, p_crc, p_rule, p_kind, p_detail, p_source, p_retry_after, p_status,
-        p_request, p_address, p_limit, p_expiry, p_random, p_first_chunk, p_max_attempts, p_max_restarts, p_deaths, p_origin_cap,
-        p_base_ms, p_maximum_ms);
+    IF NOT EXISTS (SELECT 1 FROM leases WHERE doubles IS NOT NULL) THEN RETURN false; END IF;
+    PERFORM drop_doubles(ARRAY(
+        SELECT l.chunk_id FROM leases l WHERE l.chunk_id = f.chunk_id AND l.epoch = f.epoch AND l.session_id = f.session_id));
+    DELETE FROM leases l
+    WHERE l.chunk_id = f.chunk_id AND l.epoch = f.epoch AND l.session_id = f.session_id AND l.doubles IS NOT NULL
+    RETURNING * INTO d;
+    IF NOT FOUND THEN RETURN false; END IF;
+    SELECT * INTO t FROM tasks WHERE id = d.task_id;
+    PERFORM heed_retry_after(d.origin_id, f);
+    PERFORM heed_limit(d, t, f);
+    PERFORM note_attempt(t.id, d.source, d.durable, 'returned', f);
+    RETURN true;
 END
 $$;
 
--- Deals with an ordinary lease that could not be fulfilled. p_rule is the retry rule of the failure's kind, p_limit whether it is a sign
--- of too much at once (none, possible, certain), p_expiry whether it is what an expired URL is answered with; p_random within [0, 1)
--- sets the jitter. What followed is noted.
-CREATE FUNCTION fail_lease(
-    p_session bigint, p_chunk bigint, p_epoch bigint, p_offset bigint, p_crc bigint, p_rule text, p_kind text, p_detail text,
-    p_source integer, p_retry_after bigint, p_status integer, p_request text, p_address text, p_limit text, p_expiry boolean,
-    p_random double precision, p_first_chunk bigint, p_max_attempts integer, p_max_restarts integer, p_deaths integer,
-    p_origin_cap integer, p_base_ms bigint, p_maximum_ms bigint
-) RETURNS void
+-- Deals with an ordinary lease that could not be fulfilled. What followed is noted.
+CREATE FUNCTION fail_lease(f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
@@ -56,84 +56,73 @@ DECLARE
     v_source integer;
     v_outcome text;
 BEGIN
-    -- Origins come before groups in the order of locks.
-    IF p_retry_after IS NOT NULL OR p_limit <> 'none' THEN
-        PERFORM o.id FROM origins o
-        WHERE o.id IN (SELECT held.origin_id FROM leases held WHERE held.chunk_id = p_chunk) FOR NO KEY UPDATE;
-    END IF;
-    PERFORM report_progress(ARRAY[p_session], ARRAY[p_chunk], ARRAY[p_epoch], ARRAY[p_offset], ARRAY[p_crc]);
-    PERFORM set_config('synchronous_commit', 'on', true);
-    SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session;
+    SELECT * INTO l FROM leases WHERE chunk_id = f.chunk_id AND epoch = f.epoch AND session_id = f.session_id;
     IF NOT FOUND THEN RETURN; END IF;
     IF l.kind = 'purge' THEN
-        PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_first_chunk, p_deaths);
-        UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + interval '10 s' WHERE id = p_chunk;
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+        UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + interval '10 s' WHERE id = l.chunk_id;
         RETURN;
     END IF;
 
     SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
     IF l.kind = 'trial' THEN
-        PERFORM fail_trial(l, t, p_kind, p_limit, p_retry_after, p_random, p_origin_cap);
+        PERFORM fail_trial(l, t, f);
         RETURN;
     END IF;
     -- What is wrong with a file as a whole is the doing of the source that taught its version.
     v_source := coalesce(CASE WHEN l.kind = 'finalize' THEN t.source END,
-        (SELECT s.ordinal FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source), l.source);
-    IF p_rule = 'returnChunk' OR was_asked_in_the_old_way(l, p_status) THEN
-        PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_first_chunk, p_deaths);
+        (SELECT s.ordinal FROM sources s WHERE s.task_id = t.id AND s.ordinal = f.source), l.source);
+    IF f.rule = 'returnChunk' OR was_asked_in_the_old_way(l, f.status) THEN
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
         v_outcome := 'returned';
     ELSE
         UPDATE tasks
-        SET failure_kind = p_kind, failure_detail = p_detail, failure_at = statement_timestamp(), failure_status = p_status,
-            failure_source = v_source, failure_request = p_request
+        SET failure_kind = f.kind, failure_detail = f.detail, failure_at = statement_timestamp(), failure_status = f.status,
+            failure_source = v_source, failure_request = f.request
         WHERE id = t.id RETURNING * INTO t;
         UPDATE sources SET failures = failures + 1
-        WHERE task_id = t.id AND ordinal = v_source AND (l.kind = 'fetch' OR p_kind = 'digestMismatch');
-        PERFORM heed_retry_after(l.origin_id, p_retry_after, p_random);
+        WHERE task_id = t.id AND ordinal = v_source AND (l.kind = 'fetch' OR f.kind = 'digestMismatch');
+        PERFORM heed_retry_after(l.origin_id, f);
 
         IF l.kind = 'resolve' THEN
-            v_outcome := fail_question(l, t, p_retry_after, p_detail, p_first_chunk, p_max_attempts, p_deaths, p_base_ms,
-                p_maximum_ms, p_random);
-        ELSIF l.kind = 'fetch' AND p_expiry THEN
-            v_outcome := renew_source(l, t, v_source, p_first_chunk, p_max_attempts, p_deaths, p_base_ms, p_maximum_ms, p_random);
-        ELSIF l.kind = 'fetch' AND p_rule = 'startOver' AND p_kind <> 'digestMismatch' AND t.source <> v_source THEN
-            v_outcome := leave_mirror(l, t, v_source, p_first_chunk, p_deaths);
+            v_outcome := fail_question(l, t, f);
+        ELSIF l.kind = 'fetch' AND f.is_expiry THEN
+            v_outcome := renew_source(l, t, v_source, f);
+        ELSIF l.kind = 'fetch' AND f.rule = 'startOver' AND f.kind <> 'digestMismatch' AND t.source <> v_source THEN
+            v_outcome := leave_mirror(l, t, v_source, f.first_chunk, f.max_deaths);
         END IF;
         -- So far nothing has counted as a try.
         IF v_outcome IS NULL THEN
-            v_outcome := follow_rule(l, t, v_source, p_rule, p_kind, p_detail, p_limit, p_random, p_first_chunk, p_max_attempts,
-                p_max_restarts, p_deaths, p_origin_cap, p_base_ms, p_maximum_ms);
+            v_outcome := follow_rule(l, t, v_source, f);
         END IF;
         -- What the origin said of one file is tried out: after 30 s, 90 s, 270 s …
         UPDATE ready_chunks
         SET not_before = greatest(not_before, statement_timestamp()
-            + least(3600, p_retry_after, 30 * power(3, least(8, greatest(0, attempts - 1)))) * interval '1 s')
-        WHERE id = p_chunk AND status = 'waiting' AND source = v_source AND p_retry_after IS NOT NULL;
+            + least(3600, f.retry_after, 30 * power(3, least(8, greatest(0, attempts - 1)))) * interval '1 s')
+        WHERE id = l.chunk_id AND status = 'waiting' AND source = v_source AND f.retry_after IS NOT NULL;
     END IF;
-    PERFORM note_attempt(t.id, p_session, CASE WHEN l.kind <> 'finalize' THEN v_source END, p_kind, p_status, p_detail, p_request,
-        p_address, l.durable, v_outcome);
+    PERFORM note_attempt(t.id, CASE WHEN l.kind <> 'finalize' THEN v_source END, l.durable, v_outcome, f);
 END
 $$;
 
 -- Whether a lease was refused for options that its group has no more, such as a token: the next lease asks in the new way. A 408 or 429 says nothing
 -- of the options.
 CREATE FUNCTION was_asked_in_the_old_way(l leases, p_status integer) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT l.kind IN ('fetch', 'resolve') AND p_status IN (400, 401, 403, 404, 407)
-        AND EXISTS (SELECT 1 FROM groups g WHERE g.id = l.group_id AND g.asked_anew_at > l.granted_at)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT l.kind IN ('fetch', 'resolve') AND p_status IN (400, 401, 403, 404, 407)
+            AND EXISTS (SELECT 1 FROM groups g WHERE g.id = l.group_id AND g.asked_anew_at > l.granted_at));
+END
 $$;
 
 -- A failure that counts, unless it is a sign of too much at once: moves the chunk on by the rule of its kind, or fails the task.
 -- Returns what followed.
-CREATE FUNCTION follow_rule(
-    l leases, t tasks, p_source integer, p_rule text, p_kind text, p_detail text, p_limit text, p_random double precision,
-    p_first_chunk bigint, p_max_attempts integer, p_max_restarts integer, p_deaths integer, p_origin_cap integer,
-    p_base_ms bigint, p_maximum_ms bigint
-) RETURNS text
+CREATE FUNCTION follow_rule(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_counts boolean := heed_limit(l, t, p_kind, p_limit, p_origin_cap);
-    v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, p_kind, p_detail) THEN 'nextSource' ELSE p_rule END;
+    v_counts boolean := heed_limit(l, t, f);
+    v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, f) THEN 'nextSource' ELSE f.rule END;
     -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost, and not if hardly anything came before a silence.
     v_before integer := CASE WHEN l.durable >= l.resume + little(t) AND t.rung <> 'whole'
         THEN 0 ELSE l.attempts END;
@@ -142,23 +131,23 @@ DECLARE
     v_wait interval;
 BEGIN
     UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id AND v_attempts > v_before;
-    IF v_rule = 'startOver' AND p_kind = 'digestMismatch' THEN
-        RETURN fetch_again(l, t, p_source, p_first_chunk, p_kind, p_detail);
+    IF v_rule = 'startOver' AND f.kind = 'digestMismatch' THEN
+        RETURN fetch_again(l, t, p_source, f);
     ELSIF v_rule = 'startOver' THEN
-        RETURN accept_change(l, t, p_source, p_first_chunk, p_max_restarts, p_kind, p_detail);
+        RETURN accept_change(l, t, p_source, f);
     END IF;
     -- Another source is no help to what fetches nothing: its tries are bounded whatever the rule (I12).
     IF v_rule = 'giveUp'
-        OR (v_rule IN ('retry', 'setBack') OR l.kind <> 'fetch') AND v_attempts >= p_max_attempts AND v_attempts > v_before
+        OR (v_rule IN ('retry', 'setBack') OR l.kind <> 'fetch') AND v_attempts >= f.max_attempts AND v_attempts > v_before
     THEN
-        PERFORM fail_task(t.id, p_kind, p_detail, l.chunk_id);
+        PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
         RETURN 'failed';
     ELSIF v_rule = 'setBack' THEN
-        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
-        PERFORM set_back(t.id, v_attempts, backoff(v_attempts, p_base_ms, p_maximum_ms, p_random));
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+        PERFORM set_back(t.id, v_attempts, backoff(v_attempts, f));
         RETURN 'retry';
     ELSIF l.kind <> 'fetch' THEN
-        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
         UPDATE ready_chunks SET attempts = v_attempts, status = 'waiting', not_before = statement_timestamp() + interval '1 s'
         WHERE id = l.chunk_id;
         RETURN 'retry';
@@ -170,30 +159,30 @@ BEGIN
     ELSIF v_rule = 'nextSource' THEN
         UPDATE sources SET dead = true WHERE task_id = t.id AND ordinal = p_source;
         IF NOT EXISTS (SELECT 1 FROM sources WHERE task_id = t.id AND NOT dead) THEN
-            PERFORM fail_task(t.id, p_kind, p_detail, l.chunk_id);
+            PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
             RETURN 'failed';
         END IF;
     END IF;
     -- Where sources are not mixed, the chunks of a version stay with the source that taught it for some tries. Then the version
     -- starts over at another, since nothing would tell the bytes of the two apart (I8); but not for ever (I12).
     v_next := next_source(t, l.source,
-        t.planned AND NOT t.mixes AND (v_attempts < 3 OR t.restarts + 1 >= p_max_restarts));
-    IF v_next = l.source AND v_attempts >= 3 AND t.restarts + 1 < p_max_restarts THEN
+        t.planned AND NOT t.mixes AND (v_attempts < 3 OR t.restarts + 1 >= f.max_restarts));
+    IF v_next = l.source AND v_attempts >= 3 AND t.restarts + 1 < f.max_restarts THEN
         -- A source that was left alone, since its content is another one than this version's, may be the better one.
         SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s
         WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in = t.version;
     END IF;
     IF v_next IS NULL OR v_next <> l.source AND (t.planned AND NOT t.mixes OR differs(t, v_next)) THEN
         UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry';
-        PERFORM start_over(t.id, p_first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
+        PERFORM start_over(t.id, f.first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
         RETURN 'nextSource';
     END IF;
-    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
     IF v_rule = 'nextSource' THEN
         PERFORM move_chunks(t.id, p_source, v_next);
     END IF;
     v_wait := CASE WHEN v_rule = 'retry' AND v_next <= l.source
-        THEN backoff(v_attempts, p_base_ms, p_maximum_ms, p_random) ELSE interval '0' END;
+        THEN backoff(v_attempts, f) ELSE interval '0' END;
     UPDATE ready_chunks c
     SET attempts = v_attempts, source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id),
         status = CASE WHEN v_wait > interval '0' THEN 'waiting' ELSE 'ready' END,
@@ -205,40 +194,36 @@ END
 $$;
 
 -- The task starts over with the next content version, and an event says why.
-CREATE FUNCTION start_over_because(
-    t tasks, p_first_chunk bigint, p_source integer, p_deaths integer, p_kind text, p_detail text
-) RETURNS void
+CREATE FUNCTION start_over_because(l leases, t tasks, p_source integer, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_group_name text;
 BEGIN
     SELECT name INTO v_group_name FROM groups WHERE id = t.group_id;
-    PERFORM start_over(t.id, p_first_chunk, p_source, 0, p_deaths);
+    PERFORM start_over(t.id, f.first_chunk, p_source, 0, l.deaths);
     PERFORM write_event('tsk-' || t.id || '-' || t.version || '-changed', 'dev.muster.task.changed.v1', v_group_name,
         jsonb_build_object('group', v_group_name, 'key', t.key, 'path', t.path, 'contentVersion', t.version + 1,
-            'reason', jsonb_build_object('kind', p_kind, 'detail', p_detail)));
+            'reason', jsonb_build_object('kind', f.kind, 'detail', f.detail)));
 END
 $$;
 
 -- The representation is another one. It may have become that so often; then the task fails, without the bytes of any version. The last
 -- version is fetched by one plain GET: content that changes faster than chunks of it can be fetched is taken as it is then.
-CREATE FUNCTION accept_change(
-    l leases, t tasks, p_source integer, p_first_chunk bigint, p_max_restarts integer, p_kind text, p_detail text
-) RETURNS text
+CREATE FUNCTION accept_change(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id;
-    UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= p_max_restarts;
-    PERFORM start_over_because(t, p_first_chunk, p_source, l.deaths, p_kind, p_detail);
-    IF t.restarts + 1 < p_max_restarts THEN RETURN 'startOver'; END IF;
-    PERFORM fail_task(t.id, p_kind, p_detail);
+    UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= f.max_restarts;
+    PERFORM start_over_because(l, t, p_source, f);
+    IF t.restarts + 1 < f.max_restarts THEN RETURN 'startOver'; END IF;
+    PERFORM fail_task(t.id, f.kind, f.detail);
     RETURN 'failed';
 END
 $$;
 
 -- The content is whole, and has another digest than is expected (row 29): it is fetched once more from where it came from, past
 -- caches and without mixing sources; after that every other source is tried once. The wrong bytes are dropped each time.
-CREATE FUNCTION fetch_again(l leases, t tasks, p_source integer, p_first_chunk bigint, p_kind text, p_detail text) RETURNS text
+CREATE FUNCTION fetch_again(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_next integer;
@@ -247,9 +232,9 @@ BEGIN
     UPDATE tasks SET clean = true WHERE id = t.id;
     SELECT s.ordinal INTO v_next FROM sources s
     WHERE s.task_id = t.id AND NOT s.dead ORDER BY s.ordinal <> p_source, s.ordinal < p_source, s.ordinal LIMIT 1;
-    PERFORM start_over_because(t, p_first_chunk, coalesce(v_next, p_source), l.deaths, p_kind, p_detail);
+    PERFORM start_over_because(l, t, coalesce(v_next, p_source), f);
     IF v_next IS NULL THEN
-        PERFORM fail_task(t.id, p_kind, p_detail);
+        PERFORM fail_task(t.id, f.kind, f.detail);
         RETURN 'failed';
     END IF;
     RETURN CASE WHEN v_next = p_source THEN 'startOver' ELSE 'nextSource' END;
@@ -257,14 +242,13 @@ END
 $$;
 
 -- Adds to the record of what was tried. The newest 50 are kept (Limits.attemptsKept).
-CREATE FUNCTION note_attempt(
-    p_task bigint, p_session bigint, p_source integer, p_kind text, p_status integer, p_detail text, p_request text,
-    p_address text, p_byte bigint, p_outcome text
-) RETURNS void
-LANGUAGE sql AS $$
+CREATE FUNCTION note_attempt(p_task bigint, p_source integer, p_byte bigint, p_outcome text, f failure) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO attempts (task_id, worker, source, kind, status, detail, request_id, address, byte, outcome)
-    VALUES (p_task, (SELECT s.worker FROM sessions s WHERE s.id = p_session), p_source, p_kind, p_status, p_detail, p_request,
-        p_address, p_byte, p_outcome);
+    VALUES (p_task, (SELECT s.worker FROM sessions s WHERE s.id = f.session_id), p_source, f.kind, f.status, f.detail, f.request,
+        f.address, p_byte, p_outcome);
     DELETE FROM attempts a WHERE a.task_id = p_task AND a.serial <= (
         SELECT o.serial FROM attempts o WHERE o.task_id = p_task ORDER BY o.serial DESC OFFSET 50 LIMIT 1);
+END
 $$;

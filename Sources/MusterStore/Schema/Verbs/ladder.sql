@@ -1,24 +1,24 @@
 -- What a source will never do, and how it is asked then (range contract, "The ladder").
 
--- Whether a failure is what the source will always come to, at the third time. A 403 is, if nothing of the task has ever come, nobody else is at
--- work at the origin, and that one has never served what it had forbidden: then it is neither a limit (row 24) nor a URL that has expired
--- (row 21). A body that breaks off is, if it does so at the same byte each time, which its detail has to tell.
-CREATE FUNCTION is_hopeless(l leases, t tasks, p_kind text, p_detail text) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT l.kind = 'fetch' AND l.attempts >= 2 AND CASE p_kind
-        WHEN 'httpStatus(403)' THEN NOT t.planned
-            AND NOT shares_origin(l) AND NOT coalesce((SELECT o.refuses_at_limit FROM origins o WHERE o.id = l.origin_id), false)
-        WHEN 'network' THEN t.failure_status BETWEEN 200 AND 299 AND (l.durable = l.resume OR t.rung = 'whole') AND p_detail ~ '[0-9] bytes' AND (
-            SELECT count(*) FILTER (WHERE a.detail = p_detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
-            FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a)
-        ELSE false
-    END
+-- Whether a failure is what the source will always come to, at the third time: a body that breaks off at the same byte each time, which its detail
+-- has to tell.
+CREATE FUNCTION is_hopeless(l leases, t tasks, f failure) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN f.kind = 'network' AND l.kind = 'fetch' AND l.attempts >= 2 AND t.failure_status BETWEEN 200 AND 299
+        AND (l.durable = l.resume OR t.rung = 'whole') AND f.detail ~ '[0-9] bytes' AND (
+            SELECT count(*) FILTER (WHERE a.detail = f.detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
+            FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a);
+END
 $$;
 
 -- Whether a source is known not to have the content of the task's version.
 CREATE FUNCTION differs(t tasks, p_source integer) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT s.differs_in IS NOT DISTINCT FROM t.version FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT s.differs_in IS NOT DISTINCT FROM t.version FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source);
+END
 $$;
 
 -- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is
@@ -72,13 +72,17 @@ LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
     t tasks;
+    f failure;
     v_tries integer;
     v_outcome text;
 BEGIN
+    f.session_id := p_session;
+    f.kind := 'badRange';
+    f.detail := p_detail;
     PERFORM lock_groups_of(ARRAY[p_chunk]);
     SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
     IF NOT FOUND THEN RETURN; END IF;
-    UPDATE tasks SET failure_kind = 'badRange', failure_detail = p_detail, failure_at = statement_timestamp(),
+    UPDATE tasks SET failure_kind = f.kind, failure_detail = f.detail, failure_at = statement_timestamp(),
         failure_status = NULL, failure_source = l.source, failure_request = NULL
     WHERE id = l.task_id RETURNING * INTO t;
     UPDATE sources SET failures = failures + 1 WHERE task_id = t.id AND ordinal = l.source;
@@ -91,13 +95,13 @@ BEGIN
         UPDATE sources SET rung = greatest(rung, p_rung)
         WHERE task_id = t.id AND ordinal = l.source;
         IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
-            PERFORM fail_task(t.id, 'badRange', p_detail, l.chunk_id);
+            PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
             v_outcome := 'failed';
         ELSE
             PERFORM start_over(t.id, p_first_chunk, l.source, l.attempts + v_tries, l.deaths);
             v_outcome := 'startOver';
         END IF;
     END IF;
-    PERFORM note_attempt(t.id, p_session, l.source, 'badRange', NULL, p_detail, NULL, NULL, l.durable, v_outcome);
+    PERFORM note_attempt(t.id, l.source, l.durable, v_outcome, f);
 END
 $$;

@@ -88,10 +88,13 @@ $$;
 -- The source that a chunk goes on with after a source that failed: the next one that may serve this content version, in a circle. NULL
 -- if there is none. p_stays prefers the same source.
 CREATE FUNCTION next_source(t tasks, p_source integer, p_stays boolean) RETURNS integer
-LANGUAGE sql STABLE AS $$
-    SELECT s.ordinal FROM sources s
-    WHERE s.task_id = t.id AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version
-    ORDER BY p_stays AND s.ordinal <> p_source, s.ordinal <= p_source, s.ordinal LIMIT 1
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT s.ordinal FROM sources s
+        WHERE s.task_id = t.id AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version
+        ORDER BY p_stays AND s.ordinal <> p_source, s.ordinal <= p_source, s.ordinal LIMIT 1);
+END
 $$;
 
 -- A mirror has other content than this version, or gives no parts of it (row 30): it is left alone for this version, and its chunks go
@@ -112,8 +115,10 @@ $$;
 
 -- Hands the chunks of one source that are not leased to another source.
 CREATE FUNCTION move_chunks(p_task bigint, p_from integer, p_to integer) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE ready_chunks c SET source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id)
     FROM sources s
-    WHERE c.task_id = p_task AND c.kind = 'fetch' AND c.source = p_from AND s.task_id = p_task AND s.ordinal = p_to
+    WHERE c.task_id = p_task AND c.kind = 'fetch' AND c.source = p_from AND s.task_id = p_task AND s.ordinal = p_to;
+END
 $$;

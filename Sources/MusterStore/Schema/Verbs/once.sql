@@ -45,15 +45,14 @@ $$;
 
 -- The origin would not serve another request for the file, or not now: what one request brings is left to it. The origin is tried with the
 -- next file.
-CREATE FUNCTION fail_trial(l leases, t tasks, p_kind text, p_limit text, p_retry_after bigint, p_random double precision, p_origin_cap integer)
-RETURNS void
+CREATE FUNCTION fail_trial(l leases, t tasks, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM leases WHERE chunk_id = l.chunk_id;
-    PERFORM heed_retry_after(l.origin_id, p_retry_after, p_random);
+    PERFORM heed_retry_after(l.origin_id, f);
     -- A refusal that may have another reason has it: the URL is used up.
-    IF p_limit = 'certain' THEN
-        PERFORM heed_limit(l, t, p_kind, p_limit, p_origin_cap);
+    IF f.limit_signal = 'certain' THEN
+        PERFORM heed_limit(l, t, f);
     END IF;
 END
 $$;

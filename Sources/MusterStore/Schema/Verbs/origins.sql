@@ -2,8 +2,10 @@
 
 -- Whether another lane leads to the origin of a lease: what waits in the same one was not asked for yet.
 CREATE FUNCTION shares_origin(l leases) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane))
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane));
+END
 $$;
 
 -- Whether an origin is to be left alone.
@@ -21,13 +23,17 @@ $$;
 -- An origin says when to come back: the whole fleet leaves it alone until then, for an hour at the most (row 25). After ten seconds one lane
 -- tries it at a time: what it said may have been meant for one file. That is certain, and nothing rests but the chunk that was refused,
 -- where it serves many others for each request that it refuses. The caller has locked the origin.
-CREATE FUNCTION heed_retry_after(p_origin bigint, p_seconds bigint, p_random double precision) RETURNS void
-LANGUAGE sql AS $$
+CREATE FUNCTION heed_retry_after(p_origin bigint, f failure) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF f.retry_after IS NULL THEN RETURN; END IF;
     UPDATE origins o
-    SET not_before = greatest(o.not_before, statement_timestamp() + least(3600, p_seconds) * interval '1 s' * (1 + p_random / 10)),
+    SET not_before = greatest(o.not_before,
+            statement_timestamp() + least(3600, f.retry_after) * interval '1 s' * (1 + f.random / 10)),
         -- What an operator paused stays as it is.
         try_at = CASE WHEN NOT is_resting(o) OR o.try_at IS NOT NULL THEN statement_timestamp() + interval '10 s' END
-    WHERE o.id = p_origin AND p_seconds IS NOT NULL AND recent_answers(o) <= 8 * (decayed(o.refusals, o.refused_at, 0) + 1)
+    WHERE o.id = p_origin AND recent_answers(o) <= 8 * (decayed(o.refusals, o.refused_at, 0) + 1);
+END
 $$;
 
 -- How many lanes an origin may have now: what was learned when it refused, one more with every ten seconds since, and never more
@@ -44,7 +50,7 @@ $$;
 -- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
 -- allowance, or just had been (I12). A refusal changes nothing where no other lane leads to the origin, where refusals are far rarer than
 -- one lane too many would make them, or where the file was refused before while others are served. The caller has locked the origin.
-CREATE FUNCTION heed_limit(l leases, t tasks, p_kind text, p_limit text, p_origin_cap integer) RETURNS boolean
+CREATE FUNCTION heed_limit(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     o origins;
@@ -53,29 +59,30 @@ DECLARE
     v_allowed integer;
     v_learned integer;
 BEGIN
+    IF f.limit_signal = 'none' THEN RETURN NULL; END IF;
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
-    IF NOT FOUND OR p_limit = 'none' THEN RETURN NULL; END IF;
+    IF NOT FOUND THEN RETURN NULL; END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR shares_origin(l);
     -- A refusal that may have another reason is believed if there was something to limit, and if it worked before or nothing came at all.
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
     -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
-    IF p_limit = 'possible' THEN
-        IF NOT may_be_limit(o, l, t, p_kind, v_is_shared) THEN RETURN NULL; END IF;
+    IF f.limit_signal = 'possible' THEN
+        IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT v_is_shared THEN
-            RETURN CASE WHEN p_kind <> 'network' AND l.attempts < CASE WHEN o.learned IS NULL THEN 1 ELSE 4 END THEN true END;
+            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < CASE WHEN o.learned IS NULL THEN 1 ELSE 4 END THEN true END;
         END IF;
     END IF;
     UPDATE origins SET refusals = decayed(refusals, refused_at, 1), refused_at = statement_timestamp() WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
     IF NOT v_is_shared THEN RETURN true; END IF;
-    IF recent_answers(o) >= 1 AND (is_rarely_refused(o) OR p_limit = 'certain' AND (
+    IF recent_answers(o) >= 1 AND (is_rarely_refused(o) OR f.limit_signal = 'certain' AND (
         SELECT a.serial FROM attempts a WHERE a.task_id = t.id AND a.status = t.failure_status LIMIT 1) IS NOT NULL)
     THEN
-        IF p_limit = 'possible' AND p_kind <> 'network' AND NOT t.planned THEN PERFORM believe_refusals(o.id); END IF;
-        RETURN CASE WHEN p_limit = 'certain' THEN true END;
+        IF f.limit_signal = 'possible' AND f.kind <> 'network' AND NOT t.planned THEN PERFORM believe_refusals(o.id, f.status); END IF;
+        RETURN CASE WHEN f.limit_signal = 'certain' THEN true END;
     END IF;
-    v_allowed := allowed_connections(o, p_origin_cap);
+    v_allowed := allowed_connections(o, f.origin_cap);
     v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(),
@@ -85,21 +92,20 @@ BEGIN
 END
 $$;
 
--- Whether a refusal that may have another reason may be a limit. One of a file that worked before may be; 403 of a file of which nothing has come,
--- where the origin is known to limit in this way; 400 and 404, where nobody knows, and no other source may have it. They are tried again beside
--- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. The first one that is refused for
--- good is believed, and so are all that follow there: then nothing is taken from the allowance for them. The caller has locked the origin.
-CREATE FUNCTION may_be_limit(o origins, l leases, t tasks, p_kind text, p_is_shared boolean) RETURNS boolean
+-- Whether a refusal that may have another reason may be a limit. One of a file that worked before may be, and one of a file of which nothing has
+-- come, where the origin is known to limit with this status, or where nobody knows, and no other source may have it. It is tried again beside
+-- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. The first one that is refused
+-- for good is believed, and so are all that follow there with the same status. The caller has locked the origin.
+CREATE FUNCTION may_be_limit(o origins, l leases, t tasks, f failure, p_is_shared boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF p_kind = 'network' THEN RETURN l.durable = l.resume; END IF;
+    IF f.kind = 'network' THEN RETURN l.durable = l.resume; END IF;
+    IF f.status = ANY (o.limits_with) THEN RETURN true; END IF;
     IF t.planned THEN
-        RETURN coalesce(t.source, l.source) = l.source OR coalesce(o.refuses_at_limit, false) AND p_kind = 'httpStatus(403)' OR EXISTS (
+        RETURN coalesce(t.source, l.source) = l.source OR EXISTS (
             SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0);
-    ELSIF p_kind = 'httpStatus(403)' OR o.refuses_at_limit IS NOT NULL THEN
-        RETURN coalesce(o.refuses_at_limit, false);
     END IF;
-    IF EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source) THEN RETURN false; END IF;
+    IF f.status = ANY (o.refuses_with) OR EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source) THEN RETURN false; END IF;
     -- So often can the allowance be halved, whatever counts as a try.
     IF l.attempts <= p_is_shared::integer AND (p_is_shared OR recent_answers(o) > 0)
         AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < 7
@@ -107,35 +113,48 @@ BEGIN
         RETURN true;
     END IF;
     -- One that was refused alone from the beginning tells nothing of the others, unless they have been kept waiting for such refusals.
-    IF l.attempts > 0 OR o.learned IS NOT NULL THEN PERFORM believe_refusals(o.id); END IF;
+    IF l.attempts > 0 OR o.learned IS NOT NULL THEN PERFORM believe_refusals(o.id, f.status); END IF;
     RETURN false;
 END
 $$;
 
--- What an origin refuses by 400 or 404 is not there: what was taken from its allowance for such refusals is given back. It may be known better.
-CREATE FUNCTION believe_refusals(p_origin bigint) RETURNS void
-LANGUAGE sql AS $$
-    UPDATE origins SET refuses_at_limit = false, learned = NULL, learned_at = NULL WHERE id = p_origin AND refuses_at_limit IS NULL
+-- What an origin refuses with this status it will not give: what was taken from its allowance for such refusals is given back. It may be known
+-- better.
+CREATE FUNCTION believe_refusals(p_origin bigint, p_status integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE origins SET refuses_with = refuses_with || p_status, learned = NULL, learned_at = NULL
+    WHERE id = p_origin AND p_status <> ALL (refuses_with || limits_with);
+END
 $$;
 
 -- How many other lanes to the origin of a lease bring bytes: so many it serves.
 CREATE FUNCTION served_beside(l leases) RETURNS integer
-LANGUAGE sql STABLE AS $$
-    SELECT count(DISTINCT (h.session_id, h.lane))::integer FROM leases h
-    WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane) AND h.durable > h.resume
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT count(DISTINCT (h.session_id, h.lane))::integer FROM leases h
+        WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane) AND h.durable > h.resume);
+END
 $$;
 
 -- How many leases an origin has fulfilled lately: a counter that decays within some ten seconds.
 CREATE FUNCTION recent_answers(o origins) RETURNS double precision
-LANGUAGE sql STABLE AS $$
-    SELECT decayed(o.answers, o.rate_at, coalesce((SELECT sum(f.answers) FROM origin_flow f WHERE f.origin_id = o.id), 0)::double precision)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT decayed(o.answers, o.rate_at, coalesce((SELECT sum(f.answers) FROM origin_flow f WHERE f.origin_id = o.id), 0)::double precision));
+END
 $$;
 
 -- Whether an origin that refuses once more still refuses far more rarely than it would if one lane of those that it has were too many.
 -- That one would be refused each time: one request of as many as there are lanes. Half of that is far more rarely.
 CREATE FUNCTION is_rarely_refused(o origins) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT recent_answers(o) > 2 * (decayed(o.refusals, o.refused_at, 0) + 1) * (SELECT count(*) FROM lanes_to(o.id))
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT recent_answers(o) > 2 * (decayed(o.refusals, o.refused_at, 0) + 1) * (SELECT count(*) FROM lanes_to(o.id)));
+END
 $$;
 
 -- What an operator wishes of an origin; an unknown origin is made known. A new cap forgets what the origin refused under the old one.
@@ -175,12 +194,13 @@ BEGIN
     )
     UPDATE origins o
     SET rate_bytes = decayed(o.rate_bytes, o.rate_at, n.bytes), answers = decayed(o.answers, o.rate_at, n.answers),
-        rate_at = statement_timestamp(), refuses_at_limit = n.forgave OR o.refuses_at_limit,
+        rate_at = statement_timestamp(),
+        limits_with = ARRAY(SELECT DISTINCT status FROM unnest(o.limits_with || n.forgave) AS u (status) WHERE status IS NOT NULL),
         -- It has served somebody since one lane may try it.
         not_before = CASE WHEN n.answers > 0 AND o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s'
             THEN NULL ELSE o.not_before END
     FROM (
-        SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, bool_or(forgave) AS forgave
+        SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, array_agg(DISTINCT forgave) AS forgave
         FROM taken GROUP BY 1
     ) AS n
     WHERE o.id = n.origin_id;

@@ -56,11 +56,13 @@ $$;
 -- Locks the paths of tasks that have ended, with all others of their sinks, for a verb that has files of theirs deleted. What a claim leases is seen
 -- from here on, and a claim that comes later sees what is to be deleted. A live task keeps others from its path as it is.
 CREATE FUNCTION lock_paths_of(p_tasks bigint[]) RETURNS void
-LANGUAGE sql AS $$
-    SELECT pg_advisory_xact_lock(path_lock(), hashtext(s.sink)) FROM (
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(path_lock(), hashtext(s.sink)) FROM (
         SELECT DISTINCT sink FROM tasks WHERE id = ANY (p_tasks) AND started_at IS NOT NULL AND state IN ('succeeded', 'failed', 'cancelled')
         ORDER BY sink
-    ) AS s
+    ) AS s;
+END
 $$;
 
 -- The same for a claim, which shares the paths of a sink with other claims.

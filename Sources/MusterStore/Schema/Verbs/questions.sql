@@ -4,10 +4,7 @@
 -- A URL that worked before was refused, or any was where a resolver knows fresh ones. Either way the lease comes back uncounted
 -- and what followed is returned; NULL if it is a failure like any other: it was none of these, or was taken for one so often
 -- without progress that nothing is gained (I12).
-CREATE FUNCTION renew_source(
-    l leases, t tasks, p_source integer, p_first_chunk bigint, p_max_attempts integer, p_deaths integer, p_base_ms bigint,
-    p_maximum_ms bigint, p_random double precision
-) RETURNS text
+CREATE FUNCTION renew_source(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     s sources;
@@ -35,11 +32,11 @@ BEGIN
         UNION ALL SELECT resume - first FROM ready_chunks WHERE task_id = t.id AND kind = 'fetch'
     ) AS parts;
     v_refreshes := CASE WHEN v_bytes IS DISTINCT FROM s.refreshed_bytes THEN 0 ELSE s.refreshes END;
-    IF NOT v_is_asked AND NOT v_is_echo AND v_refreshes >= (CASE WHEN v_asks THEN p_max_attempts ELSE 1 END) THEN
+    IF NOT v_is_asked AND NOT v_is_echo AND v_refreshes >= (CASE WHEN v_asks THEN f.max_attempts ELSE 1 END) THEN
         RETURN NULL;
     END IF;
 
-    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
     -- A plain GET that came back starts over, and its question is gone.
     v_is_asked := v_is_asked AND EXISTS (SELECT 1 FROM tasks WHERE id = t.id AND version = t.version);
     IF NOT v_is_asked THEN
@@ -52,7 +49,7 @@ BEGIN
         SELECT 'resolve', t.id, t.group_id, 0, p_source, t.sink, n.version, 0, chunk_rank('resolve', t.priority, false),
             CASE WHEN v_refreshes = 0 THEN 'ready' ELSE 'waiting' END,
             CASE WHEN v_refreshes > 0
-                THEN statement_timestamp() + backoff(v_refreshes, p_base_ms, p_maximum_ms, p_random) END
+                THEN statement_timestamp() + backoff(v_refreshes, f) END
         FROM tasks n WHERE n.id = t.id;
     END IF;
     -- Every chunk of the source waits for the answer, five minutes at the most: then it is refused again, and waits again.
@@ -64,20 +61,17 @@ $$;
 
 -- A question found no answer: it is asked again after a backoff, until its source is given up, and with it the chunks that wait for it.
 -- Returns what followed.
-CREATE FUNCTION fail_question(
-    l leases, t tasks, p_retry_after bigint, p_detail text, p_first_chunk bigint, p_max_attempts integer, p_deaths integer,
-    p_base_ms bigint, p_maximum_ms bigint, p_random double precision
-) RETURNS text
+CREATE FUNCTION fail_question(l leases, t tasks, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_next integer;
 BEGIN
     UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id;
-    IF l.attempts + 1 < p_max_attempts THEN
-        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+    IF l.attempts + 1 < f.max_attempts THEN
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
         UPDATE ready_chunks
         SET attempts = l.attempts + 1, status = 'waiting', not_before = statement_timestamp() + greatest(
-            backoff(l.attempts + 1, p_base_ms, p_maximum_ms, p_random), least(3600, coalesce(p_retry_after, 0)) * interval '1 s')
+            backoff(l.attempts + 1, f), least(3600, coalesce(f.retry_after, 0)) * interval '1 s')
         WHERE id = l.chunk_id;
         RETURN 'retry';
     END IF;
@@ -85,12 +79,12 @@ BEGIN
     DELETE FROM leases WHERE chunk_id = l.chunk_id;
     UPDATE sources SET dead = true WHERE task_id = t.id AND ordinal = l.source;
     IF NOT EXISTS (SELECT 1 FROM sources WHERE task_id = t.id AND NOT dead) THEN
-        PERFORM fail_task(t.id, 'authentication', p_detail);
+        PERFORM fail_task(t.id, 'authentication', f.detail);
         RETURN 'failed';
     END IF;
     v_next := next_source(t, l.source, false);
     IF v_next IS NULL OR t.planned AND NOT t.mixes THEN
-        PERFORM start_over(t.id, p_first_chunk, coalesce(v_next, l.source), 0, 0);
+        PERFORM start_over(t.id, f.first_chunk, coalesce(v_next, l.source), 0, 0);
     ELSE
         PERFORM move_chunks(t.id, l.source, v_next);
         UPDATE ready_chunks SET status = 'ready', not_before = NULL

@@ -1,12 +1,14 @@
 -- Locks the groups of leases, by id, before anything of them moves. A group that another transaction keeps locked fails the statement
 -- (lock_not_available) after a second: reports of other groups are on their way with it (I19).
 CREATE FUNCTION lock_groups_of(p_chunks bigint[]) RETURNS void
-LANGUAGE sql
+LANGUAGE plpgsql
 SET lock_timeout = '1s'
 AS $$
-    SELECT g.id FROM groups g
+BEGIN
+    PERFORM g.id FROM groups g
     WHERE g.id IN (SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks))
-    ORDER BY g.id FOR NO KEY UPDATE
+    ORDER BY g.id FOR NO KEY UPDATE;
+END
 $$;
 
 -- The leases among these whose groups other transactions have locked now.

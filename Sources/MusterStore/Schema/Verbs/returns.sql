@@ -265,13 +265,15 @@ $$;
 -- (I5). A question to a resolver does neither, and purges are not taken away with the rest. A session that is gone is not waited for,
 -- and neither is the holder of the chunk p_reported, which has said that it has stopped.
 CREATE FUNCTION hold_out(p_tasks bigint[], p_reported bigint) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path)
     SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, t.path FROM leases l JOIN tasks t ON t.id = l.task_id
     WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double', 'trial')
         AND l.chunk_id IS DISTINCT FROM p_reported
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
-    ON CONFLICT (epoch) DO NOTHING
+    ON CONFLICT (epoch) DO NOTHING;
+END
 $$;
 
 -- The same for some leases alone, if they are still held. A purge that is taken away may still delete a file.
