@@ -9,6 +9,8 @@ public struct Ladder: Hashable, Sendable {
         case answer(String, to: Rung)
         /// The source refused, or nothing came: that may be for the Range, or have another reason.
         case refusal(FailureKind, String, retryAfter: Int64?)
+        /// A part came, and its body ended early, after so many bytes.
+        case ending(FailureKind, String, after: Int64)
     }
 
     /// All that a move depends on besides.
@@ -68,6 +70,16 @@ public struct Ladder: Hashable, Sendable {
     public private(set) var isServedPlainly = false
     /// The failure that a look was made for.
     private var refused: Contradiction?
+    /// How many bytes of a plain GET have to come before it counts as served: many times as many as the part had before its body ended, so that
+    /// a line on which every body breaks off is no reason to give up what came.
+    public var bytesToSee: Int64 {
+        guard case .ending(_, _, let count) = refused else { return 1 }
+        return max(Self.leastToSee, count * Self.timesToSee)
+    }
+    private static let leastToSee: Int64 = 64 << 10
+    private static let timesToSee: Int64 = 16
+    /// A part that ended after more bytes than these brings its file on, and a look would cost more than it is worth.
+    private static let mostToDoubt: Int64 = 4 << 20
     /// What was tried, and what came of it.
     private var tried: [String] = []
 
@@ -117,6 +129,19 @@ public struct Ladder: Hashable, Sendable {
                 return .look
             }
             return .fail(kind, summary, retryAfter: retryAfter)
+        case .ending(let kind, let detail, let count):
+            note(detail, situation)
+            let mayBeLimit = count == 0 && situation.isShared && kind.limitSignal(status: nil) != .none
+            guard situation.hasRange, !mayBeLimit, kind.mayNotBeForPlain, count <= Self.mostToDoubt,
+                situation.looks == .ended || situation.looks == .failed
+            else { return .fail(kind, summary, retryAfter: nil) }
+            guard isServedPlainly else {
+                refused = contradiction
+                return .look
+            }
+            // A part that goes as far as the plain GET was seen to go has nothing against it.
+            return count < bytesToSee
+                ? .startOver(summary, on: .whole) : .fail(kind, summary, retryAfter: nil)
         }
     }
 
@@ -128,10 +153,11 @@ public struct Ladder: Hashable, Sendable {
             return .ask
         }
         tried.append("\(Rung.whole.request): \(reason)")
-        guard case .refusal(let kind, _, let retryAfter) = refused else {
-            return .fail(.badRange, summary, retryAfter: nil)
+        switch refused {
+        case .refusal(let kind, _, let retryAfter): return .fail(kind, summary, retryAfter: retryAfter)
+        case .ending(let kind, _, _): return .fail(kind, summary, retryAfter: nil)
+        case .answer, nil: return .fail(.badRange, summary, retryAfter: nil)
         }
-        return .fail(kind, summary, retryAfter: retryAfter)
     }
 
     /// Leaves all rungs but the last one within a lease: an answer may have been a part that was said to be the whole.
