@@ -125,9 +125,9 @@ extension FetchJob {
 }
 
 extension LowSpeedLimit {
-    /// The limit that so many bytes keep to which come within the time of another one: 30 s if there is none.
+    /// The limit that so many bytes keep to which come within 30 s, or within the time of another limit if that is longer.
     fileprivate static func bringing(_ bytes: Int64, within limit: LowSpeedLimit?) -> LowSpeedLimit {
-        let over = limit?.over ?? .seconds(30)
+        let over = max(limit?.over ?? .zero, .seconds(30))
         return LowSpeedLimit(
             bytesPerSecond: max(limit?.bytesPerSecond ?? 0, bytes / max(1, over.components.seconds)), over: over)
     }
