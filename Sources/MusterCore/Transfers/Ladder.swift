@@ -81,7 +81,12 @@ public struct Ladder: Hashable, Sendable {
     /// A part that ended after more bytes than these brings its file on, and a look would cost more than it is worth.
     private static let mostToDoubt: Int64 = 4 << 20
     /// What was tried, and what came of it.
-    private var tried: [String] = []
+    private var tried: [Trial] = []
+
+    private struct Trial: Hashable, Sendable {
+        let request: String
+        let outcome: String
+    }
 
     /// A ladder that begins on a rung.
     public init(from rung: Rung = .chunks) {
@@ -152,7 +157,7 @@ public struct Ladder: Hashable, Sendable {
             isServedPlainly = true
             return .ask
         }
-        tried.append("\(Rung.whole.request): \(reason)")
+        tried.append(Trial(request: Rung.whole.request, outcome: reason))
         switch refused {
         case .refusal(let kind, _, let retryAfter): return .fail(kind, summary, retryAfter: retryAfter)
         case .ending(let kind, _, _): return .fail(kind, summary, retryAfter: nil)
@@ -162,7 +167,7 @@ public struct Ladder: Hashable, Sendable {
 
     /// Leaves all rungs but the last one within a lease: an answer may have been a part that was said to be the whole.
     public mutating func leaveForWhole(_ detail: String) {
-        tried.append("\(rung.request): \(detail)")
+        tried.append(Trial(request: rung.request, outcome: detail))
         rung = .whole
     }
 
@@ -180,14 +185,22 @@ public struct Ladder: Hashable, Sendable {
 
     private mutating func note(_ detail: String, _ situation: Situation) {
         let request = isHTTP1 ? "asked in HTTP/1.1" : situation.hasRange ? rung.request : Rung.whole.request
-        let trial = "\(request): \(detail)"
+        let trial = Trial(request: request, outcome: detail)
         if tried.last != trial { tried.append(trial) }
     }
 
-    /// What was tried, in words: of one trial just what came of it.
+    /// What was tried, in words: of one trial just what came of it, and once what came of several in a row.
     private var summary: String {
-        guard tried.count > 1 else { return tried.first.map { String($0.drop { $0 != ":" }.dropFirst(2)) } ?? "" }
-        return tried.joined(separator: "; ")
+        guard tried.count > 1 else { return tried.first?.outcome ?? "" }
+        var parts: [(requests: String, outcome: String)] = []
+        for trial in tried {
+            if let last = parts.last, last.outcome == trial.outcome {
+                parts[parts.count - 1].requests += ", " + trial.request.replacing("asked ", with: "")
+            } else {
+                parts.append((trial.request, trial.outcome))
+            }
+        }
+        return parts.map { "\($0.requests): \($0.outcome)" }.joined(separator: "; ")
     }
 }
 

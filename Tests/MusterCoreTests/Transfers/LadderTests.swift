@@ -26,6 +26,15 @@ struct LadderTests {
                     retryAfter: nil))
     }
 
+    @Test func anOutcomeThatSeveralRequestsHadIsSaidOnce() {
+        var ladder = Ladder()
+        #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.fresh) == .ask)
+        #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.fresh) == .ask)
+        #expect(
+            ladder.move(after: .answer("odd", to: .stream), in: Self.plain)
+                == .fail(.badRange, "asked for a part, for all from a byte on, plainly: odd", retryAfter: nil))
+    }
+
     @Test func rungsThatCannotHelpAreLeftOut() {
         var ladder = Ladder()
         #expect(ladder.move(after: .answer("coded", to: .whole), in: Self.fresh) == .ask)
@@ -172,7 +181,7 @@ struct LadderTests {
         situation.isHTTP2 = false
         #expect(
             ladder.move(after: .answer("odd", to: .stream), in: situation)
-                == .fail(.badRange, "asked plainly: odd; asked in HTTP/1.1: odd", retryAfter: nil))
+                == .fail(.badRange, "asked plainly, in HTTP/1.1: odd", retryAfter: nil))
     }
 
     @Test func originIsAskedMoreSimplyAfterThreePathsUntilOneIsServed() {
