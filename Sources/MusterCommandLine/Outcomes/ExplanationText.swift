@@ -28,9 +28,12 @@ enum ExplanationText {
     /// The last tries of a task in a line each; nothing if there were fewer than two, since the failure tells of a single one.
     static func tries(_ explanation: ExplanationDocument, most: Int) -> [String] {
         guard explanation.attempts.count > 1 else { return [] }
+        // A single source is what the failure names.
+        let namesSources = Set(explanation.attempts.map(\.source)).count > 1
         let lines = explanation.attempts.suffix(most).map { attempt in
-            "  \(attempt.at)  " + FailureText.kind(attempt.kind, status: attempt.status)
-                + (attempt.source.map { " from \($0)" } ?? "") + ", then \(attempt.outcome.rawValue)"
+            let source = namesSources ? attempt.source : nil
+            let title = attempt.kind.title(status: attempt.status, source: source, detail: "")
+            return "  \(attempt.at)  \(title), then \(attempt.outcome.rawValue)"
         }
         let count = explanation.attempts.count
         let shown = lines.count < count ? "; the last \(lines.count)" : ""

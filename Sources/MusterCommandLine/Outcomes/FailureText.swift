@@ -1,21 +1,14 @@
 import MusterAPI
 import MusterCore
 
-/// A failure in words: what kind it was, with which status, from which source, and where to read more.
+/// A failure in words: what kind it was, with which status, from which source, and where to read more; each of it once.
 enum FailureText {
     /// `notFound (status 404) from https://example.org/a: the origin does not have it [request 5f3]`.
     static func text(_ failure: FailureDocument) -> String {
-        var text = kind(failure.kind, status: failure.status)
-        if let source = failure.source { text += " from \(source)" }
+        var text = failure.kind.title(status: failure.status, source: failure.source, detail: failure.detail)
         text += ": \(failure.detail)"
         if let request = failure.requestID { text += " [request \(request)]" }
         return text
-    }
-
-    /// The kind, with the status where the kind does not say it.
-    static func kind(_ kind: FailureKind, status: Int?) -> String {
-        if case .httpStatus = kind { return kind.rawValue }
-        return kind.rawValue + (status.map { " (status \($0))" } ?? "")
     }
 
     /// The command that tells all about a task, as it can be typed.

@@ -173,9 +173,8 @@ extension Explanation {
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
             guard let failure = task.failure else { return "It failed." }
-            let status = failure.status.map { " (status \($0))" } ?? ""
-            let source = failure.source.map { " from \($0)" } ?? ""
-            return "It failed as \(failure.kind.rawValue)\(status)\(source): \(failure.detail)"
+            let title = failure.kind.title(status: failure.status, source: failure.source, detail: failure.detail)
+            return "It failed as \(title): \(failure.detail)"
         case .queued, .active, .paused, .finalizing:
             guard let first = waits.first else { return "It is \(task.state.rawValue)." }
             return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."

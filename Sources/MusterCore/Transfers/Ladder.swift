@@ -9,6 +9,8 @@ public struct Ladder: Hashable, Sendable {
         case answer(String, to: Rung)
         /// The source refused, or nothing came: that may be for the Range, or have another reason.
         case refusal(FailureKind, String, retryAfter: Int64?)
+        /// A part came, and its body ended early, after so many bytes.
+        case ending(FailureKind, String, after: Int64)
     }
 
     /// All that a move depends on besides.
@@ -68,8 +70,23 @@ public struct Ladder: Hashable, Sendable {
     public private(set) var isServedPlainly = false
     /// The failure that a look was made for.
     private var refused: Contradiction?
+    /// How many bytes of a plain GET have to come before it counts as served: many times as many as the part had before its body ended, so that
+    /// a line on which every body breaks off is no reason to give up what came.
+    public var bytesToSee: Int64 {
+        guard case .ending(_, _, let count) = refused else { return 1 }
+        return max(Self.leastToSee, count * Self.timesToSee)
+    }
+    private static let leastToSee: Int64 = 64 << 10
+    private static let timesToSee: Int64 = 16
+    /// A part that ended after more bytes than these brings its file on, and a look would cost more than it is worth.
+    private static let mostToDoubt: Int64 = 4 << 20
     /// What was tried, and what came of it.
-    private var tried: [String] = []
+    private var tried: [Trial] = []
+
+    private struct Trial: Hashable, Sendable {
+        let request: String
+        let outcome: String
+    }
 
     /// A ladder that begins on a rung.
     public init(from rung: Rung = .chunks) {
@@ -117,6 +134,19 @@ public struct Ladder: Hashable, Sendable {
                 return .look
             }
             return .fail(kind, summary, retryAfter: retryAfter)
+        case .ending(let kind, let detail, let count):
+            note(detail, situation)
+            let mayBeLimit = count == 0 && situation.isShared && kind.limitSignal(status: nil) != .none
+            guard situation.hasRange, !mayBeLimit, kind.mayNotBeForPlain, count <= Self.mostToDoubt,
+                situation.looks == .ended || situation.looks == .failed
+            else { return .fail(kind, summary, retryAfter: nil) }
+            guard isServedPlainly else {
+                refused = contradiction
+                return .look
+            }
+            // A part that goes as far as the plain GET was seen to go has nothing against it.
+            return count < bytesToSee
+                ? .startOver(summary, on: .whole) : .fail(kind, summary, retryAfter: nil)
         }
     }
 
@@ -127,16 +157,17 @@ public struct Ladder: Hashable, Sendable {
             isServedPlainly = true
             return .ask
         }
-        tried.append("\(Rung.whole.request): \(reason)")
-        guard case .refusal(let kind, _, let retryAfter) = refused else {
-            return .fail(.badRange, summary, retryAfter: nil)
+        tried.append(Trial(request: Rung.whole.request, outcome: reason))
+        switch refused {
+        case .refusal(let kind, _, let retryAfter): return .fail(kind, summary, retryAfter: retryAfter)
+        case .ending(let kind, _, _): return .fail(kind, summary, retryAfter: nil)
+        case .answer, nil: return .fail(.badRange, summary, retryAfter: nil)
         }
-        return .fail(kind, summary, retryAfter: retryAfter)
     }
 
     /// Leaves all rungs but the last one within a lease: an answer may have been a part that was said to be the whole.
     public mutating func leaveForWhole(_ detail: String) {
-        tried.append("\(rung.request): \(detail)")
+        tried.append(Trial(request: rung.request, outcome: detail))
         rung = .whole
     }
 
@@ -154,14 +185,22 @@ public struct Ladder: Hashable, Sendable {
 
     private mutating func note(_ detail: String, _ situation: Situation) {
         let request = isHTTP1 ? "asked in HTTP/1.1" : situation.hasRange ? rung.request : Rung.whole.request
-        let trial = "\(request): \(detail)"
+        let trial = Trial(request: request, outcome: detail)
         if tried.last != trial { tried.append(trial) }
     }
 
-    /// What was tried, in words: of one trial just what came of it.
+    /// What was tried, in words: of one trial just what came of it, and once what came of several in a row.
     private var summary: String {
-        guard tried.count > 1 else { return tried.first.map { String($0.drop { $0 != ":" }.dropFirst(2)) } ?? "" }
-        return tried.joined(separator: "; ")
+        guard tried.count > 1 else { return tried.first?.outcome ?? "" }
+        var parts: [(requests: String, outcome: String)] = []
+        for trial in tried {
+            if let last = parts.last, last.outcome == trial.outcome {
+                parts[parts.count - 1].requests += ", " + trial.request.replacing("asked ", with: "")
+            } else {
+                parts.append((trial.request, trial.outcome))
+            }
+        }
+        return parts.map { "\($0.requests): \($0.outcome)" }.joined(separator: "; ")
     }
 }
 

@@ -5,6 +5,8 @@
 public enum Look: String, Sendable, Hashable, Codable, CaseIterable {
     /// After refusals that further tries don't change.
     case refused
+    /// After those, and where the body of a part ends early, as others of the chunk have before.
+    case ended
     /// After all failures that may have to do with the way of asking.
     case failed
 }

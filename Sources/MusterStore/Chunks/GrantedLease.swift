@@ -137,7 +137,8 @@ public struct GrantedLease: Sendable {
         guard try row.decode("may_look") else { return nil }
         let attempts: Int32 = try row.decode("attempts")
         let isEarly = try row.decode("planned") ? try row.decode("looks_early") : attempts >= 2
-        return isEarly || attempts + 1 >= lastAttempt ? .failed : .refused
+        if isEarly || attempts + 1 >= lastAttempt { return .failed }
+        return try row.decode("looks_at_endings") ? .ended : .refused
     }
 
     private static func finishedChunks(_ row: PostgresRow) throws -> [FinishedChunk] {

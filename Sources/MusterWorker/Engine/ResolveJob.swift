@@ -36,7 +36,7 @@ struct ResolveJob: Sendable {
             await collector.run(request, on: loop, control: control)
         }
         switch ending {
-        case .answered(let head, let body): return Self.judge(head, body, failed)
+        case .answered(let head, let body, _): return Self.judge(head, body, failed)
         case .tooLarge(let head):
             return failed(
                 .authentication,

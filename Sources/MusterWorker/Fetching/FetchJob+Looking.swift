@@ -18,8 +18,8 @@ extension FetchJob {
 
     /// How such a request ended.
     private enum Answer: Sendable {
-        /// With this head and at least the first byte of its body, unless that has none.
-        case came(ResponseHead, ResponseVerdict)
+        /// With this head, and with the bytes that were to be seen, or with the end of the body after so many.
+        case came(ResponseHead, ResponseVerdict, end: Int64?)
         /// Without them.
         case failed(TransferError, TransferStatistics)
         /// It was cut from here.
@@ -27,14 +27,18 @@ extension FetchJob {
     }
 
     /// Looks whether the source serves a plain GET, before the bytes of the version are given up for one (range contract, "The ladder").
-    func look(_ plan: FetchPlan, _ settings: RequestSettings) async -> Sight {
-        switch await answer(to: plan.look, plan, settings) {
-        case .came(_, .accept): .served
-        case .came(_, .refuse(.changed, let detail, _)): .changed(detail)
-        case .came(_, .refuse(_, let detail, _)): .refused(detail)
-        case .came(_, .descend(let detail, _)): .refused(detail)
-        case .came(let head, .askUnconditionally), .came(let head, .askPlainly), .came(let head, .unmodified),
-            .came(let head, .complete):
+    func look(_ plan: FetchPlan, _ settings: RequestSettings, _ budgets: [ByteBudget]) async -> Sight {
+        switch await answer(to: plan.look, plan, settings, bytes: plan.bytesToSee, budgets) {
+        // A body that ends with its connection, and before all has come.
+        case .came(let head, .accept, let end?)
+        where end < plan.bytesToSee && !head.headers.contains("Content-Encoding"):
+            .refused("the body ended after \(end) bytes")
+        case .came(_, .accept, _): .served
+        case .came(_, .refuse(.changed, let detail, _), _): .changed(detail)
+        case .came(_, .refuse(_, let detail, _), _): .refused(detail)
+        case .came(_, .descend(let detail, _), _): .refused(detail)
+        case .came(let head, .askUnconditionally, _), .came(let head, .askPlainly, _), .came(let head, .unmodified, _),
+            .came(let head, .complete, _):
             .refused("the origin answered \(head.status)")
         case .failed(let error, _): .refused(error.description)
         case .cancelled: .stopped
@@ -55,11 +59,11 @@ extension FetchJob {
             return JobEnding(error)
         }
         switch await answer(to: plan.question(from: lease.start), plan, settings) {
-        case .came(let head, .accept) where head.status == 206: return .servedAgain
-        case .came(let head, .refuse(let kind, let detail, let retryAfter)):
+        case .came(let head, .accept, _) where head.status == 206: return .servedAgain
+        case .came(let head, .refuse(let kind, let detail, let retryAfter), _):
             let failure = Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter)
             return .failed(failure.following(OriginAnswer(head, TransferStatistics())), nil, nil)
-        case .came(let head, _):
+        case .came(let head, _, _):
             let failure = Report.Failure(kind: .badRange, detail: "the origin answered \(head.status)")
             return .failed(failure.following(OriginAnswer(head, TransferStatistics())), nil, nil)
         case .failed(let error, let statistics):
@@ -80,35 +84,52 @@ extension FetchJob {
         }
     }
 
+    /// Asks, and takes `bytes` of the body.
     private func answer(
-        to question: FetchQuestion, _ plan: FetchPlan, _ settings: RequestSettings
+        to question: FetchQuestion,
+        _ plan: FetchPlan,
+        _ settings: RequestSettings,
+        bytes: Int64 = 1,
+        _ budgets: [ByteBudget] = []
     ) async -> Answer {
         let redirects = ProxiedRedirects(settings.isProxied ? context.sources : nil)
         while true {
-            let request = request(question, plan, settings, redirects)
-            let collector = AnswerCollector(limitBytes: 1)
+            var request = request(question, plan, settings, redirects, budgets)
+            // What takes longer to come would be no better than what comes in parts.
+            if bytes > 1 { request.lowSpeed = .bringing(bytes, within: request.lowSpeed) }
+            let collector = AnswerCollector(limitBytes: bytes, keepsBody: false)
             let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
                 await collector.run(request, on: loop, control: control)
             }
             switch ending {
-            case .answered(let head, _), .tooLarge(let head):
+            case .answered(let head, _, _), .tooLarge(let head):
+                let end: Int64? = if case .answered(_, _, let count) = ending { count } else { nil }
                 if request.authentication == .preemptive, request.hasCredentials, head.wantsDigest(of: origin) {
                     context.conduct.challenged(by: origin)
                     continue
                 }
                 if settings.isProxied, let reason = context.sources.refusal(byProxyOf: head.effectiveURL) {
-                    return .came(head, .refuse(.refusedAddress, detail: reason, retryAfter: nil))
+                    return .came(head, .refuse(.refusedAddress, detail: reason, retryAfter: nil), end: end)
                 }
                 let facts = ResponseFacts(
                     status: head.status,
                     headers: head.headers.fields.map { (name: $0.name, value: $0.value) },
                     isHTTP: head.version != .notHTTP
                 )
-                return .came(head, ResponseVerdict.judge(facts, to: question))
+                return .came(head, ResponseVerdict.judge(facts, to: question), end: end)
             case .failed(let error, let statistics): return .failed(error, statistics)
             case .cancelled: return .cancelled
             }
         }
+    }
+}
+
+extension LowSpeedLimit {
+    /// The limit that so many bytes keep to which come within 30 s, or within the time of another limit if that is longer.
+    fileprivate static func bringing(_ bytes: Int64, within limit: LowSpeedLimit?) -> LowSpeedLimit {
+        let over = max(limit?.over ?? .zero, .seconds(30))
+        return LowSpeedLimit(
+            bytesPerSecond: max(limit?.bytesPerSecond ?? 0, bytes / max(1, over.components.seconds)), over: over)
     }
 }
 

@@ -181,7 +181,8 @@ struct FetchJob: Sendable {
                 plan.askUnconditionally()
                 return .again
             }
-            return await step(after: contradiction, to: question, isShared: isShared, ending, settings, &plan)
+            return await step(
+                after: contradiction, to: question, isShared: isShared, ending, settings, budgets, &plan)
         }
         if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
@@ -198,13 +199,13 @@ struct FetchJob: Sendable {
         switch step {
         case .again where plan.noteAnswer(of: received, to: question):
             contradiction = .answer("the origin hands out \(received) bytes at a time", to: .whole)
-        // A head without a body is as good as none, and so is one whose body stops when it has hardly begun.
-        case .failed(let kind, let detail, let retryAfter)
-        where received < (kind == .tooSlow ? FetchPlan.smallAnswer : 1) && question.range != nil:
-            contradiction = .refusal(kind, detail, retryAfter: retryAfter)
+        case .failed(let kind, let detail, _)
+        where question.range != nil && (received == 0 || ending.head?.status == 206):
+            contradiction = .ending(kind, detail, after: received)
         default: return step
         }
-        return await self.step(after: contradiction, to: question, isShared: isShared, ending, settings, &plan)
+        return await self.step(
+            after: contradiction, to: question, isShared: isShared, ending, settings, budgets, &plan)
     }
 
     /// A body was accepted and its first byte is about to come. Called on the loop's thread.
@@ -233,6 +234,7 @@ struct FetchJob: Sendable {
         isShared: Bool,
         _ ending: FetchTransfer.Ending,
         _ settings: RequestSettings,
+        _ budgets: [ByteBudget],
         _ plan: inout FetchPlan
     ) async -> Step {
         let rung = plan.ladder.rung
@@ -242,7 +244,7 @@ struct FetchJob: Sendable {
         let isHTTP2 = ending.head?.version == .http2
         var move = plan.move(after: contradiction, to: question, isShared: isShared, isHTTP2: isHTTP2)
         if case .look = move {
-            switch await look(plan, settings) {
+            switch await look(plan, settings, budgets) {
             case .served: move = plan.looked(refused: nil)
             case .refused(let what): move = plan.looked(refused: what)
             case .changed(let what): return .failed(.changed, what, retryAfter: nil)

@@ -29,6 +29,9 @@ extension FetchPlan {
         return Set(digests.all.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
     }
 
+    /// How many bytes of a look show that a plain GET is served, or all if there are fewer.
+    var bytesToSee: Int64 { min(ladder.bytesToSee, known.size ?? .max) }
+
     /// Whether a body is complete wherever it ends: a digest tells, or the group takes what it gets.
     var believesAnyEnd: Bool { !digests.all.isEmpty || lease.policy?.acceptUnframed == true }
 

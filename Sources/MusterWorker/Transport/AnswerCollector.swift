@@ -1,12 +1,12 @@
 import MusterCurl
 import Synchronization
 
-/// Collects one answer that is small enough to be held, for one waiting job.
+/// Collects one answer that is small enough to be held, or just counts what comes of it, for one waiting job.
 final class AnswerCollector: TransferHandler {
     /// How the transfer ended.
     enum Ending: Sendable {
-        /// With this answer, whatever its status.
-        case answered(ResponseHead, [UInt8])
+        /// With this answer of so many bytes, whatever its status.
+        case answered(ResponseHead, [UInt8], count: Int64)
         /// Its body is larger than it may be.
         case tooLarge(ResponseHead)
         /// Without an answer.
@@ -18,16 +18,19 @@ final class AnswerCollector: TransferHandler {
     private struct State {
         var head: ResponseHead?
         var body: [UInt8] = []
+        var count: Int64 = 0
         var waiter: CheckedContinuation<Ending, Never>?
         var ending: Ending?
     }
 
     private let limitBytes: Int64
+    private let keepsBody: Bool
     private let state = Mutex(State())
 
-    /// A collector of at most `limitBytes` of body.
-    init(limitBytes: Int64) {
+    /// A collector of at most `limitBytes` of body, which it keeps if `keepsBody`.
+    init(limitBytes: Int64, keepsBody: Bool = true) {
         self.limitBytes = limitBytes
+        self.keepsBody = keepsBody
     }
 
     /// Sends the request and waits for its end; for one caller only.
@@ -58,14 +61,17 @@ final class AnswerCollector: TransferHandler {
 
     /// Keeps a piece of the body.
     func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        state.withLock { $0.body.append(contentsOf: bytes) }
+        state.withLock {
+            $0.count += Int64(bytes.count)
+            if keepsBody { $0.body.append(contentsOf: bytes) }
+        }
         return .proceed
     }
 
     /// Hands the end to whoever waits.
     func finished(_ outcome: TransferOutcome) {
         let (ending, waiter) = state.withLock { state in
-            let ending = Self.ending(outcome, state.head, state.body)
+            let ending = Self.ending(outcome, state)
             state.ending = ending
             defer { state.waiter = nil }
             return (ending, state.waiter)
@@ -73,11 +79,11 @@ final class AnswerCollector: TransferHandler {
         waiter?.resume(returning: ending)
     }
 
-    private static func ending(_ outcome: TransferOutcome, _ head: ResponseHead?, _ body: [UInt8]) -> Ending {
-        switch (outcome, head) {
+    private static func ending(_ outcome: TransferOutcome, _ state: State) -> Ending {
+        switch (outcome, state.head) {
         case (.failed(let error, let statistics), _): .failed(error, statistics)
         case (.completed(_, .surplus), let head?): .tooLarge(head)
-        case (.completed, let head?): .answered(head, body)
+        case (.completed, let head?): .answered(head, state.body, count: state.count)
         case (.completed, nil), (.refused, _), (.stopped, _), (.cancelled, _): .cancelled
         }
     }

@@ -82,9 +82,14 @@ struct ExplanationTextTests {
         #expect(
             ExplanationText.tries(explanation(), most: 1) == [
                 "2 requests for a/b.tar failed; the last 1:",
-                "  2026-03-01T12:00:00.000Z  notFound (status 404) from https://a.example/b.tar, then retry",
+                "  2026-03-01T12:00:00.000Z  notFound (status 404), then retry",
             ]
         )
+        var mirrored = explanation()
+        mirrored.attempts[0].source = "https://b.example/b.tar"
+        #expect(
+            ExplanationText.tries(mirrored, most: 1).last
+                == "  2026-03-01T12:00:00.000Z  notFound (status 404) from https://a.example/b.tar, then retry")
         var once = explanation()
         once.attempts.removeLast()
         #expect(ExplanationText.tries(once, most: 3).isEmpty, "the failure tells it")
@@ -100,6 +105,25 @@ struct ExplanationTextTests {
         let bare = FailureDocument(kind: .httpStatus(503), detail: "busy", at: Samples.moment, status: 503)
         #expect(FailureText.text(bare) == "httpStatus(503): busy")
         #expect(PlainProgress.failure(task(.failed, failure: bare)) == "failed: a/b.tar: httpStatus(503): busy")
+    }
+
+    /// The status that the detail tells, and the source of what a disk refused.
+    @Test func aFailureSaysEachFactOnce() {
+        func text(_ kind: FailureKind, _ detail: String, status: Int? = nil) -> String {
+            FailureText.text(
+                FailureDocument(
+                    kind: kind, detail: detail, at: Samples.moment, status: status, source: "https://a.example/b"))
+        }
+        let answered = "asked for a part, plainly: the origin answered 401"
+        #expect(
+            text(.authentication, answered, status: 401) == "authentication from https://a.example/b: \(answered)")
+        #expect(
+            text(.httpStatus(503), "the origin answered 503", status: 503)
+                == "httpStatus from https://a.example/b: the origin answered 503")
+        #expect(
+            text(.badRange, "the length is odd", status: 200)
+                == "badRange (status 200) from https://a.example/b: the length is odd")
+        #expect(text(.storage, "a different file stands at f") == "storage: a different file stands at f")
     }
 
     @Test func theLineOfAFailureThatAnEventTellsNamesThemToo() throws {

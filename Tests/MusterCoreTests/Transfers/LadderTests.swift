@@ -26,6 +26,15 @@ struct LadderTests {
                     retryAfter: nil))
     }
 
+    @Test func anOutcomeThatSeveralRequestsHadIsSaidOnce() {
+        var ladder = Ladder()
+        #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.fresh) == .ask)
+        #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.fresh) == .ask)
+        #expect(
+            ladder.move(after: .answer("odd", to: .stream), in: Self.plain)
+                == .fail(.badRange, "asked for a part, for all from a byte on, plainly: odd", retryAfter: nil))
+    }
+
     @Test func rungsThatCannotHelpAreLeftOut() {
         var ladder = Ladder()
         #expect(ladder.move(after: .answer("coded", to: .whole), in: Self.fresh) == .ask)
@@ -96,6 +105,34 @@ struct LadderTests {
                 == .fail(.network, "no", retryAfter: nil))
     }
 
+    /// What a part brought before it ended says how far a plain GET has to go, and how far the part may go then.
+    @Test func partsThatEndEarlyAreGivenUpForAPlainGETThatGoesFarther() {
+        var planned = Self.planned
+        planned.looks = .ended
+        func ending(_ count: Int64, _ kind: FailureKind = .tooSlow) -> Ladder.Contradiction {
+            .ending(kind, "no", after: count)
+        }
+        let failure = Ladder.Move.fail(.tooSlow, "no", retryAfter: nil)
+        for (count, needed) in [(0, 65_536), (1_000, 65_536), (70_000, 1_120_000)] as [(Int64, Int64)] {
+            var ladder = Ladder()
+            #expect(ladder.move(after: ending(count), in: planned) == .look)
+            #expect(ladder.bytesToSee == needed)
+            #expect(ladder.looked(refused: nil) == .ask)
+            var other = ladder
+            #expect(other.move(after: ending(needed - 1), in: planned) == .startOver("no", on: .whole))
+            #expect(ladder.move(after: ending(needed), in: planned) == failure)
+        }
+        var ladder = Ladder()
+        // So much costs more to look at than it is worth.
+        #expect(ladder.move(after: ending(5 << 20), in: planned) == failure)
+        planned.isShared = true
+        #expect(ladder.move(after: ending(0, .network), in: planned) == .fail(.network, "no", retryAfter: nil))
+        #expect(ladder.move(after: ending(1, .network), in: planned) == .look)
+        planned.looks = .refused
+        ladder = Ladder()
+        #expect(ladder.move(after: ending(1), in: planned) == failure)
+    }
+
     @Test(
         arguments: [
             .httpStatus(408), .httpStatus(429), .httpStatus(503), .notFound, .tls, .dns,
@@ -144,7 +181,7 @@ struct LadderTests {
         situation.isHTTP2 = false
         #expect(
             ladder.move(after: .answer("odd", to: .stream), in: situation)
-                == .fail(.badRange, "asked plainly: odd; asked in HTTP/1.1: odd", retryAfter: nil))
+                == .fail(.badRange, "asked plainly, in HTTP/1.1: odd", retryAfter: nil))
     }
 
     @Test func originIsAskedMoreSimplyAfterThreePathsUntilOneIsServed() {

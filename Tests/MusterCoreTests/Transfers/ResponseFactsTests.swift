@@ -59,7 +59,7 @@ struct ResponseFactsTests {
 
     @Test(
         arguments: [
-            ["5", "6"], ["5, 6"], ["-1"], ["+5"], ["5.0"], ["0x5"], ["five"], ["5 5"], ["05", "5"],
+            ["5", "6"], ["5, 6"], ["-1"], ["+5"], ["5.0"], ["0x5"], ["five"], ["5abc"], ["5 5"], ["05", "5"],
             ["9223372036854775808"], ["9223372036854775807"],
         ])
     func lengthsThatConflictOrAreNoNumberAreNotBelieved(lengths: [String]) {

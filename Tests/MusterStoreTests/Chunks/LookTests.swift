@@ -48,7 +48,7 @@ import Testing
             var worker = try await Self.begin(fixture)
             var lease = try await Self.next(fixture, &worker)
             try await worker.progress(lease, to: lease.start + 10)
-            for expected in [Look.refused, .refused, .failed] {
+            for expected in [Look.refused, .ended, .failed] {
                 #expect(lease.looks == expected)
                 try await worker.fail(lease, .network, at: lease.start + 10, status: 206, random: 0)
                 if expected != .failed { lease = try await Self.next(fixture, &worker) }
@@ -109,7 +109,27 @@ import Testing
             }
             let isOver = try await fixture.store.task("t", of: "g").state == .failed
             #expect(isOver == (bytes == 1_000))
-            #expect(seen == [.refused] + Array(repeating: isOver ? .failed : .refused, count: 3))
+            #expect(seen == [.refused] + (isOver ? [.failed, .failed, .failed] : [.ended, .refused, .ended]))
+        }
+    }
+
+    /// Each ending brought the chunk on, so that it is no try; from the second one on there is something to find out, and less so each time.
+    @Test(arguments: [FailureKind.network, .tooSlow])
+    func bodiesThatEndEarlyAreLookedAtLessAndLess(kind: FailureKind) async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.firstChunk = 1 << 20
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 1 << 20)
+            var seen: [Int] = []
+            for ending in 1...9 {
+                if lease.looks == .ended { seen.append(ending) }
+                try await worker.fail(lease, kind, at: lease.resume.offset + 70_000, status: 206, random: 0)
+                lease = try await Self.next(fixture, &worker)
+            }
+            #expect(seen == [2, 4, 8])
         }
     }
 

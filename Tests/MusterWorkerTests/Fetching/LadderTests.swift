@@ -141,7 +141,7 @@ import Testing
             #expect(failure?.kind == .httpStatus(418))
             #expect(
                 failure?.detail == """
-                    asked for a part: the origin answered 400; asked for all from a byte on: the origin answered 400; \
+                    asked for a part, for all from a byte on: the origin answered 400; \
                     asked plainly: the origin answered 418
                     """)
             #expect(origin.requests.map(\.range) == ["bytes=0-8388607", "bytes=0-", nil])

@@ -58,7 +58,7 @@ import Testing
             origin.serve("/f", file)
             origin.misbehave("/f", failure.misbehaviour)
             let ending = await bench.run(chunk(origin, failure.looks))
-            #expect(ending.failure?.detail.contains("asked plainly: ") == true, "\(ending)")
+            #expect(ending.failure?.detail.contains("plainly: ") == true, "\(ending)")
             #expect(origin.requests.count(where: { $0.range == nil }) == 1)
         }
     }
@@ -176,6 +176,44 @@ import Testing
             #expect(failure.kind == .tooSlow)
             #expect(failure.detail.contains(goesOn ? "over 1 s" : "over 6 s"), "\(failure.detail)")
             #expect(durable?.offset == 100_000)
+        }
+    }
+
+    /// Each part is cut or goes silent, soon or in its middle, and the plain GET goes on.
+    @Test(arguments: [
+        ScriptedOrigin.Misbehaviour.reset(afterBytes: 1_000), .truncated(afterBytes: 1_000), .reset(afterBytes: 70_000),
+        .hang(afterBytes: 70_000), .hang(afterBytes: 500_000),
+    ])
+    func partsThatEndEarlyEachTimeAreGivenUpForAPlainGETThatGoesOn(ending: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", ending, when: .ranged)
+            var lease = chunk(origin, .ended)
+            lease.options = FetchOptions()
+            lease.options?.lowSpeedSeconds = 2
+            guard case .restart(_, .whole) = await bench.run(lease) else {
+                Issue.record("it goes on with ranges")
+                return
+            }
+            #expect(origin.requests.map { $0.range != nil } == [true, false, true])
+        }
+    }
+
+    /// A line on which every body breaks off is no reason to give up what came: parts bring the file on.
+    @Test(arguments: [Look.ended, .refused]) func partsAreGoneOnWithWhereAPlainGETEndsAsEarly(
+        looks: Look
+    ) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .reset(afterBytes: 50_000))
+            let ending = await bench.run(chunk(origin, looks))
+            guard case .failed(let failure, let durable, _) = ending else {
+                Issue.record("\(ending)")
+                return
+            }
+            #expect(failure.kind == .network)
+            #expect(durable?.offset == mebibyte + 50_000)
+            #expect(origin.requests.map { $0.range != nil } == (looks == .ended ? [true, false] : [true]))
         }
     }
 

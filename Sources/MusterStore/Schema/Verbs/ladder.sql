@@ -41,6 +41,21 @@ BEGIN
 END
 $$;
 
+-- Whether it is time to look if a plain GET goes further than parts do, whose bodies have ended early within the chunk: at the second ending, the
+-- fourth, the eighth and so on. A line on which every body breaks off brings the file on, and is not asked for more each time.
+CREATE FUNCTION looks_at_endings(l leases, t tasks) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_before bigint;
+BEGIN
+    IF t.failure_kind IS NULL THEN RETURN false; END IF;
+    SELECT count(*) INTO v_before FROM attempts a
+    WHERE a.task_id = t.id AND a.kind IN ('network', 'tooSlow') AND a.status BETWEEN 200 AND 299
+        AND a.byte >= l.first AND (l.last IS NULL OR a.byte < l.last);
+    RETURN v_before > 0 AND (v_before & (v_before + 1)) = 0;
+END
+$$;
+
 -- Whether a chunk has failed, and a plain GET is to be looked at before all tries are over: answers of the origin have ended early twice, which
 -- is given up soon (`is_hopeless`); or hardly anything has come of the chunk, and nothing else but the beginning of its file: there is little to
 -- give up.
