@@ -127,3 +127,22 @@ LANGUAGE sql STABLE AS $$
     SELECT l.lane = 0 OR NOT EXISTS (
         SELECT 1 FROM leases e WHERE e.session_id = l.session_id AND e.origin_id = l.origin_id AND e.lane = l.lane AND e.epoch < l.epoch)
 $$;
+
+-- The status that an origin refused with last, as far as a task that is not done tells; NULL where none does. For people alone: of each kind
+-- a hundred are looked at, so that it costs the same however much there is.
+CREATE FUNCTION refused_with(o origins) RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT t.failure_status FROM (
+        (SELECT l.task_id FROM leases l WHERE l.origin_id = o.id LIMIT 100)
+        UNION ALL
+        SELECT w.task_id FROM (
+            SELECT c.task_id, c.origin_id FROM ready_chunks c WHERE c.status = 'waiting' ORDER BY c.not_before LIMIT 100) AS w
+        WHERE w.origin_id = o.id
+        UNION ALL
+        SELECT r.task_id FROM (SELECT g.id FROM groups g WHERE g.state IN ('open', 'sealed') ORDER BY g.id LIMIT 100) AS g
+        CROSS JOIN LATERAL (
+            SELECT c.task_id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready'
+            ORDER BY c.rank, c.id LIMIT 100) AS r
+    ) AS asked JOIN tasks t ON t.id = asked.task_id
+    WHERE t.failure_status >= 400 ORDER BY t.failure_at DESC LIMIT 1
+$$;
