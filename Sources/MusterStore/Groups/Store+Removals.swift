@@ -20,6 +20,13 @@ public struct RemovalFate: Sendable, Hashable {
     public let kept: Int64
     /// The group of one of these tasks.
     public let keptBy: String?
+
+    /// A fate.
+    public init(deleted: Int64, kept: Int64, keptBy: String?) {
+        self.deleted = deleted
+        self.kept = kept
+        self.keptBy = keptBy
+    }
 }
 
 extension Store {
