@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 import Testing
 
 @testable import MusterCoordinator
@@ -59,12 +60,17 @@ struct ExplanationTests {
         var facts = Self.facts(.active, ready: 0, leased: 2)
         facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]
         facts.work[1].silentSince = Self.now
-        facts.at = Self.later
+        facts.work[1].endsAt = Self.later
+        facts.at = Timestamp(microseconds: Self.now.microseconds + 6_200_000)
         #expect(
             Explanation(facts: facts).document.summary
-                == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 60 s.")
+                == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 6 s; its lease ends in 53 s."
+        )
         facts.work.append(facts.work[1])
-        #expect(Explanation(facts: facts).document.summary.hasSuffix("of the worker b for 60 s."), "it is one worker")
+        facts.at = Self.later
+        #expect(
+            Explanation(facts: facts).document.summary.hasSuffix("of the worker b for 60 s; its lease ends now."),
+            "it is one worker")
     }
 
     @Test func aTaskThatIdlePlacesHelpWithSaysHow() {
@@ -137,6 +143,18 @@ struct ExplanationTests {
         #expect(reasons(facts) == [.originFull], "a paused one has no room either")
         facts.origins[1].pausedUntil = nil
         #expect(reasons(facts) == [.workersBusy])
+    }
+
+    @Test func anOriginThatRefusedOthersSaysWhatKeepsItsConnectionsFew() {
+        var facts = Self.facts()
+        facts.origins[0].allowed = 1
+        facts.origins[0].limit = .init(status: 404, seconds: 6)
+        #expect(
+            Explanation(facts: facts).document.summary
+                == "The origin https://a.example:443 has the one connection that it may have now: it refused others with 404 6 s ago; "
+                + "one more is tried every 10 s.")
+        facts.origins[0].limit = .init(status: nil, seconds: 6)
+        #expect(Explanation(facts: facts).document.summary.contains("it refused others 6 s ago"))
     }
 
     @Test func theSameFileThatAnotherTaskFetchesIsAReason() {

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 import Testing
 
 @testable import MusterCoordinator
@@ -49,10 +50,10 @@ struct GroupExplanationTests {
 
     @Test func workersThatWereNotHeardOfAreNamed() {
         var facts = Self.facts()
-        facts.silent = [("b", Self.now)]
+        facts.silent = [.init(name: "b", since: Self.now, endsAt: nil)]
         facts.at = Self.soon
         #expect(document(facts).summary.hasSuffix("lately; nothing has been heard of the worker b for 10 s."))
-        facts.silent.append(("c", Self.soon))
+        facts.silent.append(.init(name: "c", since: Self.soon, endsAt: nil))
         #expect(document(facts).summary.hasSuffix("nothing has been heard of the worker b and 1 more for 10 s."))
         facts.group.tasks.finalizing = facts.group.tasks.active
         facts.group.tasks.active = 0
@@ -195,6 +196,17 @@ struct GroupExplanationTests {
         #expect(waits.map(\.tasks) == [2, 3, 5, 109, 100] && waits.map(\.more) == [false, false, false, true, true])
         #expect(waits[1].until == Self.soon && waits[2].until == Self.later)
         #expect(waits[2].detail == "the origin https://b.example:443 is paused")
+    }
+
+    @Test func anOriginThatRefusedOthersSaysWhatKeepsItsConnectionsFew() {
+        var facts = Self.facts()
+        facts.origins[0].ready = .init(number: 5, more: false)
+        facts.origins[0].leases = 2
+        facts.origins[0].allowed = 2
+        facts.origins[0].limit = .init(status: 404, seconds: 6)
+        let detail = document(facts).waits.first { $0.reason == .originFull }?.detail
+        #expect(
+            detail?.hasSuffix("may have now: it refused others with 404 6 s ago; one more is tried every 10 s") == true)
     }
 
     @Test func aWaitIsNeverAboutMoreTasksThanThereAre() {

@@ -108,11 +108,13 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         public var since: Timestamp
         /// When the worker was heard of last, if that is longer ago than it should be.
         public var silentSince: Timestamp?
+        /// When its lease ends if nothing is heard of it until then; absent unless `silentSince` is there.
+        public var endsAt: Timestamp?
 
         /// Work.
         public init(
             worker: String, kind: String, start: Int64, end: Int64?, durable: Int64, source: String?, since: Timestamp,
-            silentSince: Timestamp? = nil
+            silentSince: Timestamp? = nil, endsAt: Timestamp? = nil
         ) {
             self.worker = worker
             self.kind = kind
@@ -122,6 +124,7 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
             self.source = source
             self.since = since
             self.silentSince = silentSince
+            self.endsAt = endsAt
         }
     }
 

@@ -36,7 +36,7 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
         public var leases: Int64
         /// How many leases the fleet may have on it now.
         public var allowed: Int32
-        /// Bytes per second that came from it lately, for all groups.
+        /// Bytes per second that come from it for the group.
         public var bytesPerSecond: Int64
         /// What is left to fetch from it, as far as sizes are known; `null` when nothing of that can be said cheaply.
         public var bytesLeft: Int64?

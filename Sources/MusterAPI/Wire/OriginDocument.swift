@@ -6,7 +6,7 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     public var key: String
     /// The most connections that the fleet may have to it: its own cap, or the coordinator's default.
     public var maxConnections: Int32
-    /// How many of these are allowed now: fewer after the origin refused, one more with every clean minute (range contract, row 24).
+    /// How many of these are allowed now: fewer after the origin refused, one more with every ten seconds since (range contract, row 24).
     public var allowedConnections: Int32
     /// The connections that workers may use to it now.
     public var connections: Int64
@@ -22,12 +22,14 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     public var bytes: LeaseProgress?
     /// In how many seconds these are there as things go; `null` when that can't be told, or nothing comes from it.
     public var etaSeconds: Int64?
+    /// Why fewer connections are allowed now than the most, or when it last refused, in a sentence; absent if it never did.
+    public var note: String?
 
     /// An origin's document.
     public init(
         key: String, maxConnections: Int32, allowedConnections: Int32, connections: Int64, pausedUntil: Timestamp?,
         limitedAt: Timestamp?, bytesPerSecond: Int64, bytesPerSecondLimit: Int64? = nil,
-        bytes: LeaseProgress? = nil, etaSeconds: Int64? = nil
+        bytes: LeaseProgress? = nil, etaSeconds: Int64? = nil, note: String? = nil
     ) {
         self.key = key
         self.maxConnections = maxConnections
@@ -39,9 +41,10 @@ public struct OriginDocument: Hashable, Sendable, Codable {
         self.bytesPerSecondLimit = bytesPerSecondLimit
         self.bytes = bytes
         self.etaSeconds = etaSeconds
+        self.note = note
     }
 
-    /// Writes every field, absent ones as `null`.
+    /// Writes every field, absent ones as `null` but for those that are not always told.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(key, forKey: .key)
@@ -54,6 +57,7 @@ public struct OriginDocument: Hashable, Sendable, Codable {
         try container.encode(bytesPerSecondLimit, forKey: .bytesPerSecondLimit)
         try container.encodeIfPresent(bytes, forKey: .bytes)
         try container.encode(etaSeconds, forKey: .etaSeconds)
+        try container.encodeIfPresent(note, forKey: .note)
     }
 }
 

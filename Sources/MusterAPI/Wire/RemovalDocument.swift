@@ -10,6 +10,25 @@ public struct RemovalDocument: Hashable, Sendable, Codable {
     public var workersReaching: Int64
     /// Whether the group itself is still to be removed; absent otherwise.
     public var pending: Bool?
+    /// What becomes of its finished files; only in the answer to the removal of a group with its files.
+    public var fate: Fate?
+
+    /// What becomes of the finished files of a group that is removed with them.
+    public struct Fate: Hashable, Sendable, Codable {
+        /// How many are deleted.
+        public var deleted: Int64
+        /// How many stay, since they are the files of other groups too.
+        public var kept: Int64
+        /// One of these groups.
+        public var keptBy: String?
+
+        /// A fate.
+        public init(deleted: Int64, kept: Int64, keptBy: String?) {
+            self.deleted = deleted
+            self.kept = kept
+            self.keptBy = keptBy
+        }
+    }
 
     /// What is still to be done.
     public init(group: String, sink: String?, files: Int64, workersReaching: Int64, pending: Bool? = nil) {

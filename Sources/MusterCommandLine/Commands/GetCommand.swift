@@ -22,9 +22,12 @@ struct GetCommand: MusterSubcommand {
             again. Failures are shown as they happen, with the next try. User and password in a URL are sent to its origin and never \
             shown. URLs of the command line that end in the same name get numbers: a.bin and "a (2).bin".
 
+            A file that is there and can't be checked again, such as with a token that has expired, stays as it is; the exit code is 1, \
+            since nobody knows whether it is still the origin's.
+
             With --json the result is the group's document with more fields: directory, failures, explanations, changed (files that \
-            somebody changed since, which makes the exit code 1), and wasComplete (every file was there already, and nothing was \
-            done).
+            somebody changed since, which makes the exit code 1), unchecked (files that are there and could not be checked again), \
+            and wasComplete (every file was there already, and nothing was done).
 
             Examples:
               muster get https://example.org/a.iso

@@ -52,9 +52,10 @@ extension GetSession {
             if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
             let start = try await watcher("").lastPosition()
             let since = try await client.groupExplanation(of: group.name).at
+            let part = GroupPart(before: try await client.group(group.name), tasks: common.shared)
             try await inPages(common.shared) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
             try await awaitWorker()
-            _ = try await wait(group.name, after: start, since: since, endsAtPause: true)
+            _ = try await wait(group.name, after: start, since: since, part: part)
         }
         return !others.isEmpty
     }

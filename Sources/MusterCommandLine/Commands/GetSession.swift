@@ -7,76 +7,6 @@ import SystemPackage
 /// The group is named after the content of the request, so that the same command finds it again. When files of a finished
 /// group have vanished, these alone are fetched again by a further group, `get-<identity>-2` and so on.
 struct GetSession {
-    /// How a run ended.
-    struct Result: Sendable, Encodable {
-        /// The group that was waited for last.
-        var group: GroupDocument
-        /// How many of its failures had lines of their own while they happened.
-        var namedFailures: Int64 = 0
-        /// What failed in it, at most a few.
-        var failures: [TaskDocument]
-        /// What was tried for the first of them: there is nobody to ask any more once `get` has ended.
-        var explanations: [ExplanationDocument]
-        /// Whether every file was there already, so that there was nothing to do.
-        var wasComplete: Bool
-        /// Files that were changed by somebody since they were fetched.
-        var changed: [String]
-        /// Where the files are.
-        var directory: String
-
-        /// The exit code.
-        var status: ExitStatus {
-            changed.isEmpty ? ExitStatus.result(of: group.state) ?? .failure : .failure
-        }
-
-        private enum CodingKeys: String, CodingKey {
-            case directory, failures, explanations, wasComplete, changed
-        }
-
-        /// The group's document with a few more fields.
-        func encode(to encoder: any Encoder) throws {
-            try group.encode(to: encoder)
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(directory, forKey: .directory)
-            try container.encode(failures, forKey: .failures)
-            try container.encode(explanations, forKey: .explanations)
-            try container.encode(wasComplete, forKey: .wasComplete)
-            try container.encode(changed, forKey: .changed)
-        }
-
-        /// The lines for people. A failure that had its line while it happened gets no other one.
-        var lines: [String] {
-            if wasComplete {
-                return [
-                    group.tasks.total == 0
-                        ? "nothing to do: the manifest is empty"
-                        : "nothing to do: every file is there already, in \(TextWidth.escaped(directory))"
-                ]
-            }
-            var lines: [String] = []
-            if namedFailures < group.tasks.failed {
-                lines = failures.map(PlainProgress.failure)
-                let rest = group.tasks.failed - Int64(failures.count)
-                if rest > 0 { lines.append("… and \(rest) more") }
-            }
-            for explanation in explanations { lines += ExplanationText.tries(explanation, most: GetSession.shownTries) }
-            lines += changed.map {
-                TextWidth.escaped(
-                    "changed: \($0) is not the file that was fetched; move it away to have it fetched again"
-                )
-            }
-            guard changed.isEmpty else {
-                let kept = group.tasks.succeeded - Int64(changed.count)
-                let what = changed.count == 1 ? "1 file was" : "\(changed.count) files were"
-                lines.append("\(group.name): failed: \(what) changed since" + (kept > 0 ? ", \(kept) as fetched" : ""))
-                return lines
-            }
-            lines.append(PlainProgress.summary(group))
-            if status == .failure { lines += FailureAdvice.lines(failures.map(\.failure)) }
-            return lines
-        }
-    }
-
     /// The coordinator.
     let client: MusterClient
     /// What is wanted.
@@ -95,11 +25,11 @@ struct GetSession {
     /// The beginning of the names of all groups of `get`.
     static let prefix = "get-"
     /// How many failures are named one by one.
-    private static let shownFailures = 20
+    static let shownFailures = 20
     /// How many of them are explained.
     private static let explainedFailures = 5
     /// How many tries of each are shown.
-    private static let shownTries = 3
+    static let shownTries = 3
 
     /// Brings the files in place.
     ///
@@ -143,18 +73,19 @@ struct GetSession {
             }
             return try await result(
                 document,
+                generation,
                 named: named,
                 wasComplete: !isFresh && findings.changed.isEmpty,
                 changed: findings.changed
             )
         }
-        return try await result(document, named: named, wasComplete: false, changed: [])
+        return try await result(document, generation, named: named, wasComplete: false, changed: [])
     }
 
-    /// Waits for the worker of this process to report: until then the group would be said to lack one. If it takes its time,
-    /// that is for the group to say.
+    /// Waits for the worker of this process to report: until then the group would be said to lack one, and told to start one. If it takes very
+    /// long, that is for the group to say.
     func awaitWorker() async throws {
-        for _ in 0..<100 {
+        for _ in 0..<1_200 {
             if try await !client.workers().items.isEmpty { return }
             try await Task.sleep(for: .milliseconds(25))
         }
@@ -236,13 +167,14 @@ struct GetSession {
     ///
     /// - Parameters:
     ///   - since: what failed up to then is not told.
-    ///   - endsAtPause: whether it is waited for until all that is left of it is paused.
+    ///   - part: the tasks that are waited for, if all others are paused and stay so.
     func wait(
-        _ name: String, after start: Int64, since: Timestamp?, endsAtPause: Bool = false
+        _ name: String, after start: Int64, since: Timestamp?, part: GroupPart? = nil
     ) async throws -> (GroupDocument, Int64) {
         var watcher = watcher(name)
         watcher.since = since
-        watcher.endsAtPause = endsAtPause
+        watcher.endsAtPause = part != nil
+        watcher.part = part
         let end = try await untilFull(name, since) { [watcher] in
             try await watcher.untilTerminal(news: .all(after: start))
         }
@@ -278,7 +210,7 @@ struct GetSession {
     }
 
     private func result(
-        _ group: GroupDocument, named: Int64, wasComplete: Bool, changed: [String]
+        _ group: GroupDocument, _ generation: Int, named: Int64, wasComplete: Bool, changed: [String]
     ) async throws -> Result {
         let failures =
             group.tasks.failed == 0
@@ -290,6 +222,7 @@ struct GetSession {
             explanation.next = FailureAdvice.lines([task.failure]).joined(separator: "; ")
             explanations.append(explanation)
         }
+        let unchecked = failures.isEmpty ? [] : try await unchecked(in: group, before: generation)
         return Result(
             group: group,
             namedFailures: named,
@@ -297,8 +230,28 @@ struct GetSession {
             explanations: explanations,
             wasComplete: wasComplete,
             changed: changed,
+            unchecked: unchecked,
             directory: directory.string
         )
+    }
+
+    /// The paths of failed tasks whose files stand there as an earlier group of this request left them.
+    private func unchecked(in group: GroupDocument, before generation: Int) async throws -> [String] {
+        guard generation > 1 else { return [] }
+        var failed = Set(
+            try await Page.all {
+                try await client.tasks(of: group.name, state: .failed, after: $0, limit: Limits.pageSize)
+            }.map(\.path))
+        var unchecked: [String] = []
+        for earlier in stride(from: generation - 1, through: 1, by: -1) where !failed.isEmpty {
+            for task in try await Page.all({
+                try await client.tasks(of: name(earlier), state: .succeeded, after: $0, limit: Limits.pageSize)
+            }) where failed.remove(task.path) != nil {
+                let size = try Directories.size(ofFile: directory.appending(task.path))
+                if let size, size == task.bytes.total { unchecked.append(task.path) }
+            }
+        }
+        return unchecked.sorted()
     }
 
     /// What became of the files of finished groups.

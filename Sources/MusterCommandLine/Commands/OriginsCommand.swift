@@ -33,8 +33,8 @@ struct OriginsListCommand: MusterSubcommand {
         abstract: "Lists the origins, and what the fleet may do to them.",
         usage: "muster origins [--json]",
         discussion: """
-            CONNECTIONS is how many there are, ALLOWED how many there may be now, MOST how many there may be once the \
-            origin has not refused for a while. TO COME is what is left to fetch of what is leased there, a + meaning that not every \
+            OPEN is how many connections there are, ALLOWED how many there may be now, MOST how many there may be once the \
+            origin has not refused for a while; NOTE says why these differ. TO COME is what is left to fetch of what is leased there, a + meaning that not every \
             length is known, and ETA how long that takes.
 
             Example:
@@ -65,10 +65,10 @@ struct OriginsListCommand: MusterSubcommand {
     /// The table of origins.
     static func table(_ origins: [OriginDocument]) -> Table {
         var table = Table([
-            .name("ORIGIN"), .number("CONNECTIONS"), .number("ALLOWED"), .number("MOST"), .number("SPEED"),
+            .name("ORIGIN"), .number("OPEN"), .number("ALLOWED"), .number("MOST"), .number("SPEED"),
             .number("AT MOST", isOptional: true), .number("TO COME", isOptional: true),
             .number("ETA", isOptional: true),
-            .text("PAUSED UNTIL", isOptional: true), .text("LAST REFUSED", isOptional: true),
+            .text("PAUSED UNTIL", isOptional: true), .sentence("NOTE", isOptional: true),
         ])
         for origin in origins {
             table.add([
@@ -76,7 +76,7 @@ struct OriginsListCommand: MusterSubcommand {
                 origin.connections > 0 ? ProgressSnapshot.rate(origin.bytesPerSecond) : "-",
                 origin.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(origin.bytes),
                 ProgressSnapshot.time(origin.etaSeconds), origin.pausedUntil?.description ?? "-",
-                origin.limitedAt?.description ?? "-",
+                origin.note ?? "-",
             ])
         }
         return table

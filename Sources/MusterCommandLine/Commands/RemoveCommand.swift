@@ -46,6 +46,8 @@ struct RemoveCommand: MusterSubcommand {
         var removed = true
         /// How many finished files are still to be deleted.
         var filesLeft: Int64
+        /// What becomes of all of them, where the whole group was removed with its files.
+        var fate: RemovalDocument.Fate?
     }
 
     /// How often it looks whether the files are gone.
@@ -70,7 +72,8 @@ struct RemoveCommand: MusterSubcommand {
         if context.console.json {
             try context.console.document(
                 Document(
-                    group: group, keys: keys.isEmpty ? nil : keys, files: files.rawValue, filesLeft: removal.files))
+                    group: group, keys: keys.isEmpty ? nil : keys, files: files.rawValue, filesLeft: removal.files,
+                    fate: removal.fate))
         } else {
             try context.console.line(Self.line(what, files, removal))
         }
@@ -92,7 +95,9 @@ struct RemoveCommand: MusterSubcommand {
                         isTold = true
                     }
                     try await Task.sleep(for: Self.period)
+                    let fate = removal.fate
                     removal = try await client.removal(of: group)
+                    removal.fate = fate
                     let seen = removal
                     last.withLock { $0 = seen }
                 }
@@ -107,9 +112,22 @@ struct RemoveCommand: MusterSubcommand {
     /// What is done, and what is not yet.
     static func line(_ what: String, _ files: RemovedFiles, _ removal: RemovalDocument) -> String {
         if files == .delete || removal.pending == true, let note = removal.note {
-            return "removed \(what); \(note); see: muster status \(removal.group)"
+            return
+                "removed \(what); \(note)\(removal.fate.flatMap(kept).map { "; \($0)" } ?? ""); see: muster status \(removal.group)"
+        }
+        if let fate = removal.fate {
+            let deleted = "\(fate.deleted) file\(fate.deleted == 1 ? "" : "s") deleted"
+            return "removed \(what); \(deleted)" + (kept(fate).map { ", \($0)" } ?? "")
         }
         let fate = files == .keep ? "kept" : "deleted, but those that other groups have"
         return "removed \(what); finished files were \(fate)"
+    }
+
+    /// How many files stay, and why; nothing if none does.
+    private static func kept(_ fate: RemovalDocument.Fate) -> String? {
+        guard fate.kept > 0 else { return nil }
+        let files = fate.kept == 1 ? "1 kept" : "\(fate.kept) kept"
+        // Without another group, another task of this one has the path.
+        return fate.keptBy.map { "\(files): the group \($0) has \(fate.kept == 1 ? "it" : "them") too" } ?? files
     }
 }

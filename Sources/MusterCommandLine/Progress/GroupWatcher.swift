@@ -52,6 +52,8 @@ struct GroupWatcher {
     var patience: Duration? = Patience.usual
     /// Whether a group of which all that is left is paused counts as done.
     var endsAtPause = false
+    /// The tasks of it whose numbers are shown; all of them when absent.
+    var part: GroupPart?
     /// Failures up to this moment are those of an earlier run, and are not told again.
     var since: Timestamp?
     /// Whether the workers end before the command does: the last look finds none, and that is nothing to be told.
@@ -188,7 +190,7 @@ struct GroupWatcher {
         _ document: GroupDocument, _ display: ProgressDisplay, _ patience: Patience,
         _ deadline: ContinuousClock.Instant?
     ) async throws -> Look {
-        var shown = document
+        var shown = part?.numbers(of: document) ?? document
         // That it is held open by what is paused is no news where nothing else is wanted.
         if endsAtPause { shown.notes = [] }
         var look = Look(snapshot: ProgressSnapshot(group: shown), troubles: [])

@@ -75,7 +75,9 @@ extension OriginDocument {
             allowedConnections: record.allowedConnections,
             connections: record.connections, pausedUntil: record.pausedUntil, limitedAt: record.limitedAt,
             bytesPerSecond: record.bytesPerSecond, bytesPerSecondLimit: record.bytesPerSecondLimit,
-            bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond))
+            bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond),
+            note: record.limit.map(WaitSentence.limit)
+                ?? record.secondsSinceRefusal.map { "it last refused \(DurationNotation.format(.seconds($0))) ago" })
     }
 }
 

@@ -78,8 +78,12 @@ struct Explanation: Sendable {
     /// Who of those that work on it has not been heard of.
     private func silence(_ work: [ExplanationDocument.Work]) -> String {
         let silent = Dictionary(grouping: work.filter { $0.silentSince != nil }, by: \.worker)
-            .map { (worker: $0, since: $1.compactMap(\.silentSince).min() ?? facts.at) }
-            .sorted { ($0.since, $0.worker) < ($1.since, $1.worker) }
+            .map { worker, work in
+                TaskFacts.SilentWorker(
+                    name: worker, since: work.compactMap(\.silentSince).min() ?? facts.at,
+                    endsAt: work.compactMap(\.endsAt).min())
+            }
+            .sorted { ($0.since, $0.name) < ($1.since, $1.name) }
         return WaitSentence.silence(silent, at: facts.at)
     }
 
@@ -148,7 +152,7 @@ struct Explanation: Sendable {
         guard let origin = open.first, open.allSatisfy({ $0.leases >= Int64($0.allowed) }) else { return nil }
         let detail =
             open.count == 1
-            ? WaitSentence.originFull(origin.key, allowed: origin.allowed)
+            ? WaitSentence.originFull(origin)
             : "all of its origins have as many connections as they may have now"
         return Wait(reason: .originFull, detail: detail)
     }

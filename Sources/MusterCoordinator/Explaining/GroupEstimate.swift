@@ -42,10 +42,12 @@ struct GroupEstimate: Sendable {
     private var origins: [GroupFacts.Origin] {
         var busy = facts.origins.filter { $0.own > 0 || $0.ready.number > 0 }
         let isKnown = !facts.hasMoreOrigins && facts.group.bytes.unknownTasks == 0 && facts.group.tasks.paused == 0
+        // All that comes, comes from there; leases that were granted just now have brought nothing yet.
+        if busy.count == 1, !facts.hasMoreOrigins, facts.group.bytesPerSecond > 0 {
+            busy[0].ownBytesPerSecond = facts.group.bytesPerSecond
+        }
         if busy.count == 1, isKnown {
             busy[0].bytesLeft = facts.rest
-            // All that comes, comes from there; leases that were granted just now have brought nothing yet.
-            busy[0].ownBytesPerSecond = max(busy[0].ownBytesPerSecond, facts.group.bytesPerSecond)
         } else if !isKnown || facts.putOff.chunks.number > 0 {
             for index in busy.indices { busy[index].bytesLeft = nil }
         }

@@ -224,8 +224,9 @@ struct GroupExplanation: Sendable {
         guard !origins.isEmpty else { return nil }
         let detail =
             origins.count == 1
-            ? WaitSentence.originFull(origins[0].key, allowed: origins[0].allowed)
+            ? WaitSentence.originFull(TaskFacts.Origin(origins[0]))
             : "\(origins.count) of its origins have as many connections as they may have now"
+                + (origins.first { $0.limit != nil }.map { "; \(WaitSentence.originFull(TaskFacts.Origin($0)))" } ?? "")
         return wait(.originFull, detail, total(origins.map(\.ready)))
     }
 

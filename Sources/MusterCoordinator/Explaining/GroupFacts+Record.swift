@@ -24,7 +24,7 @@ extension GroupFacts {
         try self.init(record.group)
         lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
         failures = record.failures.map { (key: $0.key, reason: $0.reason) }
-        silent = record.silent.map { (worker: $0.name, since: $0.seenAt) }
+        silent = record.silent.map { .init(name: $0.name, since: $0.seenAt, endsAt: $0.endsAt) }
         connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing
@@ -69,7 +69,8 @@ extension GroupFacts.Origin {
     fileprivate init(_ record: GroupExplanationRecord.Origin) {
         self.init(
             key: record.origin.key, pausedUntil: record.origin.pausedUntil, leases: record.origin.connections,
-            allowed: record.origin.allowedConnections, bytesPerSecond: record.origin.bytesPerSecond,
+            allowed: record.origin.allowedConnections, limit: record.origin.limit,
+            bytesPerSecond: record.origin.bytesPerSecond,
             bytesPerSecondLimit: record.origin.bytesPerSecondLimit, own: record.connections,
             ownBytesPerSecond: record.bytesPerSecond,
             ownBytesLeft: record.bytesLeft, ready: GroupFacts.Count(record.readyChunks),
@@ -91,7 +92,7 @@ extension GroupExplanationDocument.SlowestOrigin {
     /// An origin as it is shown.
     init(_ origin: GroupFacts.Origin) {
         self.init(
-            key: origin.key, leases: origin.own, allowed: origin.allowed, bytesPerSecond: origin.bytesPerSecond,
+            key: origin.key, leases: origin.own, allowed: origin.allowed, bytesPerSecond: origin.ownBytesPerSecond,
             bytesLeft: origin.bytesLeft)
     }
 }

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 
 /// What there is to know about a group that is to be explained, at one moment of the database's clock. Facts alone: what follows
 /// from them is `GroupExplanation`. Counts stop at a bound, so that asking costs the same for every size of a group.
@@ -25,6 +26,8 @@ struct GroupFacts: Sendable {
         var leases: Int64
         /// How many leases there may be.
         var allowed: Int32
+        /// Why these are fewer than its cap, if they are.
+        var limit: OriginRecord.Limit?
         /// Bytes per second that came from it lately, for all groups.
         var bytesPerSecond: Int64
         /// The most bytes per second that the fleet may take from it.
@@ -102,7 +105,7 @@ struct GroupFacts: Sendable {
     /// The first of its tasks that have failed, each with why.
     var failures: [(key: String, reason: String)] = []
     /// The workers that hold something of it and have not been heard of, each with since when; the longest first.
-    var silent: [(worker: String, since: Timestamp)] = []
+    var silent: [TaskFacts.SilentWorker] = []
     /// When it may run.
     var window: Window
     /// The most bytes per second that it may have now.
@@ -138,4 +141,13 @@ struct GroupFacts: Sendable {
 
     /// Whether most of an allowed rate is used: below that, something else is in the way.
     static func isUsedUp(_ allowed: Int64, by speed: Int64) -> Bool { speed >= allowed - allowed / 10 }
+}
+
+extension TaskFacts.Origin {
+    /// The origin without what the group has on it.
+    init(_ origin: GroupFacts.Origin) {
+        self.init(
+            key: origin.key, pausedUntil: origin.pausedUntil, leases: origin.leases, allowed: origin.allowed,
+            limit: origin.limit)
+    }
 }

@@ -56,7 +56,7 @@ extension TaskFacts {
             origins.append(
                 Origin(
                     key: source.origin.key, pausedUntil: source.origin.pausedUntil, leases: source.origin.connections,
-                    allowed: source.origin.allowedConnections))
+                    allowed: source.origin.allowedConnections, limit: source.origin.limit))
         }
         return origins
     }
@@ -70,7 +70,8 @@ extension ExplanationDocument.Work {
     fileprivate init(_ lease: ExplanationRecord.Lease) {
         self.init(
             worker: lease.worker ?? TaskFacts.lost, kind: lease.kind.rawValue, start: lease.start, end: lease.end,
-            durable: lease.durable, source: lease.source, since: lease.grantedAt, silentSince: lease.silentSince)
+            durable: lease.durable, source: lease.source, since: lease.grantedAt, silentSince: lease.silentSince,
+            endsAt: lease.silentSince == nil ? nil : lease.endsAt)
     }
 }
 

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 
 /// What there is to know about a task that is to be explained, at one moment of the database's clock. Facts alone: what follows
 /// from them is `Explanation`.
@@ -14,6 +15,18 @@ struct TaskFacts: Sendable {
         var leases: Int64
         /// How many there may be.
         var allowed: Int32
+        /// Why these are fewer than its cap, if they are.
+        var limit: OriginRecord.Limit?
+    }
+
+    /// A worker that holds something and has not been heard of for longer than it should be.
+    struct SilentWorker: Sendable, Hashable {
+        /// Its name.
+        var name: String
+        /// When it was heard of last.
+        var since: Timestamp
+        /// When its leases end if nothing is heard of it until then.
+        var endsAt: Timestamp?
     }
 
     /// The sessions that live, reach the task's sink and are not about to leave.

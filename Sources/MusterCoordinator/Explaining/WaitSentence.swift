@@ -1,4 +1,5 @@
 import MusterCore
+import MusterStore
 
 /// What a status, the explanation of a task and that of its group have in common: one thing is said in the same words by all of them.
 enum WaitSentence {
@@ -25,19 +26,28 @@ enum WaitSentence {
     }
 
     /// The workers that hold something and have not been heard of, the one that was heard of longest ago first; nothing if there are none.
-    static func silence(_ workers: [(worker: String, since: Timestamp)], at now: Timestamp) -> String {
+    static func silence(_ workers: [TaskFacts.SilentWorker], at now: Timestamp) -> String {
         guard let first = workers.first else { return "" }
         let others = workers.count == 1 ? "" : " and \(workers.count - 1) more"
-        return "; nothing has been heard of the worker \(first.worker)\(others) for "
-            + "\(now.since(first.since).components.seconds) s"
+        let said =
+            "; nothing has been heard of the worker \(first.name)\(others) for \(now.since(first.since).components.seconds) s"
+        guard let end = first.endsAt else { return said }
+        let seconds = end.since(now).components.seconds
+        return said + (seconds > 0 ? "; its lease ends in \(seconds) s" : "; its lease ends now")
     }
 
     /// The group has as many leases as its cap allows.
     static func groupFull(_ cap: Int32) -> String { "the group has \(all(cap)) that it may have" }
 
     /// An origin has as many leases as are allowed now.
-    static func originFull(_ key: String, allowed: Int32) -> String {
-        "the origin \(key) has \(all(allowed)) that it may have now"
+    static func originFull(_ origin: TaskFacts.Origin) -> String {
+        "the origin \(origin.key) has \(all(origin.allowed)) that it may have now"
+            + (origin.limit.map { ": \(limit($0))" } ?? "")
+    }
+
+    /// Why an origin may have fewer connections now than its cap says.
+    static func limit(_ limit: OriginRecord.Limit) -> String {
+        "it refused others\(limit.status.map { " with \($0)" } ?? "") \(limit.seconds) s ago; one more is tried every 10 s"
     }
 
     private static func all(_ connections: Int32) -> String {

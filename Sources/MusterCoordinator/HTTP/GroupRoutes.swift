@@ -79,8 +79,12 @@ struct GroupRoutes: Sendable {
     private func remove(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let files = try request.query("files", as: RemovedFiles.self) ?? .keep
         let name = try context.path("name")
+        // Counted before: afterwards nobody knows whose files they were.
+        let fate = files == .delete ? try await store.removalFate(of: name) : nil
         try await store.remove(name, keys: nil, deletingFiles: files == .delete)
-        return try Answer.json(try await RemovalDocument(name, store))
+        var removal = try await RemovalDocument(name, store)
+        removal.fate = fate.map { .init(deleted: $0.deleted, kept: $0.kept, keptBy: $0.keptBy) }
+        return try Answer.json(removal)
     }
 
     /// Forgets the tasks with these keys, all or none. That a whole group is meant is said by `DELETE` alone.

@@ -92,6 +92,8 @@ public struct GroupExplanationRecord: Sendable {
         public let name: String
         /// When it was heard of last.
         public let seenAt: Timestamp
+        /// When its leases end if nothing is heard of it until then.
+        public let endsAt: Timestamp
     }
 
     /// The group, with its counts, its limits and the groups that it waits for.

@@ -18,14 +18,15 @@ extension Store {
     private func silentWorkers(of group: GroupID) async throws -> [GroupExplanationRecord.SilentWorker] {
         try await query(
             """
-            SELECT s.worker, s.seen_at FROM sessions s
+            SELECT s.worker, s.seen_at, s.expires_at FROM sessions s
             WHERE \(Self.isSilent)
                 AND EXISTS (SELECT 1 FROM leases l WHERE l.session_id = s.id AND l.group_id = \(group) AND l.kind <> 'purge')
             ORDER BY s.seen_at LIMIT \(GroupExplanationRecord.most)
             """
         ).map {
             GroupExplanationRecord.SilentWorker(
-                name: try $0.decode("worker"), seenAt: Timestamp(try $0.decode("seen_at")))
+                name: try $0.decode("worker"), seenAt: Timestamp(try $0.decode("seen_at")),
+                endsAt: Timestamp(try $0.decode("expires_at")))
         }
     }
 

@@ -12,7 +12,40 @@ public struct RemovalRecord: Sendable, Hashable {
     public let workersReaching: Int64
 }
 
+/// What becomes of the finished files of a group if they are deleted with it.
+public struct RemovalFate: Sendable, Hashable {
+    /// How many are deleted.
+    public let deleted: Int64
+    /// How many stay, since another task has put its file, or may be about to put it, at the path since.
+    public let kept: Int64
+    /// The group of one of these tasks.
+    public let keptBy: String?
+
+    /// A fate.
+    public init(deleted: Int64, kept: Int64, keptBy: String?) {
+        self.deleted = deleted
+        self.kept = kept
+        self.keptBy = keptBy
+    }
+}
+
 extension Store {
+    /// What would become of the finished files of a group if they were deleted with it now.
+    public func removalFate(of group: String) async throws -> RemovalFate {
+        let id = try await groupID(group, removing: true)
+        let row = try await query(
+            """
+            SELECT count(*) FILTER (WHERE had_path_last(t)) AS deleted, count(*) FILTER (WHERE NOT had_path_last(t)) AS kept,
+                min((SELECT min(g.name) FROM tasks o JOIN groups g ON g.id = o.group_id
+                    WHERE o.sink = t.sink AND o.path = t.path AND o.id <> t.id AND o.group_id <> t.group_id
+                        AND o.state NOT IN ('failed', 'cancelled')))
+                    FILTER (WHERE NOT had_path_last(t)) AS kept_by
+            FROM tasks t WHERE t.group_id = \(id) AND t.state = 'succeeded'
+            """)[0]
+        return RemovalFate(
+            deleted: try row.decode("deleted"), kept: try row.decode("kept"), keptBy: try row.decode("kept_by"))
+    }
+
     /// What is still to be deleted of a group; `nil` when nothing is.
     public func removal(of group: String) async throws -> RemovalRecord? {
         try await removals(group, after: nil, limit: 1).first

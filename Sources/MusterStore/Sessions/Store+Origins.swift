@@ -17,10 +17,28 @@ public struct OriginRecord: Sendable {
     public let pausedUntil: Timestamp?
     /// When it last refused because of too much at once.
     public let limitedAt: Timestamp?
+    /// The whole seconds since then.
+    public let secondsSinceRefusal: Int64?
+    /// Why it may have fewer connections now than its cap says, if that is so.
+    public let limit: Limit?
     /// Bytes per second lately.
     public let bytesPerSecond: Int64
     /// How many bytes per second the fleet may take from it, if that is limited.
     public let bytesPerSecondLimit: Int64?
+
+    /// What an origin refused last because there was too much at once, or may have.
+    public struct Limit: Sendable, Hashable {
+        /// The status that it refused with, where one of the tasks that it refused still tells.
+        public let status: Int32?
+        /// The whole seconds since then.
+        public let seconds: Int64
+
+        /// A limit.
+        public init(status: Int32?, seconds: Int64) {
+            self.status = status
+            self.seconds = seconds
+        }
+    }
 
     /// What of its leases is told, to be joined to `origins o`.
     static let leases = LeasedBytes.sums(where: "l.origin_id = o.id")
@@ -30,6 +48,8 @@ public struct OriginRecord: Sendable {
         """
         o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed, (SELECT count(*) FROM lanes_to(o.id)) AS lanes,
         CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.limited_at,
+        greatest(0, extract(epoch FROM statement_timestamp() - o.limited_at))::bigint AS limited_seconds,
+        allowed_connections(o, \(cap)) < coalesce(o.max_connections, \(cap)) AS is_limited, o.limited_with,
         bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate, o.bytes_per_second AS rate_limit, u.*
         """
     }
@@ -42,6 +62,10 @@ public struct OriginRecord: Sendable {
         inHand = try LeasedBytes(row)
         pausedUntil = try row.decode("paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
         limitedAt = try row.decode("limited_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        let seconds = try row.decode("limited_seconds", as: Int64?.self)
+        let status = try row.decode("limited_with", as: Int32?.self)
+        secondsSinceRefusal = seconds
+        limit = try row.decode("is_limited") ? Limit(status: status, seconds: seconds ?? 0) : nil
         bytesPerSecond = try row.decode("rate")
         bytesPerSecondLimit = try row.decode("rate_limit")
     }

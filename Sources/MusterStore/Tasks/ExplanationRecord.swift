@@ -105,8 +105,10 @@ public struct ExplanationRecord: Sendable {
         public let isAskedToShrink: Bool
         /// Whether another worker fetches the chunk too, and had begun with it before.
         public let isDouble: Bool
-        /// When the worker was heard of last, if that is longer ago than it should be: it syncs three times in the life of its session.
+        /// When the worker was heard of last, if that is longer ago than it should be.
         public let silentSince: Timestamp?
+        /// When the lease ends with its session if nothing is heard of the worker until then; `nil` when the session is over.
+        public let endsAt: Timestamp?
     }
 
     /// A question to the group's resolver (range contract, row 21).

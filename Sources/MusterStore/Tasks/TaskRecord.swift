@@ -119,10 +119,10 @@ public struct TaskRecord: Sendable {
         CASE
             WHEN t.failure_kind = 'noSpace' AND \(policy.waitsForRoom) THEN NULL
             WHEN t.failure_kind = 'dns' THEN \(policy.attempts(isUnreached: true))::integer
-            -- Refused, which is given up as early, or cut on its way.
-            WHEN t.failure_kind = 'network' AND \(policy.attempts(isUnreached: true) < policy.attempts) THEN NULL
-            -- It may be believed sooner (may_be_limit).
-            WHEN t.failure_status IN (400, 403, 404) THEN NULL
+            -- Refused, which is given up as early, or cut on its way: which of both is not stored. A body may break off at the same byte
+            -- each time (is_hopeless).
+            WHEN t.failure_kind = 'network' AND (\(policy.attempts(isUnreached: true) < policy.attempts)
+                OR t.failure_status BETWEEN 200 AND 299) THEN NULL
             ELSE \(policy.attempts)::integer
         END AS retry_limit
         """
@@ -190,7 +190,9 @@ public struct TaskRecord: Sendable {
         secondsInWindow = try row.decode("seconds_in_window")
         reusedFrom = try row.decode("reused_from")
         let seconds = try row.decode("next_try_seconds", as: Int64?.self)
-        let limit = try row.decode("retry_limit", as: Int32?.self)
+        // What is given up for what was answered is tried again only since that may have been a limit (row 24), nobody knows how often.
+        let isGivenUp = failure?.kind.rule == .nextSource
+        let limit = isGivenUp ? nil : try row.decode("retry_limit", as: Int32?.self)
         retry = try row.decode("next_try", as: Int32?.self).map {
             TaskRetry(number: min($0, limit ?? $0), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil })
         }

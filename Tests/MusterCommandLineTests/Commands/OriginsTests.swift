@@ -16,16 +16,17 @@ struct OriginsTests {
             OriginDocument(
                 key: "https://a.example:443", maxConnections: 8, allowedConnections: 4, connections: 3,
                 pausedUntil: nil,
-                limitedAt: Samples.moment, bytesPerSecond: 36_805_017, bytesPerSecondLimit: 41_943_040),
+                limitedAt: Samples.moment, bytesPerSecond: 36_805_017, bytesPerSecondLimit: 41_943_040,
+                note: "it last refused 6m ago"),
             OriginDocument(
                 key: "https://b.example:443", maxConnections: 2, allowedConnections: 2, connections: 0,
                 pausedUntil: Samples.moment, limitedAt: nil, bytesPerSecond: 0),
         ]
         #expect(
             OriginsListCommand.table(origins).lines() == [
-                "ORIGIN                 CONNECTIONS  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL              LAST REFUSED",
-                "https://a.example:443            3        4     8  35.0 MiB/s  40.0 MiB/s  -                         2026-03-01T12:00:00.000Z",
-                "https://b.example:443            0        2     2           -           -  2026-03-01T12:00:00.000Z  -",
+                "ORIGIN                 OPEN  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL              NOTE",
+                "https://a.example:443     3        4     8  35.0 MiB/s  40.0 MiB/s  -                         it last refused 6m ago",
+                "https://b.example:443     0        2     2           -           -  2026-03-01T12:00:00.000Z  -",
             ]
         )
     }
@@ -37,8 +38,22 @@ struct OriginsTests {
             etaSeconds: 52)
         #expect(
             OriginsListCommand.table([origin]).lines() == [
-                "ORIGIN                 CONNECTIONS  ALLOWED  MOST      SPEED   TO COME  ETA",
-                "https://a.example:443            3        8     8  1.0 MiB/s  52.0 MiB  52s",
+                "ORIGIN                 OPEN  ALLOWED  MOST      SPEED   TO COME  ETA",
+                "https://a.example:443     3        8     8  1.0 MiB/s  52.0 MiB  52s",
+            ])
+    }
+
+    @Test func aNarrowTerminalHasRoomForTheNameAndForWhatIsWrong() {
+        let origin = OriginDocument(
+            key: "https://downloads.mirror.example.org:443", maxConnections: 8, allowedConnections: 1, connections: 1,
+            pausedUntil: nil, limitedAt: Samples.moment, bytesPerSecond: 1 << 20,
+            bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0), etaSeconds: 52,
+            note: "it refused others with 404 6 s ago; one more is tried every 10 s")
+        #expect(
+            OriginsListCommand.table([origin]).lines(width: 80) == [
+                "ORIGIN                             OPEN  ALLOWED  MOST      SPEED   TO COME  ETA",
+                "https://download….example.org:443     1        1     8  1.0 MiB/s  52.0 MiB  52s",
+                "    note: it refused others with 404 6 s ago; one more is tried every 10 s",
             ])
     }
 

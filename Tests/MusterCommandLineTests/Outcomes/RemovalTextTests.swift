@@ -28,6 +28,21 @@ struct RemovalTextTests {
         #expect(RemoveCommand.line("g", .delete, pending).contains("as soon as"))
     }
 
+    @Test func filesThatOtherGroupsHaveAreCounted() {
+        var removal = removal(0)
+        removal.fate = .init(deleted: 3, kept: 2, keptBy: "x")
+        #expect(
+            RemoveCommand.line("g", .delete, removal) == "removed g; 3 files deleted, 2 kept: the group x has them too")
+        removal.fate = .init(deleted: 1, kept: 0, keptBy: nil)
+        #expect(RemoveCommand.line("g", .delete, removal) == "removed g; 1 file deleted")
+        removal.files = 3
+        removal.fate = .init(deleted: 3, kept: 1, keptBy: "x")
+        #expect(
+            RemoveCommand.line("g", .delete, removal)
+                == "removed g; 3 finished files are still to be deleted; 1 kept: the group x has it too; see: muster status g"
+        )
+    }
+
     @Test func aRemovedGroupWithFilesHasALineOfItsOwn() {
         let lines = StatusCommand.table([], [removal(2, reaching: 0)]).lines(width: 200)
         #expect(lines.count == 2)

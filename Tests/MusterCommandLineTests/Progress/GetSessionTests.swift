@@ -43,4 +43,18 @@ struct GetSessionTests {
         // The first answer of the log has the end; a second question would wait for what never comes.
         #expect(log.requests.count { $0.contains("wait=") } == 1)
     }
+
+    /// A stale token, where the file was fetched with a good one before.
+    @Test func aFileThatCantBeCheckedAgainIsSaidToBeThere() {
+        var result = GetSession.Result(
+            group: Samples.group("get-1-2", state: .failed, total: 3, succeeded: 1, failed: 2), namedFailures: 2,
+            failures: [], explanations: [], wasComplete: false, changed: [], directory: "/d")
+        result.unchecked = ["a.bin"]
+        #expect(
+            result.lines.prefix(2) == [
+                "kept: a.bin is there as it was fetched before; it could not be checked again",
+                "get-1-2: failed: 1 file is there as fetched before, but could not be checked again, 1 failed, 1 succeeded",
+            ])
+        #expect(result.status == .failure)
+    }
 }

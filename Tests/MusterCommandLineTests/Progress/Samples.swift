@@ -59,6 +59,15 @@ enum Samples {
             retry: RetryDocument(number: 3, limit: 8, inSeconds: inSeconds))
     }
 
+    /// A task that is paused with some bytes.
+    static func part(_ path: String, done: Int64, total: Int64?) -> TaskDocument {
+        TaskDocument(
+            key: path, state: .paused, urls: ["https://example.org/\(path)"], path: path, size: nil, priority: 0,
+            metadata: nil, bytes: .init(done: done, total: total), contentVersion: 1, etag: nil, lastModified: nil,
+            effectiveURL: nil, digests: [:], attempts: 0, failure: nil, createdAt: moment, startedAt: moment,
+            finishedAt: nil)
+    }
+
     /// A task whose file is there.
     static func finished(_ path: String, size: Int64) -> TaskDocument {
         TaskDocument(

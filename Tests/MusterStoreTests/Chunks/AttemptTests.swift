@@ -177,15 +177,34 @@ import Testing
 
     @Test(
         arguments: [
-            (.timeout, 8), (.dns, 3), (.network, nil), (.noSpace, 8),
+            (.timeout, 8), (.dns, 3), (.network, nil), (.httpStatus(403), nil), (.notFound, nil),
+            (.httpStatus(400), nil), (.noSpace, 8),
         ] as [(FailureKind, Int32?)])
     func theLimitThatIsShownIsTheOneThatCounts(kind: FailureKind, limit: Int32?) async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var worker = try await fixture.makeWorker()
+            // Others are served meanwhile, so that a refusal may be a limit and is tried again.
+            _ = try await worker.claim()
+            try await worker.fail(
+                try #require(try await worker.claim().first), kind,
+                status: [.notFound: 404, .httpStatus(400): 400, .httpStatus(403): 403][kind],
+                isUnreached: kind == .dns)
+            let retry = try #require(try await fixture.store.tasksInTrouble(of: "g", limit: 1).first?.retry)
+            #expect(retry.limit == limit)
+        }
+    }
+
+    /// It may break off at the same byte each time, and is given up then (`is_hopeless`).
+    @Test(arguments: [(200, nil), (nil, 8)] as [(Int32?, Int32?)])
+    func noLimitIsShownOfABodyThatBreaksOff(status: Int32?, limit: Int32?) async throws {
+        var policy = Self.patientPolicy
+        policy.unreachedAttempts = policy.attempts
+        try await StoreFixture.run(policy: policy) { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
-            try await worker.fail(try #require(try await worker.claim().first), kind, isUnreached: kind == .dns)
-            let retry = try #require(try await fixture.store.task("t", of: "g").retry)
-            #expect(retry.limit == limit)
+            try await worker.fail(try #require(try await worker.claim().first), .network, status: status)
+            #expect(try await fixture.store.task("t", of: "g").retry?.limit == limit)
         }
     }
 

@@ -56,6 +56,33 @@ import Testing
         }
     }
 
+    /// One that brings bytes tells of them every three seconds; one that waits for bytes, four times in the life of its session.
+    @Test func aWorkerThatMissesTwoSyncsIsNamed() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, origins: ["a"]))
+            for name in ["busy", "waiting"] {
+                var worker = try await fixture.makeWorker(name)
+                _ = try #require(try await worker.claim().first)
+            }
+            func names(after seconds: Int64) async throws -> [String] {
+                try await fixture.run(
+                    """
+                    UPDATE sessions SET seen_at = now() - \(seconds) * interval '1 s',
+                        expires_at = now() - \(seconds) * interval '1 s' + interval '30 s'
+                    """)
+                try await fixture.run(
+                    """
+                    UPDATE leases l SET progress_at = s.seen_at - CASE s.worker WHEN 'busy' THEN interval '1 s' ELSE interval '20 s' END
+                    FROM sessions s WHERE s.id = l.session_id
+                    """)
+                return try await fixture.store.explanation(of: "g").silent.map(\.name).sorted()
+            }
+            #expect(try await names(after: 4).isEmpty)
+            #expect(try await names(after: 7) == ["busy"])
+            #expect(try await names(after: 12) == ["busy", "waiting"])
+        }
+    }
+
     @Test func countsWhatIsLeftAtEachOriginAsFarAsItIsFew() async throws {
         var policy = StoreFixture.smallPolicy
         policy.fleetRate = 5_000

@@ -53,4 +53,18 @@ import Testing
             #expect(try await fixture.store.removal(of: "g") == nil)
         }
     }
+
+    @Test func filesThatAnotherGroupHasPutInPlaceSinceAreCountedAsKept() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            try await fixture.makeGroup("g", [Wanted("a"), Wanted("b"), Wanted("c")], isSealed: true)
+            for lease in try await worker.claim(3) { try await worker.finish(lease, size: 10) }
+            #expect(try await fixture.store.removalFate(of: "g") == .init(deleted: 3, kept: 0, keptBy: nil))
+            try await fixture.makeGroup("x", [Wanted("b"), Wanted("c")], isSealed: true)
+            for lease in try await worker.claim(3) { try await worker.finish(lease, size: 10) }
+            #expect(try await fixture.store.removalFate(of: "g") == .init(deleted: 1, kept: 2, keptBy: "x"))
+            try await fixture.store.remove("g", keys: nil, deletingFiles: true)
+            #expect(try await fixture.store.removal(of: "g")?.files == 1)
+        }
+    }
 }

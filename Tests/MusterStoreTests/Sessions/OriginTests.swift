@@ -47,10 +47,12 @@ import Testing
             try await worker.refuse(try await worker.claim(4)[0], 503)
             let limited = try #require(try await fixture.store.origins(after: nil, limit: 10).first)
             #expect(limited.allowedConnections == 8 && limited.limitedAt != nil)
+            #expect(limited.limit == .init(status: 503, seconds: 0))
             let pausedAlone = try await fixture.store.setOrigin(limited.key, pausedUntil: .clear)
             #expect(pausedAlone.allowedConnections == 8)
             let set = try await fixture.store.setOrigin(limited.key, maxConnections: .set(12))
             #expect(set.allowedConnections == 12 && set.limitedAt == limited.limitedAt)
+            #expect(set.limit == nil && set.secondsSinceRefusal != nil)
         }
     }
 

@@ -136,6 +136,7 @@ CREATE TABLE origins (
     learned          integer CONSTRAINT origins_learned_positive CHECK (learned > 0),
     learned_at       timestamptz,                            -- from when they count
     limited_at       timestamptz,                            -- when it last refused; shown only
+    limited_with     integer,                                -- the status with which it did; NULL for a reset; shown only
     -- The newest fencing token when it last refused. Only a lease with a greater one can halve again, so that a burst of refusals
     -- halves once, whatever becomes of the clock (I11).
     limited_epoch    bigint,

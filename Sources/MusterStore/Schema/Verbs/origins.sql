@@ -85,7 +85,7 @@ BEGIN
     v_allowed := allowed_connections(o, f.origin_cap);
     v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
-    SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(),
+    SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
         limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     RETURN v_learned = v_allowed;

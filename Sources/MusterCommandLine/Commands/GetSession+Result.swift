@@ -1,0 +1,92 @@
+import MusterAPI
+import MusterCore
+
+extension GetSession {
+    /// How a run ended.
+    struct Result: Sendable, Encodable {
+        /// The group that was waited for last.
+        var group: GroupDocument
+        /// How many of its failures had lines of their own while they happened.
+        var namedFailures: Int64 = 0
+        /// What failed in it, at most a few.
+        var failures: [TaskDocument]
+        /// What was tried for the first of them: there is nobody to ask any more once `get` has ended.
+        var explanations: [ExplanationDocument]
+        /// Whether every file was there already, so that there was nothing to do.
+        var wasComplete: Bool
+        /// Files that were changed by somebody since they were fetched.
+        var changed: [String]
+        /// Files that failed now, and stand there as an earlier run fetched them: nobody knows whether they are still the same.
+        var unchecked: [String] = []
+        /// Where the files are.
+        var directory: String
+
+        /// The exit code.
+        var status: ExitStatus {
+            changed.isEmpty ? ExitStatus.result(of: group.state) ?? .failure : .failure
+        }
+
+        private enum CodingKeys: String, CodingKey {
+            case directory, failures, explanations, wasComplete, changed, unchecked
+        }
+
+        /// The group's document with a few more fields.
+        func encode(to encoder: any Encoder) throws {
+            try group.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(directory, forKey: .directory)
+            try container.encode(failures, forKey: .failures)
+            try container.encode(explanations, forKey: .explanations)
+            try container.encode(wasComplete, forKey: .wasComplete)
+            try container.encode(changed, forKey: .changed)
+            try container.encode(unchecked, forKey: .unchecked)
+        }
+
+        /// How the group ended. A file that is there is not just a failure of 0 bytes.
+        private var summary: String {
+            guard !unchecked.isEmpty else { return PlainProgress.summary(group) }
+            let files = unchecked.count == 1 ? "1 file is" : "\(unchecked.count) files are"
+            let others = [
+                (group.tasks.failed - Int64(unchecked.count), "failed"), (group.tasks.succeeded, "succeeded"),
+            ].filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }
+            return
+                "\(group.name): \(group.state.rawValue): \(files) there as fetched before, but could not be checked again"
+                + others.joined()
+        }
+
+        /// The lines for people. A failure that had its line while it happened gets no other one.
+        var lines: [String] {
+            if wasComplete {
+                return [
+                    group.tasks.total == 0
+                        ? "nothing to do: the manifest is empty"
+                        : "nothing to do: every file is there already, in \(TextWidth.escaped(directory))"
+                ]
+            }
+            var lines: [String] = []
+            if namedFailures < group.tasks.failed {
+                lines = failures.map(PlainProgress.failure)
+                let rest = group.tasks.failed - Int64(failures.count)
+                if rest > 0 { lines.append("… and \(rest) more") }
+            }
+            for explanation in explanations { lines += ExplanationText.tries(explanation, most: GetSession.shownTries) }
+            lines += changed.map {
+                TextWidth.escaped(
+                    "changed: \($0) is not the file that was fetched; move it away to have it fetched again"
+                )
+            }
+            guard changed.isEmpty else {
+                let kept = group.tasks.succeeded - Int64(changed.count)
+                let what = changed.count == 1 ? "1 file was" : "\(changed.count) files were"
+                lines.append("\(group.name): failed: \(what) changed since" + (kept > 0 ? ", \(kept) as fetched" : ""))
+                return lines
+            }
+            lines += unchecked.prefix(GetSession.shownFailures).map {
+                TextWidth.escaped("kept: \($0) is there as it was fetched before; it could not be checked again")
+            }
+            lines.append(summary)
+            if status == .failure { lines += FailureAdvice.lines(failures.map(\.failure)) }
+            return lines
+        }
+    }
+}
