@@ -92,32 +92,32 @@ BEGIN
             u.digests, u.etag, u.last_modified, u.date_strong, u.url, u.path, u.stated, u.crc, u.reused
     )
     UPDATE tasks t
-    SET state = 'succeeded', planned = true, size = f.size, chunks_left = 0, leases = 0, bytes_done = f.size,
-        digests = f.digests, etag = coalesce(f.etag, t.etag), last_modified = coalesce(f.last_modified, t.last_modified),
-        stated_digests = coalesce(f.stated, t.stated_digests), effective_url = coalesce(f.url, t.effective_url),
-        source = coalesce(t.source, CASE WHEN f.kind = 'fetch' THEN f.source END), path = coalesce(f.path, t.path),
-        named = t.named OR f.path <> t.path IS TRUE, date_strong = coalesce(f.date_strong, t.date_strong),
-        content_crc = f.crc, reused_from = f.reused,
+    SET state = 'succeeded', planned = true, size = d.size, chunks_left = 0, leases = 0, bytes_done = d.size,
+        digests = d.digests, etag = coalesce(d.etag, t.etag), last_modified = coalesce(d.last_modified, t.last_modified),
+        stated_digests = coalesce(d.stated, t.stated_digests), effective_url = coalesce(d.url, t.effective_url),
+        source = coalesce(t.source, CASE WHEN d.kind = 'fetch' THEN d.source END), path = coalesce(d.path, t.path),
+        named = t.named OR d.path <> t.path IS TRUE, date_strong = coalesce(d.date_strong, t.date_strong),
+        content_crc = d.crc, reused_from = d.reused,
         -- A file can be given to others if it can be asked about at the first source, and be checked.
         reuse_key = CASE
-            WHEN f.crc IS NOT NULL AND f.size > 0
-                AND coalesce(t.source, CASE WHEN f.kind = 'fetch' THEN f.source END) = 0
-                AND (coalesce(f.etag, t.etag) IS NOT NULL OR coalesce(f.date_strong, t.date_strong)
-                    AND coalesce(f.last_modified, t.last_modified) IS NOT NULL)
+            WHEN d.crc IS NOT NULL AND d.size > 0
+                AND coalesce(t.source, CASE WHEN d.kind = 'fetch' THEN d.source END) = 0
+                AND (coalesce(d.etag, t.etag) IS NOT NULL OR coalesce(d.date_strong, t.date_strong)
+                    AND coalesce(d.last_modified, t.last_modified) IS NOT NULL)
             THEN t.reuse_key
         END,
         finished_at = statement_timestamp(), failure_kind = NULL, failure_detail = NULL, failure_at = NULL,
         failure_status = NULL, failure_source = NULL, failure_request = NULL
-    FROM taken f JOIN tasks before ON before.id = f.task_id
-    WHERE t.id = f.task_id AND t.state IN ('active', 'finalizing')
+    FROM taken d JOIN tasks before ON before.id = d.task_id
+    WHERE t.id = d.task_id AND t.state IN ('active', 'finalizing')
     RETURNING t,
-        CASE WHEN before.failure_status IN (400, 403, 404) AND before.failure_source = f.source THEN before.failure_status END,
+        CASE WHEN before.failure_status IN (400, 403, 404) AND before.failure_source = d.source THEN before.failure_status END,
         before.state, before.size,
-        CASE WHEN f.kind = 'finalize' THEN 0 ELSE f.size - (f.durable - f.first) END,
+        CASE WHEN d.kind = 'finalize' THEN 0 ELSE d.size - (d.durable - d.first) END,
         -- What the sink had already came from no origin, and takes nothing from other groups.
-        CASE WHEN f.kind = 'finalize' OR f.reused IS NOT NULL THEN 0 ELSE f.size - (f.durable - f.first) END,
-        CASE WHEN f.reused IS NOT NULL THEN 0 ELSE f.size - f.resume END,
-        f.kind, f.origin_id, f.source, f.charged, f.granted_at;
+        CASE WHEN d.kind = 'finalize' OR d.reused IS NOT NULL THEN 0 ELSE d.size - (d.durable - d.first) END,
+        CASE WHEN d.reused IS NOT NULL THEN 0 ELSE d.size - d.resume END,
+        d.kind, d.origin_id, d.source, d.charged, d.granted_at;
 END
 $$;
 
