@@ -30,18 +30,26 @@ public struct RemovalFate: Sendable, Hashable {
 }
 
 extension Store {
-    /// What would become of the finished files of a group if they were deleted with it now.
-    public func removalFate(of group: String) async throws -> RemovalFate {
+    /// So many finished files are counted at the most before a removal.
+    private static let mostCounted: Int64 = 10_000
+
+    /// What would become of the finished files of a group if they were deleted with it now; `nil` for a group of more than 10,000, which takes
+    /// too long to count.
+    public func removalFate(of group: String) async throws -> RemovalFate? {
         let id = try await groupID(group, removing: true)
         let row = try await query(
             """
-            SELECT count(*) FILTER (WHERE had_path_last(t)) AS deleted, count(*) FILTER (WHERE NOT had_path_last(t)) AS kept,
+            SELECT count(*) AS files, count(*) FILTER (WHERE f.is_deleted) AS deleted, count(*) FILTER (WHERE NOT f.is_deleted) AS kept,
                 min((SELECT min(g.name) FROM tasks o JOIN groups g ON g.id = o.group_id
-                    WHERE o.sink = t.sink AND o.path = t.path AND o.id <> t.id AND o.group_id <> t.group_id
+                    WHERE o.sink = (f.t).sink AND o.path = (f.t).path AND o.id <> (f.t).id AND o.group_id <> (f.t).group_id
                         AND o.state NOT IN ('failed', 'cancelled')))
-                    FILTER (WHERE NOT had_path_last(t)) AS kept_by
-            FROM tasks t WHERE t.group_id = \(id) AND t.state = 'succeeded'
+                    FILTER (WHERE NOT f.is_deleted) AS kept_by
+            FROM (
+                SELECT t, had_path_last(t) AS is_deleted
+                FROM tasks t WHERE t.group_id = \(id) AND t.state = 'succeeded' LIMIT \(Self.mostCounted + 1)
+            ) AS f
             """)[0]
+        guard try row.decode("files", as: Int64.self) <= Self.mostCounted else { return nil }
         return RemovalFate(
             deleted: try row.decode("deleted"), kept: try row.decode("kept"), keptBy: try row.decode("kept_by"))
     }

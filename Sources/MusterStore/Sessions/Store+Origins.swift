@@ -28,7 +28,7 @@ public struct OriginRecord: Sendable {
 
     /// What an origin refused last because there was too much at once, or may have.
     public struct Limit: Sendable, Hashable {
-        /// The status that it refused with, where one of the tasks that it refused still tells.
+        /// The status that it refused with; `nil` for a reset.
         public let status: Int32?
         /// The whole seconds since then.
         public let seconds: Int64

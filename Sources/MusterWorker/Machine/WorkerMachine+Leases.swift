@@ -163,7 +163,7 @@ extension WorkerMachine {
         case .servedAgain: ledger.add(Report(lease: name, kind: .servedAgain), now: now)
         case .failed(let failure, let durable, let learned):
             // A refusal takes as long as an answer does; a silence says nothing of the next transfer.
-            if failure.status != nil { noteTime(of: lease, now) }
+            if let status = failure.status, status >= 400 { noteTime(of: lease, now) }
             ledger.add(
                 Report(lease: name, kind: .failed, durable: durable, learned: learned, failure: failure),
                 now: now

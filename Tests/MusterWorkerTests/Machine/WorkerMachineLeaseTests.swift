@@ -52,13 +52,13 @@ struct WorkerMachineLeaseTests {
     }
 
     /// An origin that refuses at once is not asked in rounds of as many as there are lanes.
-    @Test(arguments: [(404, true), (nil, false)] as [(Int?, Bool)])
+    @Test(arguments: [(404, true), (206, false), (nil, false)] as [(Int?, Bool)])
     func refusalsSayHowLongTransfersTakeAndSilencesDoNot(status: Int?, isCounted: Bool) {
         var harness = MachineHarness(slots: 4)
         let first = harness.open()
         harness.answer(first, [lease(1, lane: 1)])
         harness.now += 1_000_000
-        var failure = Report.Failure(kind: status.map { .status($0) } ?? .timeout, detail: "")
+        var failure = Report.Failure(kind: status == 404 ? .notFound : .tooSlow, detail: "")
         failure.status = status
         harness.end(lease(1, lane: 1), .failed(failure, nil, nil))
         #expect(harness.machine.meanTime == (isCounted ? 1_000_000 : nil))

@@ -42,15 +42,17 @@ $$;
 -- Whether a task was the last one to have its path. Its file may be another one's otherwise: of a task that has succeeded there since, or
 -- that holds leases now. The caller has locked the path.
 CREATE FUNCTION had_path_last(t tasks) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT NOT EXISTS (
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN NOT EXISTS (
         SELECT 1 FROM tasks o
         WHERE o.sink = t.sink AND o.path = t.path AND o.state = 'succeeded' AND o.id <> t.id AND (o.finished_at, o.id) > (t.finished_at, t.id)
     ) AND NOT EXISTS (
         SELECT 1 FROM tasks o
         WHERE o.sink = t.sink AND o.path = t.path AND o.state IN ('queued', 'active', 'paused', 'finalizing') AND o.id <> t.id
             AND EXISTS (SELECT 1 FROM leases l WHERE l.task_id = o.id)
-    )
+    );
+END
 $$;
 
 -- Locks the paths of tasks that have ended, with all others of their sinks, for a verb that has files of theirs deleted. What a claim leases is seen
