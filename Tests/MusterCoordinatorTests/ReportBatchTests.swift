@@ -35,6 +35,17 @@ struct ReportBatchTests {
         return (stored, batch.answer(for: session).refused.map(\.lease), statements)
     }
 
+    /// Range contract, row 25.
+    @Test(arguments: [(403, nil), (404, nil), (429, 60), (503, 60), (nil, 60)] as [(Int?, Int64?)])
+    func wishOfWhatRefusesForGoodIsNotHeeded(status: Int?, wait: Int64?) {
+        var report = Self.report(1)
+        report.kind = .failed
+        report.failure = Report.Failure(
+            kind: status.map { .status($0) } ?? .authentication, detail: "no", retryAfter: 60)
+        report.failure?.status = status
+        #expect(ReportBatch.Entry(session: Self.session, report: report).failed(random: 0)?.retryAfter == wait)
+    }
+
     @Test func oneCulpritAmongManyTakesFewStatements() async throws {
         let (stored, refused, statements) = try await Self.divide(1_024, refusing: [700])
         #expect(stored == (1...1_024).filter { $0 != 700 })

@@ -15,14 +15,19 @@ struct ParentWatch: Service {
     /// Runs until the parent is gone, or until shutdown.
     func run() async throws {
         let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
-        let source = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO, queue: .global())
-        source.setEventHandler {
+        // A thread that waits in `poll`, for as long as the process lives: a dispatch source on a pipe whose other end is closed crashes now and
+        // then in libdispatch's event loop.
+        DispatchQueue(label: "muster.parent-watch").async {
+            var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
             var buffer: [UInt8] = [0]
-            // 0 is the end of the pipe; an error can only mean that there is none to watch.
-            if read(STDIN_FILENO, &buffer, buffer.count) <= 0, errno != EINTR, errno != EAGAIN { continuation.finish() }
+            while true {
+                guard poll(&input, 1, -1) > 0 else { continue }
+                // 0 is the end of the pipe; an error can only mean that there is none to watch.
+                let count = read(STDIN_FILENO, &buffer, buffer.count)
+                if count == 0 || count < 0 && errno != EINTR && errno != EAGAIN { break }
+            }
+            continuation.finish()
         }
-        source.resume()
-        defer { source.cancel() }
         await cancelWhenGracefulShutdown {
             for await _ in ends {}
         }

@@ -152,9 +152,12 @@ extension ReportBatch.Entry {
     /// The same in the store's terms.
     func failed(random: Double) -> LeaseReport.Failed? {
         failure.map {
-            LeaseReport.Failed(
+            // What is refused for good is not waited for, whatever the origin wishes (row 25).
+            let isHeeded = $0.status.map(FailureKind.isTransient) ?? true
+            return LeaseReport.Failed(
                 progress: progress, kind: $0.kind, detail: ReportedText.clean($0.detail),
-                source: ReportedText.source($0.source), retryAfter: ReportedText.retryAfter($0.retryAfter),
+                source: ReportedText.source($0.source),
+                retryAfter: isHeeded ? ReportedText.retryAfter($0.retryAfter) : nil,
                 status: ReportedText.status($0.status), requestID: ReportedText.requestID($0.requestID),
                 address: ReportedText.address($0.address), isUnreached: $0.unreached == true, random: random)
         }

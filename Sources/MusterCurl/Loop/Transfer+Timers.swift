@@ -39,9 +39,11 @@ extension Transfer {
     /// socket all the same: so it is made to look again now and then.
     private static let commandHeartbeatNanoseconds: UInt64 = 50_000_000
 
-    /// How long a peer may take for what decides nothing any more: that a server of files says that everything is sent, after it was; that the
-    /// small rest of a refused answer comes, after which another request can use the connection.
-    static let goodbyeNanoseconds: UInt64 = 5_000_000_000
+    /// How long a server of files may take to say that everything is sent, after it was.
+    private static let goodbyeNanoseconds: UInt64 = 5_000_000_000
+    /// How long the small rest of a refused answer may take, after which another request can use the connection. It comes with its head, or is
+    /// worth less than a new connection.
+    static let restNanoseconds: UInt64 = 1_000_000_000
 
     /// Lets the loop look again soon, if that is needed in this phase.
     func armHeartbeat(at now: UInt64) {
@@ -69,18 +71,18 @@ extension Transfer {
         case .redirecting(let since):
             return peerTimerExpired(since, now, .failed(firstByteTimeout))
         case .draining(let since):
-            return goodbyeExpired(since, now, .refused)
+            return expired(since, Self.restNanoseconds, now, .refused)
         case .body:
             return speedExpired(at: now)
         case .closing(let since):
             // The bytes are there, whatever becomes of the goodbye.
-            return goodbyeExpired(since, now, .delivered)
+            return expired(since, Self.goodbyeNanoseconds, now, .delivered)
         }
     }
 
-    private func goodbyeExpired(_ since: UInt64, _ now: UInt64, _ end: LocalEnd) -> LocalEnd? {
-        if now >= since &+ Self.goodbyeNanoseconds { return end }
-        timers.arm(since &+ Self.goodbyeNanoseconds)
+    private func expired(_ since: UInt64, _ limit: UInt64, _ now: UInt64, _ end: LocalEnd) -> LocalEnd? {
+        if now >= since &+ limit { return end }
+        timers.arm(since &+ limit)
         return nil
     }
 

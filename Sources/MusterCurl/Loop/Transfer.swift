@@ -239,7 +239,7 @@ extension Transfer {
         }
         let now = monotonicNanoseconds()
         phase = .draining(since: now)
-        timers.arm(now &+ Self.goodbyeNanoseconds)
+        timers.arm(now &+ Self.restNanoseconds)
     }
 
     /// Takes a piece of the body (CURLOPT_WRITEFUNCTION). No allocation and no lock here: this is where all bytes pass.

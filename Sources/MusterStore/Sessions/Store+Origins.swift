@@ -48,7 +48,8 @@ public struct OriginRecord: Sendable {
         """
         o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed, (SELECT count(*) FROM lanes_to(o.id)) AS lanes,
         CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.limited_at,
-        greatest(0, extract(epoch FROM statement_timestamp() - o.limited_at))::bigint AS limited_seconds,
+        CASE WHEN o.limited_at IS NOT NULL
+            THEN greatest(0, extract(epoch FROM statement_timestamp() - o.limited_at)) END::bigint AS limited_seconds,
         allowed_connections(o, \(cap)) < coalesce(o.max_connections, \(cap)) AS is_limited, o.limited_with,
         bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate, o.bytes_per_second AS rate_limit, u.*
         """
