@@ -157,6 +157,8 @@ struct Launch: Sendable {
         deadline: ContinuousClock.Instant
     ) async throws -> PostmasterFile? {
         var silences = 0
+        let beganAt = ContinuousClock.now
+        var isToldToQuit = false
         while let file = try PostmasterFile.read(dataDirectory: location.dataDirectory) {
             guard try await file.isServer(of: location.dataDirectory) else {
                 // A process that died is left to PostgreSQL, which also looks for backends that outlived it.
@@ -174,8 +176,14 @@ struct Launch: Sendable {
                     let path = location.dataDirectory.appending(PostmasterFile.name)
                     throw EmbeddedPostgresError.fileOperation("signal", path: path, errno: Errno(rawValue: errno))
                 }
-            case .starting, .stopping:
-                break
+            case .starting: break
+            case .stopping:
+                // A fast shutdown may wait for one of the server's processes in vain. An immediate one kills what does not end; the next start
+                // recovers from the log (F5).
+                guard !isToldToQuit, ContinuousClock.now - beganAt > configuration.stopLimit else { break }
+                isToldToQuit = true
+                logger.warning("postgres.predecessor.stuck", metadata: ["postgres.pid": "\(file.processID)"])
+                _ = kill(file.processID, SIGQUIT)
             }
             guard ContinuousClock.now < deadline else {
                 throw EmbeddedPostgresError.predecessorRunning(limit: configuration.startLimit, log: location.logTail())

@@ -117,6 +117,31 @@ import Glibc
         #expect(!ProcessTree.isAlive(serverID))
     }
 
+    /// A shutdown that waits for one of its processes in vain would keep everybody out for ever.
+    @Test func leftoverServerThatCannotComeToItsEndIsMadeTo() async throws {
+        let place = try PrivateServer()
+        let (parent, serverID, _) = try await startParent(place)
+        try parent.signal(SIGSTOP)
+        for supervisor in Self.supervisors(of: parent) { _ = kill(supervisor, SIGKILL) }
+        let checkpointer = try #require(
+            ProcessTree.descendants(of: serverID).first {
+                ProcessTree.commandLine(of: $0).joined(separator: " ").contains("checkpointer")
+            })
+        try #require(kill(checkpointer, SIGSTOP) == 0)
+        try parent.signal(SIGKILL)
+        try await parent.waitForExit()
+        try #require(kill(serverID, SIGINT) == 0)
+        let file = place.root.appending("data/postmaster.pid")
+        while try !read(file).contains("stopping") { await Task.yield() }
+
+        let server = place.server { $0.stopLimit = .seconds(1) }
+        let endpoint = try await server.start()
+        #expect(endpoint.provenance == .started)
+        #expect(!ProcessTree.isAlive(serverID))
+        #expect(try await query("SELECT 1", endpoint) == "1")
+        await server.stop()
+    }
+
     @Test func processIDThatIsSomebodyElsesByNowDoesNotHinderTheStart() async throws {
         let place = try PrivateServer()
         let server = place.server()

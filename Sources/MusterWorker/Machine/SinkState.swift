@@ -28,11 +28,11 @@ struct SinkState: Sendable {
         }
     }
 
-    /// Whether leases of it can be worked on.
-    var isWell: Bool {
+    /// Whether leases of this kind can be worked on: in a full sink files can still be deleted, which makes room.
+    func takes(_ kind: LeaseKind) -> Bool {
         switch health {
         case .well: true
-        case .parked, .probing: false
+        case .parked(let trouble, _, _), .probing(let trouble, _): kind == .purge && trouble.kind == .storageFull
         }
     }
 

@@ -23,7 +23,7 @@ extension WorkerMachine {
     }
 
     private var takesWork: Bool {
-        if case .working = course { sinks.contains(where: \.isWell) } else { false }
+        if case .working = course { sinks.contains { $0.takes(.purge) } } else { false }
     }
 
     private var bound: Int {
@@ -49,7 +49,7 @@ extension WorkerMachine {
     mutating func take(_ lease: LeaseDocument, _ now: Int64) {
         guard leases[lease.name] == nil else { return }
         leases.enqueue(lease, now: now)
-        if course != .working || sink(lease.sink)?.isWell != true { giveBackUntouched(lease.name, now) }
+        if course != .working || sink(lease.sink)?.takes(lease.kind) != true { giveBackUntouched(lease.name, now) }
     }
 
     /// Starts what waits, as long as there are slots; nothing while writing is suspended.
@@ -174,6 +174,11 @@ extension WorkerMachine {
         case .restart(let what, let rung):
             let failure = Report.Failure(kind: .badRange, detail: what)
             ledger.add(Report(lease: name, kind: .restart, failure: failure, rung: rung), now: now)
+        case .sinkTrouble(let trouble, _, _) where lease.kind == .purge:
+            // A purge that went back would be leased again at once, since a full sink is leased purges: as a failure it waits.
+            let failure = Report.Failure(kind: trouble.kind, detail: trouble.detail)
+            ledger.add(Report(lease: name, kind: .failed, failure: failure), now: now)
+            park(lease.sink, trouble, now)
         case .sinkTrouble(let trouble, let durable, let learned):
             ledger.add(Report(lease: name, kind: .released, durable: durable, learned: learned), now: now)
             park(lease.sink, trouble, now)

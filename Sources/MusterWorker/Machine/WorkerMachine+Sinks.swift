@@ -13,7 +13,7 @@ extension WorkerMachine {
         sinks.first { $0.name == name }
     }
 
-    /// Takes nothing more for a sink until it works again, and gives back what there is of it.
+    /// Takes nothing more for a sink until it works again, and gives back what there is of it; but for what deletes, where the sink is full.
     mutating func park(_ name: String, _ trouble: SinkTrouble, _ now: Int64) {
         guard let index = sinks.firstIndex(where: { $0.name == name }),
             case .well(let probes, let since) = sinks[index].health
@@ -22,7 +22,10 @@ extension WorkerMachine {
         setParked(index, trouble, probes: isRelapse ? probes : 0, now)
         effects.append(.log(.sinkParked(name, trouble)))
         tellNews()
-        for lease in leases.names where leases[lease]?.sink == name { askToRelease(lease, now) }
+        for lease in leases.names {
+            guard let held = leases[lease], held.sink == name, !sinks[index].takes(held.kind) else { continue }
+            askToRelease(lease, now)
+        }
     }
 
     /// Tries the parked sinks whose time has come.

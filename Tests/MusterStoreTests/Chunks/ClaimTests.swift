@@ -53,6 +53,21 @@ import Testing
         }
     }
 
+    /// That makes room there, and nothing else does.
+    @Test func inAFullSinkFilesAreDeletedAndNothingElseIsDone() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("done", [Wanted("a"), Wanted("b")])
+            var worker = try await fixture.makeWorker(sinks: ["sink", "other"])
+            try await worker.finishAll(try await worker.claim(2))
+            try await fixture.store.remove("done", keys: ["a", "b"], deletingFiles: true)
+            try await fixture.makeGroup("g", Wanted.many(2))
+            try await worker.sync(parked: ["sink"], isFull: true)
+            #expect(try await worker.claimAgain(9).map(\.kind) == [.purge, .purge])
+            #expect(try await worker.claim(9).map(\.kind) == [.fetch, .fetch])
+            try await fixture.check()
+        }
+    }
+
     @Test func leaseCarriesWhatTheWorkerNeeds() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("k", size: 250, origins: ["a", "b"], path: "dir/k")])

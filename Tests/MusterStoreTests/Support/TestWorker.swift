@@ -18,12 +18,13 @@ struct TestWorker: Sendable {
     /// Sends the next sync. Nothing is settled unless said so, so nothing is repaired.
     @discardableResult
     mutating func sync(
-        settled: Int64 = 0, held: [LeaseName] = [], parked: [String] = []
+        settled: Int64 = 0, held: [LeaseName] = [], parked: [String] = [], isFull: Bool = false
     ) async throws -> RenewedSession? {
         sequence += 1
         return try await store.renew(
             SessionRenewal(
-                session: session, sequence: sequence, parkedSinks: parked, sinkStatus: "[]", receivedBytes: 0),
+                session: session, sequence: sequence, parkedSinks: parked,
+                sinkStatus: isFull ? #"[{"name": "\#(parked[0])", "parked": "storageFull"}]"# : "[]", receivedBytes: 0),
             settled: settled, held: held, timeToLive: .seconds(3600))
     }
 

@@ -210,6 +210,23 @@ struct WorkerMachineLeaseTests {
         #expect(next.syncs.last?.reports.map(\.kind) == [.released])
     }
 
+    /// A full sink can be emptied, and what can't be deleted there is tried again after a pause that the coordinator keeps.
+    @Test func inAFullSinkFilesAreDeletedAllTheSame() {
+        var harness = MachineHarness(slots: 4)
+        let first = harness.open()
+        harness.answer(first, [lease(1)])
+        let full = SinkTrouble(kind: .storageFull, detail: "no space")
+        let news = harness.end(lease(1), .sinkTrouble(full, nil, nil)).syncs.last
+        #expect((news?.room ?? 0) > 0)
+        let purge = lease(2, kind: .purge)
+        let next = harness.answer(news, [purge, lease(3)])
+        #expect(next.started == [purge.name])
+        #expect(next.syncs.last?.reports.map(\.lease) == [lease(3).name])
+        harness.answer(next.syncs.last)
+        let report = harness.end(purge, .sinkTrouble(full, nil, nil)).syncs.last?.reports.last
+        #expect(report?.lease == purge.name && report?.kind == .failed && report?.failure?.kind == .storageFull)
+    }
+
     @Test func parkedSinkIsProbedUntilItWorks() {
         var harness = MachineHarness(slots: 4)
         let first = harness.open()

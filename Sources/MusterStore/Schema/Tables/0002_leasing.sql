@@ -17,7 +17,8 @@ CREATE TABLE sessions (
     sinks            text[] NOT NULL,                        -- the sinks that it reaches
     marks            text[] NOT NULL,                        -- which directory each of them is; empty where the worker can't tell
     parked           text[] NOT NULL DEFAULT '{}',           -- those of them that are in trouble now
-    sink_status      jsonb NOT NULL DEFAULT '[]',            -- what it says of its sinks; shown only
+    full_sinks       text[] NOT NULL DEFAULT '{}',           -- those of these that are full: files can be deleted there
+    sink_status      jsonb NOT NULL DEFAULT '[]',            -- what it says of its sinks
     bytes_per_second bigint CONSTRAINT sessions_rate_positive CHECK (bytes_per_second > 0),   -- its own cap, kept by itself; shown only
     sequence         bigint NOT NULL DEFAULT 0,              -- its newest sync; only that one is granted leases
     draining         boolean NOT NULL DEFAULT false,         -- it gets nothing more, and is to end

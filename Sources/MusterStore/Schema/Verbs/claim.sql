@@ -25,6 +25,7 @@ DECLARE
     v_rooms integer[];
     v_lanes integer[];
     v_sink text;
+    v_full bigint[];                    -- those in which this sink is full
 BEGIN
     -- The sessions that may be granted anything: alive, not draining, and asking with their newest sync.
     PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
@@ -41,10 +42,11 @@ BEGIN
     c.fleet_rate := p_fleet_rate;
     c.granted := '{}';
     c.limited := '{}';
-    -- One sink after the other. A sink that is in trouble at one worker may be well at another.
+    -- One sink after the other. A sink that is in trouble at one worker may be well at another. In one that is full, files are deleted, and
+    -- nothing else is done.
     FOR v_sink IN
         SELECT DISTINCT sink FROM sessions s, unnest(s.sinks) AS sink
-        WHERE s.id = ANY (v_ids) AND sink <> ALL (s.parked) ORDER BY sink
+        WHERE s.id = ANY (v_ids) AND (sink <> ALL (s.parked) OR sink = ANY (s.full_sinks)) ORDER BY sink
     LOOP
         c.sink := v_sink;
         -- What a session got for an earlier sink is not free for this one.
@@ -52,11 +54,16 @@ BEGIN
             coalesce(array_agg(r.id ORDER BY turn, r.id) FILTER (WHERE turn <= r.lanes - g.granted), '{}')
         INTO c.slots, c.openings
         FROM unnest(v_ids, v_rooms, v_lanes) AS r (id, room, lanes)
-        JOIN sessions s ON s.id = r.id AND v_sink = ANY (s.sinks) AND v_sink <> ALL (s.parked)
+        JOIN sessions s ON s.id = r.id AND v_sink = ANY (s.sinks) AND (v_sink <> ALL (s.parked) OR v_sink = ANY (s.full_sinks))
         CROSS JOIN LATERAL (
             SELECT count(*)::integer AS granted FROM leases l WHERE l.session_id = r.id AND l.chunk_id = ANY (c.granted)) AS g
         CROSS JOIN generate_series(1, r.room - g.granted) AS turn;
         c := grant_purges(c);
+        SELECT array_agg(s.id) INTO v_full FROM sessions s WHERE s.id = ANY (v_ids) AND v_sink = ANY (s.full_sinks);
+        IF v_full IS NOT NULL THEN
+            c.slots := ARRAY(SELECT id FROM unnest(c.slots) WITH ORDINALITY AS u (id, n) WHERE id <> ALL (v_full) ORDER BY n);
+            c.openings := ARRAY(SELECT id FROM unnest(c.openings) WITH ORDINALITY AS u (id, n) WHERE id <> ALL (v_full) ORDER BY n);
+        END IF;
         c := grant_to_groups(c);
     END LOOP;
     RETURN QUERY SELECT g.id, g.id = ANY (c.limited) FROM unnest(c.granted) AS g (id);
