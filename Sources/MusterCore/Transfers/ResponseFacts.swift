@@ -4,13 +4,19 @@ public struct ResponseFacts: Sendable, Hashable {
     public let status: Int
     private let fields: [(name: String, value: String)]
     private let isHTTP: Bool
+    private let isRedirected: Bool
 
     /// Facts of a response; names in any case, values trimmed, in the order in which they came.
     ///
-    /// - Parameter isHTTP: `false` for a head that was made of what a server of plain files says (row 37).
-    public init(status: Int, headers: [(name: String, value: String)], isHTTP: Bool = true) {
+    /// - Parameters:
+    ///   - isHTTP: `false` for a head that was made of what a server of plain files says (row 37).
+    ///   - isRedirected: whether redirects led to it.
+    public init(
+        status: Int, headers: [(name: String, value: String)], isHTTP: Bool = true, isRedirected: Bool = false
+    ) {
         self.status = status
         self.isHTTP = isHTTP
+        self.isRedirected = isRedirected
         fields = headers.map { ($0.name.lowercased(), $0.value) }
     }
 
@@ -77,6 +83,11 @@ public struct ResponseFacts: Sendable, Hashable {
             String(field.prefix { $0 != ";" }[...].trimmed).lowercased()
         }
         return stated.isEmpty ? nil : Set(stated).sorted().joined(separator: ", ")
+    }
+
+    /// Whether redirects led to a page, which may be shown in the place of what was asked for (row 27): a login, a notice.
+    var isPageElsewhere: Bool {
+        isRedirected && ["text/html", "application/xhtml+xml"].contains(mediaType)
     }
 
     /// The size, the validators and the digests that the response states for the whole representation (range contract, rows

@@ -30,6 +30,10 @@ extension ResponseVerdict {
             guard length != asked.count, facts.values("content-range").isEmpty else {
                 return .descend("200 to a range request, with what may be a part", to: .whole)
             }
+            // Some redirect requests with a Range, and no others, to a page of theirs: a plain GET tells (row 27).
+            guard !facts.isPageElsewhere else {
+                return .descend("a redirect of the range request to a page", to: .whole)
+            }
         } else if let refusal = partOfWhole(facts, length: length) {
             return refusal
         }

@@ -54,16 +54,12 @@ struct ResolveJob: Sendable {
     private static func judge(_ head: ResponseHead, _ body: [UInt8], _ failed: Fail) -> JobEnding {
         let answer = OriginAnswer(head, TransferStatistics())
         guard head.status == 200 else {
-            let facts = ResponseFacts(
-                status: head.status,
-                headers: head.headers.fields.map { (name: $0.name, value: $0.value) }
-            )
             // A status of 2xx or 3xx carries no answer either; none of these is worth other rules than an error's.
             return failed(
                 .status(head.status),
                 "the resolver answered \(head.status)",
                 answer,
-                facts.retryAfterSeconds
+                ResponseFacts(head).retryAfterSeconds
             )
         }
         guard let fresh = try? JSONDecoder().decode(ResolverAnswer.self, from: Data(body)) else {

@@ -111,12 +111,7 @@ extension FetchJob {
                 if settings.isProxied, let reason = context.sources.refusal(byProxyOf: head.effectiveURL) {
                     return .came(head, .refuse(.refusedAddress, detail: reason, retryAfter: nil), end: end)
                 }
-                let facts = ResponseFacts(
-                    status: head.status,
-                    headers: head.headers.fields.map { (name: $0.name, value: $0.value) },
-                    isHTTP: head.version != .notHTTP
-                )
-                return .came(head, ResponseVerdict.judge(facts, to: question), end: end)
+                return .came(head, ResponseVerdict.judge(ResponseFacts(head), to: question), end: end)
             case .failed(let error, let statistics): return .failed(error, statistics)
             case .cancelled: return .cancelled
             }

@@ -106,11 +106,7 @@ final class FetchTransfer: TransferHandler {
 
     /// Judges the response (`docs/range-contract.md`); nothing is written before that.
     func head(_ head: ResponseHead) -> HeadVerdict {
-        let facts = ResponseFacts(
-            status: head.status,
-            headers: head.headers.fields.map { (name: $0.name, value: $0.value) },
-            isHTTP: head.version != .notHTTP
-        )
+        let facts = ResponseFacts(head)
         let verdict = judge(facts, effectiveURL: head.effectiveURL)
         let (answer, plan) = state.withLock { state -> (HeadVerdict, FetchPlan?) in
             state.head = head

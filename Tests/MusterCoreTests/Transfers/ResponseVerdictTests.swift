@@ -51,6 +51,22 @@ struct ResponseVerdictTests {
         }
     }
 
+    /// Row 27: the plain GET of the file may lead elsewhere.
+    @Test(arguments: [
+        ("text/html; charset=utf-8", true, FetchQuestion.first, Outcome.descend(.whole)),
+        ("text/html", true, .stream, .accept(offset: 0, count: 5_000, splittable: false)),
+        ("text/html", false, .first, .accept(offset: 0, count: 5_000, splittable: false)),
+        ("application/zip", true, .first, .accept(offset: 0, count: 5_000, splittable: false)),
+    ])
+    func pageThatARangeRequestIsRedirectedToIsNotBelieved(
+        type: String, isRedirected: Bool, question: FetchQuestion, outcome: Outcome
+    ) {
+        let facts = ResponseFacts(
+            status: 200, headers: [(name: "Content-Type", value: type), (name: "Content-Length", value: "5000")],
+            isRedirected: isRedirected)
+        #expect(Outcome(ResponseVerdict.judge(facts, to: question)) == outcome)
+    }
+
     @Test func detailsShowNoControlCharactersAndEndSomewhere() throws {
         let field = "bytes \u{1b}[2J" + String(repeating: "x", count: 100_000)
         let facts = ResponseFacts(status: 206, headers: [(name: "Content-Range", value: field)])

@@ -19,6 +19,12 @@ extension Row {
             $0.file((.htmlErrorPage, .always)).with { $0.task.digests = ["sha256": String(repeating: "ab", count: 32)] }
                 .failing(.digestMismatch)
         },
+        Row(27, "a redirect of requests with a Range, and no others, to a page", on: [.plain]) { stage in
+            let other = try await ScriptedOrigin.start()
+            other.serve("/login", .init(.seeded(seed: 7, size: 4_000)))
+            other.misbehave("/login", .htmlErrorPage)
+            return stage.file((.redirect(to: other.url("/login"), status: 302), .ranged))
+        },
         Row(
             28, "surplus bytes after a response, which must not become the beginning of the next one",
             on: [.plain, .tls]
