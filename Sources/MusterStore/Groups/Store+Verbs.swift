@@ -145,7 +145,7 @@ extension Store {
             """
             SELECT t.path, g.name
             FROM tasks f
-            JOIN tasks t ON t.sink = f.sink AND t.path = f.path AND t.state IN ('queued', 'active', 'paused', 'finalizing')
+            JOIN tasks t ON t.sink = f.sink AND t.path = f.path AND holds_path(t.state)
             JOIN groups g ON g.id = t.group_id
             WHERE f.group_id = \(group) AND f.state = 'failed' AND (\(keys)::text[] IS NULL OR f.key = ANY (\(keys)))
             ORDER BY f.id LIMIT 1

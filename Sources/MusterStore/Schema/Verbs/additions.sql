@@ -171,7 +171,7 @@ BEGIN
     SELECT 'destinationTaken', s.line, NULL::bigint, s.path, s.urls[1], o.name
     FROM staged_tasks s CROSS JOIN LATERAL (
         SELECT t.group_id, t.key FROM tasks t
-        WHERE t.sink = g.sink AND t.path = s.path AND t.state IN ('queued', 'active', 'paused', 'finalizing') LIMIT 1
+        WHERE t.sink = g.sink AND t.path = s.path AND holds_path(t.state) LIMIT 1
     ) AS t
     JOIN groups o ON o.id = t.group_id
     WHERE s.upload = p_upload AND (t.group_id <> g.id OR t.key <> s.key) ORDER BY s.line LIMIT 1;

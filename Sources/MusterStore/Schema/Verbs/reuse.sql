@@ -55,12 +55,20 @@ CREATE FUNCTION without_repeats(p_chunks bigint[], p_group bigint) RETURNS bigin
 LANGUAGE plpgsql STRICT AS $$
 DECLARE
     v_later bigint[];
+    v_awaits bigint[];
 BEGIN
+    -- Each chunk is looked for by its index, however few there were when the plan was made.
     WITH first AS MATERIALIZED (
-        SELECT c.id, c.rank, t.id AS task_id, t.reuse_key, t.expected_size, t.expected_digests
-        FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
-        WHERE c.id = ANY (p_chunks) AND c.first = 0 AND c.resume = 0 AND c.source = 0 AND c.version = 1 AND NOT t.planned
-            AND t.reuse_key IS NOT NULL
+        SELECT c.id, c.rank, c.task_id, t.reuse_key, t.expected_size, t.expected_digests
+        FROM unnest(p_chunks) AS u (id)
+        CROSS JOIN LATERAL (
+            SELECT id, rank, task_id FROM ready_chunks
+            WHERE id = u.id AND first = 0 AND resume = 0 AND source = 0 AND version = 1 OFFSET 0
+        ) AS c
+        CROSS JOIN LATERAL (
+            SELECT reuse_key, expected_size, expected_digests FROM tasks
+            WHERE id = c.task_id AND NOT planned AND reuse_key IS NOT NULL OFFSET 0
+        ) AS t
     ), found AS (
         SELECT f.id, coalesce((
                 SELECT d.id FROM tasks d JOIN groups e ON e.id = d.group_id JOIN groups g ON g.id = p_group
@@ -73,12 +81,10 @@ BEGIN
             ), nullif(first_value(f.task_id) OVER (PARTITION BY f.reuse_key ORDER BY f.rank, f.id), f.task_id)) AS awaits
         FROM first f
         WHERE NOT EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = f.reuse_key AND h.state = 'succeeded')
-    ), held AS (
-        UPDATE ready_chunks c SET status = 'waiting', awaits = f.awaits FROM found f WHERE c.id = f.id AND f.awaits IS NOT NULL
-        RETURNING c.id
     )
-    SELECT array_agg(id) INTO v_later FROM held;
+    SELECT array_agg(id), array_agg(awaits) INTO v_later, v_awaits FROM found WHERE awaits IS NOT NULL;
     IF v_later IS NULL THEN RETURN p_chunks; END IF;
+    UPDATE ready_chunks c SET status = 'waiting', awaits = u.awaits FROM unnest(v_later, v_awaits) AS u (id, awaits) WHERE c.id = u.id;
     RETURN (SELECT array_agg(id ORDER BY n) FROM unnest(p_chunks) WITH ORDINALITY AS u (id, n) WHERE id <> ALL (v_later));
 END
 $$;

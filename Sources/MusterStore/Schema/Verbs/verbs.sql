@@ -177,15 +177,16 @@ END
 $$;
 
 -- The tasks that a verb means: all of the group's in some states, or those with the keys. The caller has locked the group. Two statements,
--- since one plan can't do for both.
+-- since one plan can't do for both; each key is looked for by its index, however few tasks there were when the plan was made.
 CREATE FUNCTION chosen_tasks(p_group bigint, p_keys text[], p_states text[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF p_keys IS NULL THEN
         RETURN (SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM tasks WHERE group_id = p_group AND state = ANY (p_states));
     END IF;
-    RETURN (SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM tasks
-        WHERE group_id = p_group AND key = ANY (p_keys) AND state = ANY (p_states));
+    RETURN (SELECT coalesce(array_agg(DISTINCT t.id ORDER BY t.id), '{}') FROM unnest(p_keys) AS k (key)
+        CROSS JOIN LATERAL (SELECT id, state FROM tasks WHERE group_id = p_group AND key = k.key OFFSET 0) AS t
+        WHERE t.state = ANY (p_states));
 END
 $$;
 
