@@ -64,13 +64,25 @@ struct ExplanationTests {
         facts.at = Timestamp(microseconds: Self.now.microseconds + 6_200_000)
         #expect(
             Explanation(facts: facts).document.summary
-                == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 6 s; its lease ends in 53 s."
+                == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 6 s; it counts as gone in 53 s."
         )
         facts.work.append(facts.work[1])
         facts.at = Self.later
         #expect(
-            Explanation(facts: facts).document.summary.hasSuffix("of the worker b for 60 s; its lease ends now."),
+            Explanation(facts: facts).document.summary.hasSuffix("of the worker b for 60 s; it counts as gone now."),
             "it is one worker")
+    }
+
+    @Test func aTaskThatIsReadyDoesNotPromiseASilentWorker() {
+        var facts = Self.facts()
+        facts.workers.silent = [.init(name: "b", since: Self.now, endsAt: nil)]
+        facts.at = Self.later
+        #expect(reasons(facts) == [.workersBusy], "another one takes it")
+        facts.workers.areAllSilent = true
+        let document = Explanation(facts: facts).document
+        #expect(document.waits.map(\.reason) == [.noWorker])
+        #expect(document.summary == "Nothing has been heard of the worker b for 60 s.")
+        #expect(document.next == "it goes on when that is heard of again, or another worker for the sink is there")
     }
 
     @Test func aTaskThatIdlePlacesHelpWithSaysHow() {

@@ -48,19 +48,6 @@ struct GroupExplanationTests {
         #expect(document.next == "6 more tasks are leased as there is room")
     }
 
-    @Test func workersThatWereNotHeardOfAreNamed() {
-        var facts = Self.facts()
-        facts.silent = [.init(name: "b", since: Self.now, endsAt: nil)]
-        facts.at = Self.soon
-        #expect(document(facts).summary.hasSuffix("lately; nothing has been heard of the worker b for 10 s."))
-        facts.silent.append(.init(name: "c", since: Self.soon, endsAt: nil))
-        #expect(document(facts).summary.hasSuffix("nothing has been heard of the worker b and 1 more for 10 s."))
-        facts.group.tasks.finalizing = facts.group.tasks.active
-        facts.group.tasks.active = 0
-        facts.placing = 1
-        #expect(document(facts).summary.contains("put in place; nothing has been heard of the worker b"))
-    }
-
     @Test func theGroupThatIsShownHasTheEstimateOfItsExplanation() {
         let document = document(Self.facts())
         #expect(document.eta.seconds == 60 && document.group.etaSeconds == 60)

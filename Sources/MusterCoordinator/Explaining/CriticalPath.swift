@@ -38,7 +38,9 @@ struct CriticalPath: Sendable {
     }
 
     private var worker: String? {
-        guard facts.workers.reaching == 0, facts.unfinished > 0 else { return nil }
+        guard facts.unfinished > 0 else { return nil }
+        if facts.workers.areAllSilent { return "a worker has to be heard of again, or another one to come" }
+        guard facts.workers.reaching == 0 else { return nil }
         return "a worker has to reach the sink \"\(facts.group.sink)\""
     }
 
@@ -55,7 +57,7 @@ struct CriticalPath: Sendable {
     }
 
     private var lastChunk: String? {
-        guard let straggler = facts.straggler else { return nil }
+        guard let straggler = facts.straggler, !facts.workers.areAllSilent else { return nil }
         let left = straggler.bytesLeft.map { "\(ByteCount(bytes: $0)) left" } ?? "of unknown size,"
         let who = straggler.worker.map { " by the worker \($0)" } ?? ""
         return "the slowest chunk of now has to end: \(straggler.key) from \(straggler.origin)\(who), \(left) at "

@@ -72,11 +72,11 @@ struct Explanation: Sendable {
         var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
         if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
         if facts.doubled > 0 { detail += "; \(Self.chunks(facts.doubled)) fetched by two, since the first one is slow" }
-        return Wait(reason: .fetching, detail: detail + silence(fetching), since: since)
+        return Wait(reason: .fetching, detail: join(detail, silence(fetching)), since: since)
     }
 
     /// Who of those that work on it has not been heard of.
-    private func silence(_ work: [ExplanationDocument.Work]) -> String {
+    private func silence(_ work: [ExplanationDocument.Work]) -> String? {
         let silent = Dictionary(grouping: work.filter { $0.silentSince != nil }, by: \.worker)
             .map { worker, work in
                 TaskFacts.SilentWorker(
@@ -87,19 +87,28 @@ struct Explanation: Sendable {
         return WaitSentence.silence(silent, at: facts.at)
     }
 
+    private func join(_ detail: String, _ silence: String?) -> String {
+        [detail, silence].compactMap { $0 }.joined(separator: "; ")
+    }
+
     private static func chunks(_ count: Int) -> String { count == 1 ? "one is" : "\(count) are" }
 
     private var finalizing: Wait? {
         guard let work = facts.work.first(where: { $0.kind == LeaseKind.finalize.rawValue }) else { return nil }
         return Wait(
             reason: .finalizing,
-            detail: "the worker \(work.worker) verifies the file and puts it in place" + silence([work]),
+            detail: join("the worker \(work.worker) verifies the file and puts it in place", silence([work])),
             since: work.since)
     }
 
     private var noWorker: Wait? {
-        guard facts.workers.reaching == 0 else { return nil }
-        return Wait(reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink))
+        if facts.workers.reaching == 0 {
+            return Wait(
+                reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink, areOwn: facts.workers.areOwn))
+        }
+        // Those that work on it are named where it is said what they do.
+        guard facts.workers.areAllSilent, facts.work.isEmpty else { return nil }
+        return WaitSentence.silence(facts.workers.silent, at: facts.at).map { Wait(reason: .noWorker, detail: $0) }
     }
 
     private var sinkParked: Wait? {
@@ -207,7 +216,7 @@ extension Explanation {
                 ? "\(open) more chunk\(open == 1 ? " is" : "s are") leased as there is room; then the file is verified and put in place"
                 : "the file is verified and put in place when its last bytes are there"
         case .finalizing: return "the task succeeds if the bytes are the right ones"
-        case .noWorker: return "it goes on when a worker for the sink is there"
+        case .noWorker: return WaitSentence.afterNoWorker(facts.workers)
         case .sinkParked: return "it goes on by itself when the sink is well again"
         case .resolver: return when.isEmpty ? "it goes on with the fresh URL" : "the resolver is asked again\(when)"
         case .backoff: return "it is tried again\(when)"

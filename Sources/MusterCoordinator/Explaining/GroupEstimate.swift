@@ -23,7 +23,8 @@ struct GroupEstimate: Sendable {
             return unknown("\(speech), and its window closes before that, at \(until)", earliest: earliest)
         }
         return GroupExplanationDocument.Estimate(
-            seconds: seconds, earliest: earliest, latest: isComplete ? moment(after: seconds) : nil,
+            seconds: seconds, earliest: earliest,
+            latest: isComplete && facts.workers.silent.isEmpty ? moment(after: seconds) : nil,
             because: speech)
     }
 
@@ -137,6 +138,9 @@ extension GroupEstimate {
         }
         if facts.group.state == .open { return "it is open, and nobody knows how many tasks are still to come" }
         if tasks.paused > 0 { return "\(GroupExplanation.counted(tasks.paused)) paused, and nobody knows until when" }
+        if facts.workers.areAllSilent, let silence = WaitSentence.silence(facts.workers.silent, at: facts.at) {
+            return silence
+        }
         if facts.workers.reaching == 0 { return "no worker reaches the sink \"\(facts.group.sink)\"" }
         if facts.workers.parked == facts.workers.reaching {
             return "the sink \"\(facts.group.sink)\" is in trouble at every worker"

@@ -104,8 +104,6 @@ struct GroupFacts: Sendable {
     var lost: [Prerequisite] = []
     /// The first of its tasks that have failed, each with why.
     var failures: [(key: String, reason: String)] = []
-    /// The workers that hold something of it and have not been heard of, each with since when; the longest first.
-    var silent: [TaskFacts.SilentWorker] = []
     /// When it may run.
     var window: Window
     /// The most bytes per second that it may have now.

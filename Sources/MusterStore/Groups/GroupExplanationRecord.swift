@@ -86,24 +86,12 @@ public struct GroupExplanationRecord: Sendable {
         public let reason: String
     }
 
-    /// A worker that holds something of the group and has not been heard of for longer than it should be.
-    public struct SilentWorker: Hashable, Sendable {
-        /// Its name.
-        public let name: String
-        /// When it was heard of last.
-        public let seenAt: Timestamp
-        /// When its leases end if nothing is heard of it until then.
-        public let endsAt: Timestamp
-    }
-
     /// The group, with its counts, its limits and the groups that it waits for.
     public let group: GroupRecord
     /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
     public var lost: [PrerequisiteRecord] = []
     /// The first of its tasks that have failed.
     public var failures: [Failure] = []
-    /// The workers that hold something of it and have not been heard of, the one that was heard of longest ago first; `most` at the most.
-    public var silent: [SilentWorker] = []
     /// What is leased of it.
     public let leases: Leases
     /// What of it has been put off.

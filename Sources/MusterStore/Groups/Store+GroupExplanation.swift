@@ -8,26 +8,9 @@ extension Store {
         guard var record = try await explanations(of: [try await group(name)]).first else {
             throw Refusal.noSuchGroup(name)
         }
-        record.silent = try await silentWorkers(of: record.group.id)
         if record.group.isHeld { record.lost = try await lostPrerequisites(of: record.group.id) }
         if record.group.tasks[.failed] ?? 0 > 0 { record.failures = try await failures(of: record.group.id) }
         return record
-    }
-
-    /// The workers that hold something of a group and have not been heard of, the one that was heard of longest ago first.
-    private func silentWorkers(of group: GroupID) async throws -> [GroupExplanationRecord.SilentWorker] {
-        try await query(
-            """
-            SELECT s.worker, s.seen_at, s.expires_at FROM sessions s
-            WHERE \(Self.isSilent)
-                AND EXISTS (SELECT 1 FROM leases l WHERE l.session_id = s.id AND l.group_id = \(group) AND l.kind <> 'purge')
-            ORDER BY s.seen_at LIMIT \(GroupExplanationRecord.most)
-            """
-        ).map {
-            GroupExplanationRecord.SilentWorker(
-                name: try $0.decode("worker"), seenAt: Timestamp(try $0.decode("seen_at")),
-                endsAt: Timestamp(try $0.decode("expires_at")))
-        }
     }
 
     /// The first tasks of a group that have failed.
