@@ -187,12 +187,25 @@ struct CommandTests {
         arguments: [
             (["stauts"], "status"), (["gte", "http://h/a"], "get"), (["subscriptions", "rotat", "x"], "rotate"),
             (["help", "explian"], "explain"), (["stat"], "status"), (["origins", "ste"], "set"), (["xyzzy"], nil),
+            (["download", "http://h/a"], "get"), (["ls"], "status"), (["rm", "g"], "remove"),
         ] as [([String], String?)])
     func aMistypedCommandNamesTheNearestOne(arguments: [String], nearest: String?) throws {
         let complaint = try #require(CommandSuggestion.complaint(arguments))
         #expect(complaint.contains("there is no 'muster "))
         #expect(complaint.contains("Did you mean") == (nearest != nil), "\(complaint)")
         if let nearest { #expect(complaint.contains("Did you mean '\(nearest)'?")) }
+    }
+
+    @Test func aBareURLNamesTheCommandThatDownloadsIt() {
+        #expect(
+            CommandSuggestion.complaint(["https://u:secret@h/a"])
+                == "Error: a URL is no command.\n  To download it: muster get <url>")
+    }
+
+    @Test func whatOtherToolsCallACommandMeansOneThatThereIs() {
+        #expect(
+            CommandSuggestion.usual.values.allSatisfy { MusterCommand.names.contains("\($0.prefix { $0 != " " })") })
+        #expect(MusterCommand.names.isDisjoint(with: CommandSuggestion.usual.keys))
     }
 
     @Test(arguments: [
