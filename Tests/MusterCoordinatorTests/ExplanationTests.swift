@@ -287,10 +287,10 @@ struct ExplanationTests {
 
     @Test func aRateThatTheGroupUsesUpIsAReason() {
         var facts = Self.facts()
-        facts.bytesPerSecondAllowed = 1_024
-        facts.groupBytesPerSecond = 1_000
+        facts.bytesPerSecondAllowed = 10_240
+        facts.groupBytesPerSecond = 10_000
         #expect(reasons(facts) == [.rateLimited])
-        #expect(Explanation(facts: facts).document.summary.contains("1.0 KiB/s"))
+        #expect(Explanation(facts: facts).document.summary.contains("10.0 KiB/s"))
         facts.groupBytesPerSecond = 100
         #expect(reasons(facts) == [.workersBusy])
     }

@@ -186,6 +186,8 @@ struct GetSession {
         // The coordinator is in this process, which also says what keeps it from answering.
         watcher.patience = nil
         watcher.ownsWorkers = true
+        // It was read without complaint before anything began.
+        watcher.maxRate = try? context.settings.rate(.maxRate)
         return watcher
     }
 

@@ -31,7 +31,7 @@ enum GroupExplanationText {
     static func estimate(_ estimate: GroupExplanationDocument.Estimate) -> String {
         var parts: [String] = []
         if let seconds = estimate.seconds { parts.append("in \(DurationNotation.format(.seconds(seconds)))") }
-        if let earliest = estimate.earliest { parts.append("not before \(earliest)") }
+        if let earliest = estimate.earliest, !isNear(estimate) { parts.append("not before \(earliest)") }
         if let latest = estimate.latest { parts.append("by \(latest) at the latest") }
         if parts.isEmpty { parts.append("nobody can tell") }
         return parts.joined(separator: ", ") + ": \(estimate.because)"
@@ -43,6 +43,12 @@ enum GroupExplanationText {
             let count = "\(wait.tasks)\(wait.more ? "+" : "")"
             table.add([count, wait.until?.description ?? "-", wait.detail])
         }
+    /// Whether the bounds are as good as one, as where a rate is used up: then the first of them says nothing more.
+    private static func isNear(_ estimate: GroupExplanationDocument.Estimate) -> Bool {
+        guard let earliest = estimate.earliest, let latest = estimate.latest else { return false }
+        return latest.since(earliest) <= .seconds(max(1, (estimate.seconds ?? 0) / 10))
+    }
+
         return table
     }
 

@@ -51,7 +51,12 @@ struct CriticalPath: Sendable {
         let rest = unknown == 0 || facts.rest > 0 ? "\(ByteCount(bytes: facts.rest))" : nil
         let all = [rest, unknown > 0 ? others : nil].compactMap { $0 }.joined(separator: " and ") + " to be fetched"
         guard let slowest else { return all }
-        let time = GroupEstimate.seconds(of: slowest).map { ", about \(DurationNotation.format(.seconds($0)))" } ?? ""
+        // A speed that may not last tells no time.
+        let mayLast = facts.bytesPerSecondAllowed.map { slowest.ownBytesPerSecond <= $0 } ?? true
+        let time =
+            (mayLast ? GroupEstimate.seconds(of: slowest) : nil).map {
+                ", about \(DurationNotation.format(.seconds($0)))"
+            } ?? ""
         return "\(all); slowest from \(slowest.key) over \(slowest.own) of \(slowest.allowed) connections at "
             + "\(ByteCount(bytes: slowest.ownBytesPerSecond))/s\(time)"
     }

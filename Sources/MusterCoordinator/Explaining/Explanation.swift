@@ -28,7 +28,10 @@ struct Explanation: Sendable {
         if facts.chunks.waiting > 0 { waits += [sameFile, backoff].compactMap { $0 } }
         // Putting a file in place takes nobody's connection.
         if facts.chunks.ready > 0, facts.task.state != .finalizing {
-            waits += [originPaused, rateLimited, groupFull, originFull].compactMap { $0 }
+            // Where the rate is used up, more connections would bring nothing more.
+            waits +=
+                [originPaused].compactMap { $0 }
+                + (rateLimited.map { [$0] } ?? [groupFull, originFull].compactMap { $0 })
         }
         if waits.isEmpty { waits.append(workersBusy) }
         return waits

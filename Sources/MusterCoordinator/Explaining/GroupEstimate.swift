@@ -57,7 +57,14 @@ struct GroupEstimate: Sendable {
 
     /// How fast the group is from now on, in bytes per second: as it was, unless it may not be as fast any more.
     private var pace: Int64 {
-        facts.bytesPerSecondAllowed.map { min($0, facts.group.bytesPerSecond) } ?? facts.group.bytesPerSecond
+        guard let allowed else { return facts.group.bytesPerSecond }
+        // What comes in lumps has no speed that says anything.
+        return GroupFacts.comesInLumps(allowed) ? allowed : min(allowed, facts.group.bytesPerSecond)
+    }
+
+    /// The most that may come now.
+    private var allowed: Int64? {
+        [facts.bytesPerSecondAllowed, facts.fleet?.bytesPerSecondLimit].compactMap { $0 }.min()
     }
 
     /// Whether the rate of the group, or of the fleet, sets the pace. Then what one transfer does not get another one gets, and a slow one ends as
@@ -114,7 +121,7 @@ extension GroupEstimate {
     }
 
     private var speech: String {
-        let come = pace < facts.group.bytesPerSecond ? "may come" : "come"
+        let come = pace != facts.group.bytesPerSecond ? "may come" : "come"
         let all = "\(ByteCount(bytes: facts.rest)) are left, and \(ByteCount(bytes: pace))/s \(come)"
         guard origins.count > 1, !isComplete else { return all }
         return "\(all); an origin that ends later than the others is not foreseen"
@@ -162,7 +169,7 @@ extension GroupEstimate {
         }
         if facts.putOff.chunks.number > 0, let due = facts.putOff.firstDue { bounds.append(due) }
         // A timetable may allow more later.
-        if facts.group.limits.timetable == nil, let rate = facts.bytesPerSecondAllowed,
+        if facts.group.limits.timetable == nil, let rate = allowed,
             let seconds = Pace.seconds(facts.rest, at: rate), seconds > 0, seconds <= Pace.longest
         {
             bounds.append(moment(after: seconds))

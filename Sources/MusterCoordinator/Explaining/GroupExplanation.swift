@@ -31,8 +31,9 @@ struct GroupExplanation: Sendable {
         let work = [fetching, finalizing, asking].compactMap { $0 }
         if let whole { return [whole] + work + [pausedMembers, unsealed].compactMap { $0 } }
         var waits = [noWorker, sinkParked].compactMap { $0 } + work
-        waits += [pausedMembers].compactMap { $0 } + rateLimits
-        waits += [backoff, originPaused, groupFull, originFull].compactMap { $0 }
+        waits += [pausedMembers].compactMap { $0 } + rateLimits + [backoff, originPaused].compactMap { $0 }
+        // Where the rate is used up, more connections would bring nothing more.
+        if rateLimits.isEmpty { waits += [groupFull, originFull].compactMap { $0 } }
         if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) { waits.append(workersBusy) }
         return waits + [unsealed].compactMap { $0 }
     }

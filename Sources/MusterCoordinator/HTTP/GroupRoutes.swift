@@ -85,7 +85,7 @@ struct GroupRoutes: Sendable {
         let fate = files == .delete ? try await store.removalFate(of: name) : nil
         try await store.remove(name, keys: nil, deletingFiles: files == .delete)
         var removal = try await RemovalDocument(name, store)
-        removal.fate = fate.map { .init(deleted: $0.deleted, kept: $0.kept, keptBy: $0.keptBy) }
+        removal.fate = fate.map { .init($0) }
         return try Answer.json(removal)
     }
 
@@ -96,10 +96,13 @@ struct GroupRoutes: Sendable {
         guard let keys = try await request.document(VerbRequest.self).keys else {
             throw Problem(.invalidRequest, "say which tasks are meant", pointer: "/keys")
         }
+        let fate = files == .delete ? try await store.removalFate(of: name, keys: keys) : nil
         let removed = try await store.remove(name, keys: keys, deletingFiles: files == .delete)
         var group = try await store.group(name)
         group.changedTasks = removed
-        return try await answer(group)
+        var document = try await GroupProgress(store: store, ownSinks: ownSinks).document(group)
+        document.fate = fate.map { .init($0) }
+        return try Answer.json(document)
     }
 
     private func apply(
