@@ -132,7 +132,7 @@ struct ExplanationTests {
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.backoff])
         #expect(document.waits[0].until == Self.later && document.waits[0].since == Self.now)
-        #expect(document.summary == "The last try ended as httpStatus(503).")
+        #expect(document.summary == "The last try failed: 503 Service Unavailable: busy.")
         #expect(document.next == "it is tried again at \(Self.later)")
     }
 
@@ -239,7 +239,7 @@ struct ExplanationTests {
         let document = Explanation(facts: Self.facts(.failed, ready: 0, failure: failure)).document
         #expect(
             document.summary
-                == "It failed as notFound (status 404) from https://a.example/k: it does not have it")
+                == "It failed: 404 Not Found from https://a.example/k: it does not have it")
         #expect(document.waits.isEmpty && document.next == "put it back with what it has: muster retry g k")
     }
 

@@ -48,7 +48,7 @@ struct WorkersCommand: MusterSubcommand {
             .text("LAST SEEN"),
         ])
         for worker in workers {
-            let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.rawValue))" } ?? "") }
+            let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.title(status: nil)))" } ?? "") }
             table.add([
                 worker.name, worker.silentSince == nil ? worker.state : "silent", "\(worker.leases)/\(worker.slots)",
                 worker.leases > 0 ? ProgressSnapshot.rate(worker.bytesPerSecond) : "-",

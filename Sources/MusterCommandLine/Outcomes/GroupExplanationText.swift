@@ -4,7 +4,11 @@ import MusterCore
 /// The explanation of a group for people.
 enum GroupExplanationText {
     /// The lines; the table fits `width` if there is one.
-    static func lines(_ explanation: GroupExplanationDocument, width: Int? = nil) -> [String] {
+    ///
+    /// - Parameter failures: some of its tasks that have failed.
+    static func lines(
+        _ explanation: GroupExplanationDocument, failures: [TaskDocument] = [], width: Int? = nil
+    ) -> [String] {
         let group = explanation.group
         let snapshot = ProgressSnapshot(group: group)
         var lines = [
@@ -14,6 +18,8 @@ enum GroupExplanationText {
         // How and that it ended has been said.
         if !group.state.isTerminal { lines.append("done: " + estimate(explanation.eta)) }
         lines = lines.map { TextWidth.escaped($0) }
+        let hints = FailureAdvice.groupHints(failures)
+        if !hints.isEmpty { lines += ["", "what helps:"] + hints.map { "  \($0)" } }
         if !explanation.waits.isEmpty {
             lines += ["", "waits:"] + waits(explanation.waits).lines(width: width.map { $0 - 2 }).map { "  \($0)" }
         }
@@ -37,18 +43,18 @@ enum GroupExplanationText {
         return parts.joined(separator: ", ") + ": \(estimate.because)"
     }
 
-    private static func waits(_ waits: [GroupExplanationDocument.Wait]) -> Table {
-        var table = Table([.number("TASKS"), .text("UNTIL"), .sentence("WHY")])
-        for wait in waits {
-            let count = "\(wait.tasks)\(wait.more ? "+" : "")"
-            table.add([count, wait.until?.description ?? "-", wait.detail])
-        }
     /// Whether the bounds are as good as one, as where a rate is used up: then the first of them says nothing more.
     private static func isNear(_ estimate: GroupExplanationDocument.Estimate) -> Bool {
         guard let earliest = estimate.earliest, let latest = estimate.latest else { return false }
         return latest.since(earliest) <= .seconds(max(1, (estimate.seconds ?? 0) / 10))
     }
 
+    private static func waits(_ waits: [GroupExplanationDocument.Wait]) -> Table {
+        var table = Table([.number("TASKS"), .text("UNTIL"), .sentence("WHY")])
+        for wait in waits {
+            let count = "\(wait.tasks)\(wait.more ? "+" : "")"
+            table.add([count, wait.until?.description ?? "-", wait.detail])
+        }
         return table
     }
 

@@ -142,7 +142,9 @@ struct Explanation: Sendable {
     private var backoff: Wait? {
         guard let due = facts.nextDue else { return nil }
         let last = facts.attempts.last
-        let why = last.map { "the last try ended as \($0.kind.rawValue)" } ?? "the last try failed"
+        let why =
+            last.map { "the last try failed: \($0.kind.text(status: $0.status, source: nil, detail: $0.detail))" }
+            ?? "the last try failed"
         return Wait(reason: .backoff, detail: why, since: last?.at, until: due)
     }
 
@@ -189,8 +191,8 @@ extension Explanation {
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
             guard let failure = task.failure else { return "It failed." }
-            let title = failure.kind.title(status: failure.status, source: failure.source, detail: failure.detail)
-            return "It failed as \(title): \(failure.detail)"
+            return "It failed: "
+                + failure.kind.text(status: failure.status, source: failure.source, detail: failure.detail)
         case .queued, .active, .paused, .finalizing:
             guard let first = waits.first else { return "It is \(task.state.rawValue)." }
             return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."

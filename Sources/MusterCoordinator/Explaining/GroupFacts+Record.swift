@@ -26,7 +26,11 @@ extension GroupFacts {
     init(_ record: GroupExplanationRecord, ownSinks: Set<String>) throws {
         try self.init(record.group, ownSinks: ownSinks)
         lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
-        failures = record.failures.map { (key: $0.key, reason: $0.reason) }
+        failures = record.failures.map { failure in
+            let reason = failure.kind?.text(
+                status: failure.status.map(Int.init), source: nil, detail: failure.detail ?? "")
+            return (key: failure.key, reason: reason ?? "")
+        }
         connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing

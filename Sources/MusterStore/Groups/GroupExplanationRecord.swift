@@ -82,8 +82,12 @@ public struct GroupExplanationRecord: Sendable {
     public struct Failure: Hashable, Sendable {
         /// Its key.
         public let key: String
-        /// What was seen; else the name of the failure's kind.
-        public let reason: String
+        /// How it failed.
+        public let kind: FailureKind?
+        /// The status of the answer, if there was one.
+        public let status: Int32?
+        /// What was seen.
+        public let detail: String?
     }
 
     /// The group, with its counts, its limits and the groups that it waits for.

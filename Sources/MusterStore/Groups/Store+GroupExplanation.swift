@@ -17,11 +17,13 @@ extension Store {
     private func failures(of group: GroupID) async throws -> [GroupExplanationRecord.Failure] {
         try await query(
             """
-            SELECT key, coalesce(nullif(failure_detail, ''), failure_kind, '') AS reason FROM tasks WHERE group_id = \(group) AND state = 'failed'
+            SELECT key, failure_kind, failure_detail, failure_status FROM tasks WHERE group_id = \(group) AND state = 'failed'
             ORDER BY id LIMIT \(GroupExplanationRecord.namedFailures)
             """
         ).map {
-            GroupExplanationRecord.Failure(key: try $0.decode("key"), reason: try $0.decode("reason"))
+            GroupExplanationRecord.Failure(
+                key: try $0.decode("key"), kind: try $0.decode("failure_kind"), status: try $0.decode("failure_status"),
+                detail: try $0.decode("failure_detail"))
         }
     }
 

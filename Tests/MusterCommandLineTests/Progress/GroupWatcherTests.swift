@@ -143,7 +143,7 @@ struct GroupWatcherTests {
         let looks = [Samples.group(), Samples.group(state: .failed)]
         let log = ScriptedLog(.init(events: events, end: 5, looks: looks))
         let text = try await printed { _ = try await watch(log, news: .failures(after: 0), output: $0) }
-        #expect(text.split(separator: "\n").last == "failed: b: notFound: status 404", "\(text)")
+        #expect(text.split(separator: "\n").last == "failed: b: not found: status 404", "\(text)")
     }
 
     @Test func theLastFailuresHaveTheirLinesToo() async throws {
@@ -156,7 +156,7 @@ struct GroupWatcherTests {
                     ended(.failed, position: 5),
                 ], end: 5, looks: [Samples.group(state: .failed)]))
         let text = try await printed { _ = try await watch(log, news: .all(after: 0), output: $0) }
-        #expect(text == "finished: a (1.0 KiB)\nfailed: b: notFound: status 404\n")
+        #expect(text == "finished: a (1.0 KiB)\nfailed: b: not found: status 404\n")
     }
 
     @Test func aLogThatIsNotKeptFromItsBeginningIsReadFromWhereItIs() async throws {
