@@ -64,13 +64,25 @@ struct ExplanationTests {
         facts.at = Timestamp(microseconds: Self.now.microseconds + 6_200_000)
         #expect(
             Explanation(facts: facts).document.summary
-                == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 6 s; its lease ends in 53 s."
+                == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 6 s; it counts as gone in 53 s."
         )
         facts.work.append(facts.work[1])
         facts.at = Self.later
         #expect(
-            Explanation(facts: facts).document.summary.hasSuffix("of the worker b for 60 s; its lease ends now."),
+            Explanation(facts: facts).document.summary.hasSuffix("of the worker b for 60 s; it counts as gone now."),
             "it is one worker")
+    }
+
+    @Test func aTaskThatIsReadyDoesNotPromiseASilentWorker() {
+        var facts = Self.facts()
+        facts.workers.silent = [.init(name: "b", since: Self.now, endsAt: nil)]
+        facts.at = Self.later
+        #expect(reasons(facts) == [.workersBusy], "another one takes it")
+        facts.workers.areAllSilent = true
+        let document = Explanation(facts: facts).document
+        #expect(document.waits.map(\.reason) == [.noWorker])
+        #expect(document.summary == "Nothing has been heard of the worker b for 60 s.")
+        #expect(document.next == "it goes on when that is heard of again, or another worker for the sink is there")
     }
 
     @Test func aTaskThatIdlePlacesHelpWithSaysHow() {
@@ -120,7 +132,7 @@ struct ExplanationTests {
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.backoff])
         #expect(document.waits[0].until == Self.later && document.waits[0].since == Self.now)
-        #expect(document.summary == "The last try ended as httpStatus(503).")
+        #expect(document.summary == "The last try failed: 503 Service Unavailable: busy.")
         #expect(document.next == "it is tried again at \(Self.later)")
     }
 
@@ -227,7 +239,7 @@ struct ExplanationTests {
         let document = Explanation(facts: Self.facts(.failed, ready: 0, failure: failure)).document
         #expect(
             document.summary
-                == "It failed as notFound (status 404) from https://a.example/k: it does not have it")
+                == "It failed: 404 Not Found from https://a.example/k: it does not have it")
         #expect(document.waits.isEmpty && document.next == "put it back with what it has: muster retry g k")
     }
 
@@ -275,10 +287,10 @@ struct ExplanationTests {
 
     @Test func aRateThatTheGroupUsesUpIsAReason() {
         var facts = Self.facts()
-        facts.bytesPerSecondAllowed = 1_024
-        facts.groupBytesPerSecond = 1_000
+        facts.bytesPerSecondAllowed = 10_240
+        facts.groupBytesPerSecond = 10_000
         #expect(reasons(facts) == [.rateLimited])
-        #expect(Explanation(facts: facts).document.summary.contains("1.0 KiB/s"))
+        #expect(Explanation(facts: facts).document.summary.contains("10.0 KiB/s"))
         facts.groupBytesPerSecond = 100
         #expect(reasons(facts) == [.workersBusy])
     }

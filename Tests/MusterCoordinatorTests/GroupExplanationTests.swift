@@ -48,19 +48,6 @@ struct GroupExplanationTests {
         #expect(document.next == "6 more tasks are leased as there is room")
     }
 
-    @Test func workersThatWereNotHeardOfAreNamed() {
-        var facts = Self.facts()
-        facts.silent = [.init(name: "b", since: Self.now, endsAt: nil)]
-        facts.at = Self.soon
-        #expect(document(facts).summary.hasSuffix("lately; nothing has been heard of the worker b for 10 s."))
-        facts.silent.append(.init(name: "c", since: Self.soon, endsAt: nil))
-        #expect(document(facts).summary.hasSuffix("nothing has been heard of the worker b and 1 more for 10 s."))
-        facts.group.tasks.finalizing = facts.group.tasks.active
-        facts.group.tasks.active = 0
-        facts.placing = 1
-        #expect(document(facts).summary.contains("put in place; nothing has been heard of the worker b"))
-    }
-
     @Test func theGroupThatIsShownHasTheEstimateOfItsExplanation() {
         let document = document(Self.facts())
         #expect(document.eta.seconds == 60 && document.group.etaSeconds == 60)
@@ -228,16 +215,33 @@ struct GroupExplanationTests {
         #expect(reasons(facts) == [.fetching, .rateLimited])
         facts.bytesPerSecondAllowed = 2_000
         #expect(reasons(facts) == [.fetching])
-        facts.origins[0].bytesPerSecondLimit = 1_000
+        facts.origins[0].bytesPerSecondLimit = 2_048
+        facts.origins[0].bytesPerSecond = 2_000
         #expect(
             document(facts).waits.last?.detail
-                == "all of the 1000 B/s that may come from https://a.example:443 are used")
+                == "all of the 2.0 KiB/s that may come from https://a.example:443 are used")
         facts.origins[0].bytesPerSecond = 500
         #expect(reasons(facts) == [.fetching])
         facts.fleet = .init(bytesPerSecondLimit: 10_000, bytesPerSecond: 9_500)
         #expect(document(facts).waits.last?.detail == "the whole fleet uses all of the 9.7 KiB/s that it may have")
         facts.fleet?.bytesPerSecond = 5_000
         #expect(reasons(facts) == [.fetching])
+    }
+
+    /// At ten bytes a second nothing is read for minutes, and then a lump: no speed shows that the rate is the reason.
+    @Test func aTinyRateIsTheReasonWhateverTheSpeedSeemsToBe() {
+        for speed in [0, 1_600] as [Int64] {
+            var facts = Self.facts()
+            facts.group.bytesPerSecond = speed
+            facts.bytesPerSecondAllowed = 10
+            facts.origins[0].leases = 8
+            #expect(reasons(facts) == [.fetching, .rateLimited], "more connections would bring nothing more")
+            let eta = document(facts).eta
+            #expect(eta.seconds == 6_000 && eta.because == "58.5 KiB are left, and 10 B/s may come")
+            facts.bytesPerSecondAllowed = nil
+            facts.fleet = .init(bytesPerSecondLimit: 10, bytesPerSecond: speed)
+            #expect(document(facts).eta.seconds == 6_000)
+        }
     }
 
     @Test func everyRateThatIsUsedUpIsNamed() {

@@ -167,7 +167,7 @@ struct LeaseTermsAPITests {
             #expect(shown.source == "https://a.example/f" && shown.requestID == "req-2")
             let explanation = try await coordinator.client.explanation(of: "f", in: "g")
             #expect(explanation.task.state == .failed && explanation.attempts.map(\.outcome) == [.failed])
-            #expect(explanation.summary.contains("notFound (status 404) from https://a.example/f"))
+            #expect(explanation.summary.contains("404 Not Found from https://a.example/f"))
         }
     }
 

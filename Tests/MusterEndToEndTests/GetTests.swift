@@ -169,6 +169,22 @@ extension EndToEnd {
             #expect(last.contains("1/2 files") && last.contains("1 retrying"), "\(get.standardOutput)")
         }
 
+        /// The pipe has a writer as soon as it has a reader, which then waits for a list.
+        @Test(arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
+        func whoIsStoppedBeforeAnythingIsBegunSaysSo(signal: Int32, status: Int32) async throws {
+            let directory = try TemporaryDirectory()
+            let list = directory.path.appending("list")
+            try #require(mkfifo(list.string, 0o600) == 0)
+            let get = try await TestProcess.muster(["get", "-d", directory.path.string, "-i", list.string])
+            let writer = try await eventually("the list is read") {
+                try? FileDescriptor.open(list, .writeOnly, options: .nonBlocking)
+            }
+            try get.signal(signal)
+            #expect(try await get.waitForExit() == .exited(status))
+            #expect(get.standardError == "stopped; run the same command again to go on\n")
+            try writer.close()
+        }
+
         @Test func aFileInTheWayNamesTheOptionAndTheNamesOfASharedEndingAreTheirOwn() async throws {
             let origin = try await ScriptedOrigin.start()
             let directory = try TemporaryDirectory()

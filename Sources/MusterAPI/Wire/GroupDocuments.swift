@@ -122,6 +122,8 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     public var trouble: [Trouble]?
     /// How many tasks the verb changed that this is the answer to; absent from any other answer.
     public var changedTasks: Int64?
+    /// What becomes of the finished files of tasks that were removed with them; only in the answer to that.
+    public var fate: RemovalDocument.Fate?
     /// Whether it is being removed as a whole, and only waits for its tasks to be gone.
     public var removing: Bool?
 
@@ -191,6 +193,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         try container.encodeIfPresent(fetchOptions, forKey: .fetchOptions)
         try container.encodeIfPresent(trouble, forKey: .trouble)
         try container.encodeIfPresent(changedTasks, forKey: .changedTasks)
+        try container.encodeIfPresent(fate, forKey: .fate)
         try container.encodeIfPresent(removing, forKey: .removing)
     }
 }

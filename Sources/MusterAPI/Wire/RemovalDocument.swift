@@ -13,7 +13,7 @@ public struct RemovalDocument: Hashable, Sendable, Codable {
     /// What becomes of its finished files; only in the answer to the removal of a group with its files.
     public var fate: Fate?
 
-    /// What becomes of the finished files of a group that is removed with them.
+    /// What becomes of the finished files of a group, or of some of its tasks, that are removed with them.
     public struct Fate: Hashable, Sendable, Codable {
         /// How many are deleted.
         public var deleted: Int64

@@ -42,6 +42,8 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
     public var startedAt: Timestamp
     /// When it was last heard of.
     public var lastSeenAt: Timestamp
+    /// The same, if that is longer ago than it should be.
+    public var silentSince: Timestamp?
     /// Labels of its operator's choosing.
     public var labels: [String: String]
     /// The rate that the worker keeps to by itself, in bytes per second, if it does.
@@ -55,7 +57,8 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
     public init(
         name: String, session: SessionID, state: String, version: String, sinks: [SinkStatus], slots: Int,
         leases: Int64,
-        bytesPerSecond: Int64, startedAt: Timestamp, lastSeenAt: Timestamp, labels: [String: String],
+        bytesPerSecond: Int64, startedAt: Timestamp, lastSeenAt: Timestamp, silentSince: Timestamp? = nil,
+        labels: [String: String],
         bytesPerSecondLimit: Int64? = nil, bytes: LeaseProgress? = nil, etaSeconds: Int64? = nil
     ) {
         self.name = name
@@ -68,6 +71,7 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
         self.bytesPerSecond = bytesPerSecond
         self.startedAt = startedAt
         self.lastSeenAt = lastSeenAt
+        self.silentSince = silentSince
         self.labels = labels
         self.bytesPerSecondLimit = bytesPerSecondLimit
         self.bytes = bytes
@@ -87,6 +91,7 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
         try container.encode(bytesPerSecond, forKey: .bytesPerSecond)
         try container.encode(startedAt, forKey: .startedAt)
         try container.encode(lastSeenAt, forKey: .lastSeenAt)
+        try container.encodeIfPresent(silentSince, forKey: .silentSince)
         try container.encode(labels, forKey: .labels)
         try container.encodeIfPresent(bytesPerSecondLimit, forKey: .bytesPerSecondLimit)
         try container.encodeIfPresent(bytes, forKey: .bytes)

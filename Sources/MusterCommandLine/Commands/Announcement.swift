@@ -49,6 +49,20 @@ struct Announcement: Sendable {
         )
     }
 
+    /// Nothing is heard of a worker process that is there.
+    func workerSilent(_ name: String, for duration: Duration) {
+        let seconds = duration.components.seconds
+        say(
+            Document(event: "workerSilent", name: name),
+            "nothing has been heard of the worker \(name) for \(seconds) s; if it stays so, kill its process: it is started again"
+        )
+    }
+
+    /// A worker process that was silent is not.
+    func workerHeard(_ name: String) {
+        say(Document(event: "workerHeard", name: name), "worker \(name) is heard of again")
+    }
+
     /// A worker process was told to leave, and has.
     func workerLeft(_ name: String) {
         say(

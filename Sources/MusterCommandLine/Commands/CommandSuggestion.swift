@@ -9,6 +9,8 @@ enum CommandSuggestion {
         guard let word = words.first, !word.hasPrefix("-"), word != "help" else { return nil }
         let commands = MusterCommand.configuration.groupedSubcommands.flatMap(\.subcommands)
         guard let command = commands.first(where: { $0.configuration.commandName == word }) else {
+            if word.contains("://") { return "Error: a URL is no command.\n  To download it: muster get <url>" }
+            if let usual = usual[word] { return said(word, " Did you mean '\(usual)'?", command: "muster") }
             return text(word, among: MusterCommand.names, command: "muster")
         }
         // A command of parts takes no arguments of its own.
@@ -19,6 +21,16 @@ enum CommandSuggestion {
         return text(part, among: parts, command: "muster \(word)")
     }
 
+    /// What other tools call the commands of Muster.
+    static let usual = [
+        "download": "get", "dl": "get", "fetch": "get", "pull": "get", "curl": "get", "wget": "get", "aria2c": "get",
+        "ls": "status", "list": "status", "ps": "status", "show": "status", "groups": "status", "top": "status --watch",
+        "start": "up", "run": "up", "server": "serve", "daemon": "serve", "worker": "work", "create": "add",
+        "rm": "remove", "del": "remove", "delete": "remove", "kill": "cancel", "abort": "cancel", "stop": "pause",
+        "continue": "resume", "unpause": "resume", "log": "events", "logs": "events", "tail": "events --follow",
+        "why": "explain", "describe": "explain", "inspect": "explain", "webhooks": "subscriptions",
+    ]
+
     private static func text(_ word: String, among names: Set<String>, command: String) -> String {
         // Who types the beginning of a word means that one.
         let begun = word.count > 1 ? names.filter { $0.hasPrefix(word) } : []
@@ -27,8 +39,11 @@ enum CommandSuggestion {
         let suggestion = nearest.flatMap {
             !begun.isEmpty || distance(word, $0) <= max(1, $0.count / 2) ? " Did you mean '\($0)'?" : nil
         }
-        return
-            "Error: there is no '\(command) \(word)'.\(suggestion ?? "")\n  See '\(command) --help' for more information."
+        return said(word, suggestion ?? "", command: command)
+    }
+
+    private static func said(_ word: String, _ suggestion: String, command: String) -> String {
+        "Error: there is no '\(command) \(word)'.\(suggestion)\n  See '\(command) --help' for more information."
     }
 
     /// How many letters have to be added, dropped, changed or swapped with the next one to make one word of the other.

@@ -39,7 +39,12 @@ struct ExplainCommand: MusterSubcommand {
                 try show(explanation, ExplanationText.lines, context.console)
             } else {
                 let explanation = try await client.groupExplanation(of: group)
-                try show(explanation, GroupExplanationText.lines, context.console)
+                let failures =
+                    explanation.group.tasks.failed > 0 && !context.console.json
+                    ? try await GroupResult(client: client, console: context.console).failures(of: explanation.group)
+                    : []
+                try show(
+                    explanation, { GroupExplanationText.lines($0, failures: failures, width: $1) }, context.console)
             }
         }
     }

@@ -11,7 +11,8 @@ struct WorkersCommand: MusterSubcommand {
         usage: "muster workers",
         discussion: """
             LEASES is how many leases a worker holds of how many it could, TO COME what is left to fetch under them, a + meaning \
-            that not every length is known, and ETA how long that takes.
+            that not every length is known, and ETA how long that takes. Of a worker that is silent nothing has been heard for longer \
+            than there should be.
 
             Example:
               muster workers --json | jq -r 'select(.state == "ready") | .name'
@@ -32,8 +33,7 @@ struct WorkersCommand: MusterSubcommand {
         } else if workers.isEmpty {
             try context.console.line("there are no workers")
         } else {
-            let now = Timestamp(microseconds: Int64(Date.now.timeIntervalSince1970 * 1_000_000))
-            try context.console.table(Self.table(workers, now: now))
+            try context.console.table(Self.table(workers, now: .ofThisMachine))
         }
     }
 
@@ -48,9 +48,9 @@ struct WorkersCommand: MusterSubcommand {
             .text("LAST SEEN"),
         ])
         for worker in workers {
-            let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.rawValue))" } ?? "") }
+            let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.title(status: nil)))" } ?? "") }
             table.add([
-                worker.name, worker.state, "\(worker.leases)/\(worker.slots)",
+                worker.name, worker.silentSince == nil ? worker.state : "silent", "\(worker.leases)/\(worker.slots)",
                 worker.leases > 0 ? ProgressSnapshot.rate(worker.bytesPerSecond) : "-",
                 worker.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(worker.bytes),
                 ProgressSnapshot.time(worker.etaSeconds), sinks.joined(separator: ", "), worker.version,
@@ -64,6 +64,11 @@ struct WorkersCommand: MusterSubcommand {
     private static func ago(_ moment: Timestamp, now: Timestamp) -> String {
         DurationNotation.format(.microseconds(max(0, now.microseconds - moment.microseconds))) + " ago"
     }
+}
+
+extension Timestamp {
+    /// Now, by this machine's clock.
+    static var ofThisMachine: Timestamp { Timestamp(microseconds: Int64(Date.now.timeIntervalSince1970 * 1_000_000)) }
 }
 
 /// `muster drain`: lets a worker finish and leave.

@@ -215,7 +215,7 @@ struct GetCommand: MusterSubcommand {
             switch end {
             case .finished: throw CommandFailure.other("ended without a result")
             case .signalled(let signal):
-                console.remark("stopped; run the same command again to go on")
+                console.remark("\(EarlyInterruption.stopped)")
                 throw CommandFailure.ended(signal == .sigint ? .interrupted : .terminated)
             }
         }

@@ -85,7 +85,7 @@ extension GetSession {
                 TextWidth.escaped("kept: \($0) is there as it was fetched before; it could not be checked again")
             }
             lines.append(summary)
-            if status == .failure { lines += FailureAdvice.lines(failures.map(\.failure)) }
+            if status == .failure { lines += FailureAdvice.lines(failures) }
             return lines
         }
     }

@@ -186,6 +186,8 @@ struct GetSession {
         // The coordinator is in this process, which also says what keeps it from answering.
         watcher.patience = nil
         watcher.ownsWorkers = true
+        // It was read without complaint before anything began.
+        watcher.maxRate = try? context.settings.rate(.maxRate)
         return watcher
     }
 
@@ -219,7 +221,7 @@ struct GetSession {
         for task in failures.prefix(Self.explainedFailures) {
             var explanation = try await client.explanation(of: task.key, in: group.name)
             // Once `get` has ended there is no coordinator to be asked for a retry.
-            explanation.next = FailureAdvice.lines([task.failure]).joined(separator: "; ")
+            explanation.next = task.failure.flatMap { FailureAdvice.text($0) } ?? "run the same command again to retry"
             explanations.append(explanation)
         }
         let unchecked = failures.isEmpty ? [] : try await unchecked(in: group, before: generation)

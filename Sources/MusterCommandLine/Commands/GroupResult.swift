@@ -36,9 +36,7 @@ struct GroupResult {
         var lines = failures.map(PlainProgress.failure)
         let rest = group.tasks.failed - Int64(failures.count)
         if rest > 0 { lines.append("… and \(rest) more: muster tasks \(group.name) --state failed") }
-        if failures.contains(where: { $0.failure.flatMap(FailureAdvice.text) == FailureAdvice.taken }) {
-            lines.append("\(FailureAdvice.taken) (said when the group is made: muster add)")
-        }
+        lines += FailureAdvice.groupHints(failures).map { "hint: \($0)" }
         if let key = failures.first?.key {
             lines.append("why: \(TextWidth.escaped(FailureText.hint(group: group.name, key: key)))")
         }

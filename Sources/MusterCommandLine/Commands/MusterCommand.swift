@@ -58,6 +58,7 @@ struct MusterCommand: AsyncParsableCommand {
 public enum MusterProgram {
     /// Runs a command line, without the program's name, and returns the exit code (see `ExitStatus`).
     public static func main(_ arguments: [String]) async -> Int32 {
+        if arguments.first == GetCommand.section { EarlyInterruption.endsProcess() }
         DescriptorLimit.raise()
         let arguments = ArgumentOrder.normalized(arguments)
         if let complaint = CommandSuggestion.complaint(arguments) {

@@ -46,7 +46,7 @@ struct RemoveCommand: MusterSubcommand {
         var removed = true
         /// How many finished files are still to be deleted.
         var filesLeft: Int64
-        /// What becomes of all of them, where the whole group was removed with its files.
+        /// What becomes of all of them, if they are not kept.
         var fate: RemovalDocument.Fate?
     }
 
@@ -64,8 +64,9 @@ struct RemoveCommand: MusterSubcommand {
             if keys.isEmpty {
                 removal = try await client.removeGroup(group, files: files)
             } else {
-                _ = try await client.removeTasks(keys, of: group, files: files)
+                let fate = try await client.removeTasks(keys, of: group, files: files).fate
                 removal = try await client.removal(of: group)
+                removal.fate = fate
             }
             return waits ? try await gone(removal, what, files, client, context.console) : removal
         }
@@ -113,14 +114,13 @@ struct RemoveCommand: MusterSubcommand {
     static func line(_ what: String, _ files: RemovedFiles, _ removal: RemovalDocument) -> String {
         if files == .delete || removal.pending == true, let note = removal.note {
             return
-                "removed \(what); \(note)\(removal.fate.flatMap(kept).map { "; \($0)" } ?? ""); see: muster status \(removal.group)"
+                "removed \(what); \(note)\(removal.fate.flatMap(kept).map { "; \($0)" } ?? ""); see: muster status"
         }
         if let fate = removal.fate {
             let deleted = "\(fate.deleted) file\(fate.deleted == 1 ? "" : "s") deleted"
             return "removed \(what); \(deleted)" + (kept(fate).map { ", \($0)" } ?? "")
         }
-        let fate = files == .keep ? "kept" : "deleted, but those that other groups have"
-        return "removed \(what); finished files were \(fate)"
+        return files == .keep ? "removed \(what); finished files were kept" : "removed \(what) and its finished files"
     }
 
     /// How many files stay, and why; nothing if none does.

@@ -93,6 +93,7 @@ struct UpCommand: MusterSubcommand {
         let data = try Self.dataDirectory(settings, base: context.workingDirectory)
         var sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
         if sinks.isEmpty { sinks = [SinkArgument(name: defaultSinkName, directory: data + "/files")] }
+        if count > 0 { configuration.ownSinks = Set(sinks.map(\.name)) }
         let ownToken = configuration.takesOwnToken
         // Until the directory is there and locked, any other will do for the check.
         if ownToken { configuration.use(ownToken: RandomToken.make()) }
@@ -152,6 +153,18 @@ struct UpCommand: MusterSubcommand {
                         }
                     },
                     logger: logger
+                ),
+                SilenceWatch(
+                    port: port,
+                    host: address.host,
+                    token: configuration.adminToken,
+                    workers: Set((0..<count).map { WorkerProcesses.name($0 + 1) }),
+                    report: { news in
+                        switch news {
+                        case .silent(let name, let duration): announcement.workerSilent(name, for: duration)
+                        case .heard(let name): announcement.workerHeard(name)
+                        }
+                    }
                 ),
             ],
             grace: .seconds(9),

@@ -21,7 +21,7 @@ enum ExplanationText {
         lines = lines.map { TextWidth.escaped($0) }
         append(&lines, "work", work(explanation.work), width)
         append(&lines, "sources", sources(explanation.sources), width)
-        append(&lines, "attempts", attempts(explanation.attempts), width)
+        append(&lines, count(explanation), attempts(explanation.attempts), width)
         return lines
     }
 
@@ -32,13 +32,39 @@ enum ExplanationText {
         let namesSources = Set(explanation.attempts.map(\.source)).count > 1
         let lines = explanation.attempts.suffix(most).map { attempt in
             let source = namesSources ? attempt.source : nil
-            let title = attempt.kind.title(status: attempt.status, source: source, detail: "")
-            return "  \(attempt.at)  \(title), then \(attempt.outcome.rawValue)"
+            let text = attempt.kind.text(status: attempt.status, source: source, detail: "")
+            return "  \(attempt.at)  \(text), then \(followed(attempt.outcome))"
         }
-        let count = explanation.attempts.count
-        let shown = lines.count < count ? "; the last \(lines.count)" : ""
-        return (["\(count) requests for \(explanation.task.key) failed\(shown):"] + lines).map {
+        let shown = lines.count < explanation.attempts.count ? "; the last \(lines.count)" : ""
+        return (["\(explanation.task.key): \(count(explanation))\(shown):"] + lines).map {
             TextWidth.escaped($0)
+        }
+    }
+
+    /// How often it was tried in vain, as a list of tasks and `try 3 of 8` count; and how many requests failed, where some of them do not count: those
+    /// that an origin refused since there were too many at once, and those of a look.
+    private static func count(_ explanation: ExplanationDocument) -> String {
+        let (tries, requests) = (Int(explanation.task.attempts), explanation.attempts.count)
+        // No more than so many requests are remembered.
+        guard requests > tries, requests < Limits.attemptsKept else {
+            return "\(tries) \(tries == 1 ? "try" : "tries") failed"
+        }
+        if requests == 1 { return "1 request failed, which does not count as a try" }
+        let counted =
+            tries == 0
+            ? "none of which counts as a try" : "\(tries) of which count\(tries == 1 ? "s as a try" : " as tries")"
+        return "\(requests) requests failed, \(counted)"
+    }
+
+    /// What followed a try.
+    private static func followed(_ outcome: AttemptOutcome) -> String {
+        switch outcome {
+        case .retry: "again"
+        case .nextSource: "another source"
+        case .startOver: "from the beginning"
+        case .resolve: "a fresh URL"
+        case .returned: "given back"
+        case .failed: "given up"
         }
     }
 
@@ -71,7 +97,7 @@ enum ExplanationText {
     /// The sources.
     static func sources(_ sources: [ExplanationDocument.Source]) -> Table {
         var table = Table([
-            .text("STATE"), .number("FAILURES"), .number("BYTES"), .number("SPEED"), .text("RESOLVED"),
+            .text("STATE"), .number("FAILED REQUESTS"), .number("BYTES"), .number("SPEED"), .text("RESOLVED"),
             .sentence("SOURCE"),
         ])
         for source in sources {
@@ -87,13 +113,12 @@ enum ExplanationText {
     /// What was tried.
     static func attempts(_ attempts: [ExplanationDocument.Attempt]) -> Table {
         var table = Table([
-            .text("TIME"), .text("KIND"), .number("STATUS"), .text("THEN"), .name("WORKER"), .text("REQUEST"),
-            .sentence("SOURCE"), .sentence("DETAIL"),
+            .text("TIME"), .text("FAILURE"), .text("THEN"), .name("WORKER"), .text("REQUEST"), .sentence("SOURCE"),
+            .sentence("DETAIL"),
         ])
         for attempt in attempts {
             table.add([
-                attempt.at.description, attempt.kind.rawValue, attempt.status.map(String.init) ?? "-",
-                attempt.outcome.rawValue,
+                attempt.at.description, attempt.kind.title(status: attempt.status), followed(attempt.outcome),
                 attempt.worker ?? "-", attempt.requestID ?? "-", attempt.source ?? "-", attempt.detail,
             ])
         }

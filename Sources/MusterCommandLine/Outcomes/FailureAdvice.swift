@@ -28,7 +28,7 @@ enum FailureAdvice {
         case .badRange: "the origin's answers can't be trusted, and the same will come again: try another source"
         case .storage: storage(failure)
         case .noPermission: "the file may not be written there: check who owns the directory"
-        case .noSpace, .storageFull: "make room and run the same command again; --on-full wait waits for room"
+        case .noSpace, .storageFull: room
         case .network, .dns, .timeout, .tooSlow, .httpStatus, .changed, .poison, .deadline, .unreadable: nil
         }
     }
@@ -68,17 +68,45 @@ enum FailureAdvice {
         return failure.detail.firstRange(of: " stands at ") != nil ? taken : nil
     }
 
-    /// What to do about some failures: each advice once, and to try again where nothing else is known.
-    static func lines(_ failures: [FailureDocument?]) -> [String] {
-        var lines: [String] = []
-        var again = failures.isEmpty
-        for failure in failures {
-            guard let text = failure.flatMap(text) else {
-                again = true
-                continue
+    /// What helps where there is no room.
+    private static let room = "there is too little room: make some"
+
+    /// What to do about the failures of some tasks: each advice once, with the files that it is for.
+    static func hints(_ tasks: [TaskDocument]) -> [String] {
+        var hints: [(text: String, paths: [String])] = []
+        for task in tasks {
+            guard let text = task.failure.flatMap(text) else { continue }
+            if let index = hints.firstIndex(where: { $0.text == text }) {
+                hints[index].paths.append(task.path)
+            } else {
+                hints.append((text, [task.path]))
             }
-            if !lines.contains(text) { lines.append(text) }
         }
-        return lines.map { TextWidth.escaped($0) } + (again ? ["run the same command again to retry"] : [])
+        return hints.map { hint in
+            let more = hint.paths.count - namedFiles
+            let names = hint.paths.prefix(namedFiles).joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
+            return TextWidth.escaped("\(names): \(hint.text)")
+        }
+    }
+
+    /// The most files that an advice names.
+    private static let namedFiles = 3
+
+    /// The same for somebody who reads of a group: options are given before that.
+    static func groupHints(_ tasks: [TaskDocument]) -> [String] {
+        let hints = hints(tasks)
+        guard hints.contains(where: { $0.firstRange(of: " --") != nil }) else { return hints }
+        return hints + ["options are given when the files are added: muster add"]
+    }
+
+    /// The same for somebody who may run `get` once more, which is what helps where nothing else is known.
+    static func lines(_ tasks: [TaskDocument]) -> [String] {
+        let advice = tasks.map { $0.failure.flatMap(text) }
+        var lines = hints(tasks)
+        if advice.contains(room) { lines.append("with --on-full wait the same command waits for room and goes on") }
+        if tasks.isEmpty || advice.contains(where: { $0 == nil || $0 == room }) {
+            lines.append("run the same command again to retry")
+        }
+        return lines
     }
 }

@@ -1,12 +1,11 @@
 import MusterAPI
 import MusterCore
 
-/// A failure in words: what kind it was, with which status, from which source, and where to read more; each of it once.
+/// A failure in words, and where to read more.
 enum FailureText {
-    /// `notFound (status 404) from https://example.org/a: the origin does not have it [request 5f3]`.
+    /// `404 Not Found from https://example.org/a [request 5f3]`.
     static func text(_ failure: FailureDocument) -> String {
-        var text = failure.kind.title(status: failure.status, source: failure.source, detail: failure.detail)
-        text += ": \(failure.detail)"
+        var text = failure.kind.text(status: failure.status, source: failure.source, detail: failure.detail)
         if let request = failure.requestID { text += " [request \(request)]" }
         return text
     }

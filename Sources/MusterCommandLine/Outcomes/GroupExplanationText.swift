@@ -4,7 +4,11 @@ import MusterCore
 /// The explanation of a group for people.
 enum GroupExplanationText {
     /// The lines; the table fits `width` if there is one.
-    static func lines(_ explanation: GroupExplanationDocument, width: Int? = nil) -> [String] {
+    ///
+    /// - Parameter failures: some of its tasks that have failed.
+    static func lines(
+        _ explanation: GroupExplanationDocument, failures: [TaskDocument] = [], width: Int? = nil
+    ) -> [String] {
         let group = explanation.group
         let snapshot = ProgressSnapshot(group: group)
         var lines = [
@@ -14,6 +18,8 @@ enum GroupExplanationText {
         // How and that it ended has been said.
         if !group.state.isTerminal { lines.append("done: " + estimate(explanation.eta)) }
         lines = lines.map { TextWidth.escaped($0) }
+        let hints = FailureAdvice.groupHints(failures)
+        if !hints.isEmpty { lines += ["", "what helps:"] + hints.map { "  \($0)" } }
         if !explanation.waits.isEmpty {
             lines += ["", "waits:"] + waits(explanation.waits).lines(width: width.map { $0 - 2 }).map { "  \($0)" }
         }
@@ -31,10 +37,16 @@ enum GroupExplanationText {
     static func estimate(_ estimate: GroupExplanationDocument.Estimate) -> String {
         var parts: [String] = []
         if let seconds = estimate.seconds { parts.append("in \(DurationNotation.format(.seconds(seconds)))") }
-        if let earliest = estimate.earliest { parts.append("not before \(earliest)") }
+        if let earliest = estimate.earliest, !isNear(estimate) { parts.append("not before \(earliest)") }
         if let latest = estimate.latest { parts.append("by \(latest) at the latest") }
         if parts.isEmpty { parts.append("nobody can tell") }
         return parts.joined(separator: ", ") + ": \(estimate.because)"
+    }
+
+    /// Whether the bounds are as good as one, as where a rate is used up: then the first of them says nothing more.
+    private static func isNear(_ estimate: GroupExplanationDocument.Estimate) -> Bool {
+        guard let earliest = estimate.earliest, let latest = estimate.latest else { return false }
+        return latest.since(earliest) <= .seconds(max(1, (estimate.seconds ?? 0) / 10))
     }
 
     private static func waits(_ waits: [GroupExplanationDocument.Wait]) -> Table {

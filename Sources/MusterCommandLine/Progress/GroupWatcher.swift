@@ -59,6 +59,9 @@ struct GroupWatcher {
     /// Whether the workers end before the command does: the last look finds none, and that is nothing to be told.
     var ownsWorkers = false
 
+    /// The most bytes per second that the command allows its workers, if it does: that is why no more comes.
+    var maxRate: Int64?
+
     /// How often a group is looked at that somebody watches in a terminal: its bytes grow without any event.
     private static let livePeriod: Duration = .milliseconds(500)
     /// The least time between two looks at a group that keeps ringing: short groups are noticed soon, long ones cost little.
@@ -106,8 +109,7 @@ struct GroupWatcher {
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
                 if let deadline, clock.now >= deadline {
-                    throw CommandFailure.timedOut(
-                        "the group \(group) is not done yet, and goes on: muster explain \(group)")
+                    throw CommandFailure.timedOut(Self.unfinished(document))
                 }
                 let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
                 let events = try await listener.listen(limit: quiet(display), until: deadline)
@@ -131,6 +133,13 @@ struct GroupWatcher {
             }
             throw error
         }
+    }
+
+    /// That time is up, and whether the group goes on all the same.
+    private static func unfinished(_ group: GroupDocument) -> String {
+        group.tasks.isAtRest && group.tasks.paused > 0
+            ? "the group \(group.name) is not done yet, and what is left of it is paused; go on with: muster resume \(group.name)"
+            : "the group \(group.name) is not done yet, and goes on: muster explain \(group.name)"
     }
 
     /// The position behind the last event there is, of whatever group.
@@ -193,6 +202,9 @@ struct GroupWatcher {
         var shown = part?.numbers(of: document) ?? document
         // That it is held open by what is paused is no news where nothing else is wanted.
         if endsAtPause { shown.notes = [] }
+        if let maxRate, !document.state.isTerminal {
+            shown.notes.append("it is limited to \(ProgressSnapshot.rate(maxRate)) now")
+        }
         var look = Look(snapshot: ProgressSnapshot(group: shown), troubles: [])
         if document.trouble != nil, display.shownTroubles > 0 {
             look.troubles = try await patience.persist(until: deadline) {

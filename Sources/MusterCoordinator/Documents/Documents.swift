@@ -61,9 +61,11 @@ extension WorkerDocument {
             name: record.worker, session: record.session, state: record.isDraining ? "draining" : "ready",
             version: record.version, sinks: sinks, slots: Int(record.slots), leases: record.inHand.leases,
             bytesPerSecond: record.bytesPerSecond, startedAt: record.openedAt, lastSeenAt: record.seenAt,
+            silentSince: record.isSilent ? record.seenAt : nil,
             labels: try StoredJSON.texts(record.labels, column: "sessions.labels", of: row),
             bytesPerSecondLimit: record.bytesPerSecondLimit,
-            bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond))
+            bytes: LeaseProgress(record.inHand),
+            etaSeconds: record.isSilent ? nil : record.inHand.seconds(at: record.bytesPerSecond))
     }
 }
 

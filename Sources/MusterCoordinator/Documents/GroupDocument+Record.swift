@@ -5,8 +5,10 @@ import MusterStore
 extension GroupDocument {
     /// A group as it is shown. Progress is what the store counts.
     ///
-    /// - Parameter etaSeconds: when it will be done, which takes more than its record to know: see `GroupProgress`.
-    init(_ record: GroupRecord, etaSeconds: Int64?) throws {
+    /// - Parameters:
+    ///   - etaSeconds: when it will be done, which takes more than its record to know: see `GroupProgress`.
+    ///   - ownSinks: the sinks that the coordinator's own process starts workers for.
+    init(_ record: GroupRecord, etaSeconds: Int64?, ownSinks: Set<String>) throws {
         let row = "group \(record.name)"
         self.init(
             name: record.name, state: record.state, generation: record.generation, sealed: record.state != .open,
@@ -19,7 +21,7 @@ extension GroupDocument {
                 unknownTasks: record.unknownTasks),
             bytesPerSecond: record.state.isTerminal ? 0 : record.bytesPerSecond, etaSeconds: etaSeconds,
             createdAt: record.createdAt,
-            finishedAt: record.finishedAt, notes: Self.notes(record),
+            finishedAt: record.finishedAt, notes: Self.notes(record, ownSinks),
             policy: try Self.policy(record),
             resolver: try StoredJSON.document(Resolver.self, ifAny: record.resolver, column: "groups.resolver", of: row)
                 .map(ResolverDocument.init),
@@ -52,12 +54,12 @@ extension TransferPolicy {
 
 extension GroupDocument {
     /// What keeps the group from going on, and what else is to be known of it.
-    private static func notes(_ record: GroupRecord) -> [String] {
+    private static func notes(_ record: GroupRecord, _ ownSinks: Set<String>) -> [String] {
         if record.isRemoving { return ["it is being removed"] }
         if record.isCancelling { return ["it is being cancelled"] }
         guard !record.state.isTerminal else { return [] }
         let waits = [
-            held(record), hours(record), window(record), rate(record), overdue(record), workers(record),
+            held(record), hours(record), window(record), rate(record), overdue(record), workers(record, ownSinks),
             origins(record),
         ]
         return waits.compactMap { $0 } + members(record)
@@ -96,9 +98,13 @@ extension GroupDocument {
         }
     }
 
-    private static func workers(_ record: GroupRecord) -> String? {
+    private static func workers(_ record: GroupRecord, _ ownSinks: Set<String>) -> String? {
         guard unfinished(record) > 0 else { return nil }
-        if record.workersReaching == 0 { return WaitSentence.noWorker(sink: record.sink) }
+        if record.workersReaching == 0 {
+            return WaitSentence.noWorker(sink: record.sink, areOwn: ownSinks.contains(record.sink))
+        }
+        let silent = record.silent.map(TaskFacts.SilentWorker.init)
+        if let silence = WaitSentence.silence(silent, at: record.at) { return silence }
         guard record.workersParked > 0 else { return nil }
         let place = record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
         let trouble = WaitSentence.sinkInTrouble(record.sink, at: place, record.parkedDetail)

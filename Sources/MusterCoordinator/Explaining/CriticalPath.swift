@@ -38,7 +38,9 @@ struct CriticalPath: Sendable {
     }
 
     private var worker: String? {
-        guard facts.workers.reaching == 0, facts.unfinished > 0 else { return nil }
+        guard facts.unfinished > 0 else { return nil }
+        if facts.workers.areAllSilent { return "a worker has to be heard of again, or another one to come" }
+        guard facts.workers.reaching == 0 else { return nil }
         return "a worker has to reach the sink \"\(facts.group.sink)\""
     }
 
@@ -49,13 +51,18 @@ struct CriticalPath: Sendable {
         let rest = unknown == 0 || facts.rest > 0 ? "\(ByteCount(bytes: facts.rest))" : nil
         let all = [rest, unknown > 0 ? others : nil].compactMap { $0 }.joined(separator: " and ") + " to be fetched"
         guard let slowest else { return all }
-        let time = GroupEstimate.seconds(of: slowest).map { ", about \(DurationNotation.format(.seconds($0)))" } ?? ""
+        // A speed that may not last tells no time.
+        let mayLast = facts.bytesPerSecondAllowed.map { slowest.ownBytesPerSecond <= $0 } ?? true
+        let time =
+            (mayLast ? GroupEstimate.seconds(of: slowest) : nil).map {
+                ", about \(DurationNotation.format(.seconds($0)))"
+            } ?? ""
         return "\(all); slowest from \(slowest.key) over \(slowest.own) of \(slowest.allowed) connections at "
             + "\(ByteCount(bytes: slowest.ownBytesPerSecond))/s\(time)"
     }
 
     private var lastChunk: String? {
-        guard let straggler = facts.straggler else { return nil }
+        guard let straggler = facts.straggler, !facts.workers.areAllSilent else { return nil }
         let left = straggler.bytesLeft.map { "\(ByteCount(bytes: $0)) left" } ?? "of unknown size,"
         let who = straggler.worker.map { " by the worker \($0)" } ?? ""
         return "the slowest chunk of now has to end: \(straggler.key) from \(straggler.origin)\(who), \(left) at "

@@ -28,7 +28,10 @@ struct Explanation: Sendable {
         if facts.chunks.waiting > 0 { waits += [sameFile, backoff].compactMap { $0 } }
         // Putting a file in place takes nobody's connection.
         if facts.chunks.ready > 0, facts.task.state != .finalizing {
-            waits += [originPaused, rateLimited, groupFull, originFull].compactMap { $0 }
+            // Where the rate is used up, more connections would bring nothing more.
+            waits +=
+                [originPaused].compactMap { $0 }
+                + (rateLimited.map { [$0] } ?? [groupFull, originFull].compactMap { $0 })
         }
         if waits.isEmpty { waits.append(workersBusy) }
         return waits
@@ -72,11 +75,11 @@ struct Explanation: Sendable {
         var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
         if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
         if facts.doubled > 0 { detail += "; \(Self.chunks(facts.doubled)) fetched by two, since the first one is slow" }
-        return Wait(reason: .fetching, detail: detail + silence(fetching), since: since)
+        return Wait(reason: .fetching, detail: join(detail, silence(fetching)), since: since)
     }
 
     /// Who of those that work on it has not been heard of.
-    private func silence(_ work: [ExplanationDocument.Work]) -> String {
+    private func silence(_ work: [ExplanationDocument.Work]) -> String? {
         let silent = Dictionary(grouping: work.filter { $0.silentSince != nil }, by: \.worker)
             .map { worker, work in
                 TaskFacts.SilentWorker(
@@ -87,19 +90,28 @@ struct Explanation: Sendable {
         return WaitSentence.silence(silent, at: facts.at)
     }
 
+    private func join(_ detail: String, _ silence: String?) -> String {
+        [detail, silence].compactMap { $0 }.joined(separator: "; ")
+    }
+
     private static func chunks(_ count: Int) -> String { count == 1 ? "one is" : "\(count) are" }
 
     private var finalizing: Wait? {
         guard let work = facts.work.first(where: { $0.kind == LeaseKind.finalize.rawValue }) else { return nil }
         return Wait(
             reason: .finalizing,
-            detail: "the worker \(work.worker) verifies the file and puts it in place" + silence([work]),
+            detail: join("the worker \(work.worker) verifies the file and puts it in place", silence([work])),
             since: work.since)
     }
 
     private var noWorker: Wait? {
-        guard facts.workers.reaching == 0 else { return nil }
-        return Wait(reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink))
+        if facts.workers.reaching == 0 {
+            return Wait(
+                reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink, areOwn: facts.workers.areOwn))
+        }
+        // Those that work on it are named where it is said what they do.
+        guard facts.workers.areAllSilent, facts.work.isEmpty else { return nil }
+        return WaitSentence.silence(facts.workers.silent, at: facts.at).map { Wait(reason: .noWorker, detail: $0) }
     }
 
     private var sinkParked: Wait? {
@@ -130,7 +142,9 @@ struct Explanation: Sendable {
     private var backoff: Wait? {
         guard let due = facts.nextDue else { return nil }
         let last = facts.attempts.last
-        let why = last.map { "the last try ended as \($0.kind.rawValue)" } ?? "the last try failed"
+        let why =
+            last.map { "the last try failed: \($0.kind.text(status: $0.status, source: nil, detail: $0.detail))" }
+            ?? "the last try failed"
         return Wait(reason: .backoff, detail: why, since: last?.at, until: due)
     }
 
@@ -177,8 +191,8 @@ extension Explanation {
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
             guard let failure = task.failure else { return "It failed." }
-            let title = failure.kind.title(status: failure.status, source: failure.source, detail: failure.detail)
-            return "It failed as \(title): \(failure.detail)"
+            return "It failed: "
+                + failure.kind.text(status: failure.status, source: failure.source, detail: failure.detail)
         case .queued, .active, .paused, .finalizing:
             guard let first = waits.first else { return "It is \(task.state.rawValue)." }
             return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."
@@ -207,7 +221,7 @@ extension Explanation {
                 ? "\(open) more chunk\(open == 1 ? " is" : "s are") leased as there is room; then the file is verified and put in place"
                 : "the file is verified and put in place when its last bytes are there"
         case .finalizing: return "the task succeeds if the bytes are the right ones"
-        case .noWorker: return "it goes on when a worker for the sink is there"
+        case .noWorker: return WaitSentence.afterNoWorker(facts.workers)
         case .sinkParked: return "it goes on by itself when the sink is well again"
         case .resolver: return when.isEmpty ? "it goes on with the fresh URL" : "the resolver is asked again\(when)"
         case .backoff: return "it is tried again\(when)"

@@ -23,7 +23,8 @@ struct GroupEstimate: Sendable {
             return unknown("\(speech), and its window closes before that, at \(until)", earliest: earliest)
         }
         return GroupExplanationDocument.Estimate(
-            seconds: seconds, earliest: earliest, latest: isComplete ? moment(after: seconds) : nil,
+            seconds: seconds, earliest: earliest,
+            latest: isComplete && facts.workers.silent.isEmpty ? moment(after: seconds) : nil,
             because: speech)
     }
 
@@ -56,7 +57,14 @@ struct GroupEstimate: Sendable {
 
     /// How fast the group is from now on, in bytes per second: as it was, unless it may not be as fast any more.
     private var pace: Int64 {
-        facts.bytesPerSecondAllowed.map { min($0, facts.group.bytesPerSecond) } ?? facts.group.bytesPerSecond
+        guard let allowed else { return facts.group.bytesPerSecond }
+        // What comes in lumps has no speed that says anything.
+        return GroupFacts.comesInLumps(allowed) ? allowed : min(allowed, facts.group.bytesPerSecond)
+    }
+
+    /// The most that may come now.
+    private var allowed: Int64? {
+        [facts.bytesPerSecondAllowed, facts.fleet?.bytesPerSecondLimit].compactMap { $0 }.min()
     }
 
     /// Whether the rate of the group, or of the fleet, sets the pace. Then what one transfer does not get another one gets, and a slow one ends as
@@ -113,7 +121,7 @@ extension GroupEstimate {
     }
 
     private var speech: String {
-        let come = pace < facts.group.bytesPerSecond ? "may come" : "come"
+        let come = pace != facts.group.bytesPerSecond ? "may come" : "come"
         let all = "\(ByteCount(bytes: facts.rest)) are left, and \(ByteCount(bytes: pace))/s \(come)"
         guard origins.count > 1, !isComplete else { return all }
         return "\(all); an origin that ends later than the others is not foreseen"
@@ -137,6 +145,9 @@ extension GroupEstimate {
         }
         if facts.group.state == .open { return "it is open, and nobody knows how many tasks are still to come" }
         if tasks.paused > 0 { return "\(GroupExplanation.counted(tasks.paused)) paused, and nobody knows until when" }
+        if facts.workers.areAllSilent, let silence = WaitSentence.silence(facts.workers.silent, at: facts.at) {
+            return silence
+        }
         if facts.workers.reaching == 0 { return "no worker reaches the sink \"\(facts.group.sink)\"" }
         if facts.workers.parked == facts.workers.reaching {
             return "the sink \"\(facts.group.sink)\" is in trouble at every worker"
@@ -158,7 +169,7 @@ extension GroupEstimate {
         }
         if facts.putOff.chunks.number > 0, let due = facts.putOff.firstDue { bounds.append(due) }
         // A timetable may allow more later.
-        if facts.group.limits.timetable == nil, let rate = facts.bytesPerSecondAllowed,
+        if facts.group.limits.timetable == nil, let rate = allowed,
             let seconds = Pace.seconds(facts.rest, at: rate), seconds > 0, seconds <= Pace.longest
         {
             bounds.append(moment(after: seconds))

@@ -67,7 +67,7 @@ extension GroupExplanation {
                 ? "\(queued) more task\(queued == 1 ? " is" : "s are") leased as there is room"
                 : "files are verified and put in place as their last bytes come"
         case .finalizing: return "tasks succeed if the bytes are the right ones"
-        case .noWorker: return "it goes on when a worker for the sink is there"
+        case .noWorker: return WaitSentence.afterNoWorker(facts.workers)
         case .sinkParked: return "it goes on by itself when the sink is well again"
         case .resolver: return "it goes on with the fresh URLs"
         case .backoff: return "it is tried again\(when)"

@@ -14,7 +14,9 @@ struct GroupExplanation: Sendable {
         var group = facts.group
         group.etaSeconds = eta.seconds
         // While all of it waits, no origin is to blame, unless something is still under way there.
-        let slowest = estimate.slowest.flatMap { whole == nil || $0.own > 0 ? $0 : nil }
+        let slowest =
+            facts.workers.areAllSilent
+            ? nil : estimate.slowest.flatMap { whole == nil || $0.own > 0 ? $0 : nil }
         return GroupExplanationDocument(
             group: group, summary: summary(waits), next: next(waits), waits: waits,
             slowestOrigin: slowest.map(GroupExplanationDocument.SlowestOrigin.init),
@@ -29,8 +31,9 @@ struct GroupExplanation: Sendable {
         let work = [fetching, finalizing, asking].compactMap { $0 }
         if let whole { return [whole] + work + [pausedMembers, unsealed].compactMap { $0 } }
         var waits = [noWorker, sinkParked].compactMap { $0 } + work
-        waits += [pausedMembers].compactMap { $0 } + rateLimits
-        waits += [backoff, originPaused, groupFull, originFull].compactMap { $0 }
+        waits += [pausedMembers].compactMap { $0 } + rateLimits + [backoff, originPaused].compactMap { $0 }
+        // Where the rate is used up, more connections would bring nothing more.
+        if rateLimits.isEmpty { waits += [groupFull, originFull].compactMap { $0 } }
         if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) { waits.append(workersBusy) }
         return waits + [unsealed].compactMap { $0 }
     }
@@ -105,10 +108,15 @@ struct GroupExplanation: Sendable {
     }
 
     private var noWorker: Wait? {
-        guard facts.workers.reaching == 0, facts.unfinished > facts.group.tasks.paused else { return nil }
-        return Wait(
-            reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.group.sink),
-            tasks: facts.unfinished - facts.group.tasks.paused)
+        let tasks = facts.unfinished - facts.group.tasks.paused
+        guard tasks > 0 else { return nil }
+        if facts.workers.reaching == 0 {
+            let detail = WaitSentence.noWorker(sink: facts.group.sink, areOwn: facts.workers.areOwn)
+            return Wait(reason: .noWorker, detail: detail, tasks: tasks)
+        }
+        // Those that work on it are named where it is said what they do.
+        guard facts.workers.areAllSilent, facts.group.tasks.active == 0, facts.placing == 0 else { return nil }
+        return silence.map { Wait(reason: .noWorker, detail: $0, tasks: tasks) }
     }
 
     private var sinkParked: Wait? {
@@ -121,7 +129,8 @@ struct GroupExplanation: Sendable {
             tasks: facts.unfinished - facts.group.tasks.paused)
     }
 
-    private var silence: String { WaitSentence.silence(facts.silent, at: facts.at) }
+    private var silence: String? { WaitSentence.silence(facts.workers.silent, at: facts.at) }
+    private var silenceAfter: String { silence.map { "; \($0)" } ?? "" }
 
     private var fetching: Wait? {
         let tasks = facts.group.tasks.active
@@ -130,7 +139,7 @@ struct GroupExplanation: Sendable {
         return Wait(
             reason: .fetching,
             detail: "\(Self.counted(tasks)) being fetched over \(connections), "
-                + "\(ByteCount(bytes: facts.group.bytesPerSecond))/s lately\(silence)",
+                + "\(ByteCount(bytes: facts.group.bytesPerSecond))/s lately\(silenceAfter)",
             tasks: tasks)
     }
 
@@ -141,7 +150,7 @@ struct GroupExplanation: Sendable {
             reason: .finalizing,
             detail: facts.placing > 0
                 ? "\(Self.counted(tasks)) being verified and put in place"
-                    + (facts.group.tasks.active > 0 ? "" : silence)
+                    + (facts.group.tasks.active > 0 ? "" : silenceAfter)
                 : "\(Self.counted(tasks)) fetched and wait\(tasks == 1 ? "s" : "") to be verified and put in place",
             tasks: tasks)
     }

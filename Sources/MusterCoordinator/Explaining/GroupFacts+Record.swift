@@ -4,9 +4,11 @@ import MusterStore
 
 extension GroupFacts {
     /// What the group's own row says; nothing is known of its chunks.
-    init(_ group: GroupRecord) throws {
+    ///
+    /// - Parameter ownSinks: the sinks that the coordinator's own process starts workers for.
+    init(_ group: GroupRecord, ownSinks: Set<String>) throws {
         self.init(
-            group: try GroupDocument(group, etaSeconds: nil), isPaused: group.isPaused,
+            group: try GroupDocument(group, etaSeconds: nil, ownSinks: ownSinks), isPaused: group.isPaused,
             prerequisites: group.prerequisites.filter { !$0.isSatisfied }.map { other in
                 Prerequisite(group: other.group, on: other.on, state: other.state)
             },
@@ -15,16 +17,20 @@ extension GroupFacts {
             straggler: nil,
             workers: TaskFacts.Workers(
                 reaching: group.workersReaching, parked: group.workersParked, parkedDetail: group.parkedDetail,
-                freeSlots: 0),
+                freeSlots: 0, silent: group.silent.map(TaskFacts.SilentWorker.init), areAllSilent: group.areAllSilent,
+                areOwn: ownSinks.contains(group.sink)),
             fleet: nil, at: group.at)
     }
 
     /// All facts as they are stored.
-    init(_ record: GroupExplanationRecord) throws {
-        try self.init(record.group)
+    init(_ record: GroupExplanationRecord, ownSinks: Set<String>) throws {
+        try self.init(record.group, ownSinks: ownSinks)
         lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
-        failures = record.failures.map { (key: $0.key, reason: $0.reason) }
-        silent = record.silent.map { .init(name: $0.name, since: $0.seenAt, endsAt: $0.endsAt) }
+        failures = record.failures.map { failure in
+            let reason = failure.kind?.text(
+                status: failure.status.map(Int.init), source: nil, detail: failure.detail ?? "")
+            return (key: failure.key, reason: reason ?? "")
+        }
         connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing
@@ -94,5 +100,12 @@ extension GroupExplanationDocument.SlowestOrigin {
         self.init(
             key: origin.key, leases: origin.own, allowed: origin.allowed, bytesPerSecond: origin.ownBytesPerSecond,
             bytesLeft: origin.bytesLeft)
+    }
+}
+
+extension TaskFacts.SilentWorker {
+    /// A silent worker as it is stored.
+    init(_ record: SilentWorker) {
+        self.init(name: record.name, since: record.seenAt, endsAt: record.endsAt)
     }
 }

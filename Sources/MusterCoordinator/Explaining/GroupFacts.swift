@@ -104,8 +104,6 @@ struct GroupFacts: Sendable {
     var lost: [Prerequisite] = []
     /// The first of its tasks that have failed, each with why.
     var failures: [(key: String, reason: String)] = []
-    /// The workers that hold something of it and have not been heard of, each with since when; the longest first.
-    var silent: [TaskFacts.SilentWorker] = []
     /// When it may run.
     var window: Window
     /// The most bytes per second that it may have now.
@@ -140,7 +138,17 @@ struct GroupFacts: Sendable {
     var rest: Int64 { max(0, group.bytes.total - group.bytes.done) }
 
     /// Whether most of an allowed rate is used: below that, something else is in the way.
-    static func isUsedUp(_ allowed: Int64, by speed: Int64) -> Bool { speed >= allowed - allowed / 10 }
+    static func isUsedUp(_ allowed: Int64, by speed: Int64) -> Bool {
+        speed >= allowed - allowed / 10 || comesInLumps(allowed)
+    }
+
+    /// Whether a rate is so small that a single read takes longer than speeds are remembered: it is used up whatever the speed seems to be.
+    static func comesInLumps(_ allowed: Int64) -> Bool { allowed < lumpBytes / rememberedSeconds }
+
+    /// What is read of a connection at once.
+    private static let lumpBytes: Int64 = 16 << 10
+    /// How long a speed is remembered (`bytes_per_second`).
+    private static let rememberedSeconds: Int64 = 10
 }
 
 extension TaskFacts.Origin {

@@ -5,8 +5,10 @@ import MusterStore
 extension TaskFacts {
     /// The facts as they are stored.
     ///
-    /// - Parameter group: the task's group, for what concerns all of it: its sink, and what is wrong with that.
-    init(_ record: ExplanationRecord, of group: GroupRecord) throws {
+    /// - Parameters:
+    ///   - group: the task's group, for what concerns all of it: its sink, and what is wrong with that.
+    ///   - ownSinks: the sinks that the coordinator's own process starts workers for.
+    init(_ record: ExplanationRecord, of group: GroupRecord, ownSinks: Set<String>) throws {
         let staying = max(0, record.workers.reaching - record.workers.draining)
         self.init(
             task: try TaskDocument(record.task), group: group.name, isGroupPaused: record.group.isPaused,
@@ -26,7 +28,8 @@ extension TaskFacts {
             groupCap: record.group.maxConnections,
             workers: Workers(
                 reaching: staying, parked: min(staying, record.workers.parked), parkedDetail: group.parkedDetail,
-                freeSlots: record.workers.freeSlots),
+                freeSlots: record.workers.freeSlots, silent: group.silent.map(TaskFacts.SilentWorker.init),
+                areAllSilent: group.areAllSilent, areOwn: ownSinks.contains(group.sink)),
             deadlineAt: record.deadlineAt, at: record.at)
     }
 

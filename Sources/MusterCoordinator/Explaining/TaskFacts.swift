@@ -19,13 +19,13 @@ struct TaskFacts: Sendable {
         var limit: OriginRecord.Limit?
     }
 
-    /// A worker that holds something and has not been heard of for longer than it should be.
+    /// A worker that has not been heard of for longer than it should be.
     struct SilentWorker: Sendable, Hashable {
         /// Its name.
         var name: String
         /// When it was heard of last.
         var since: Timestamp
-        /// When its leases end if nothing is heard of it until then.
+        /// When it counts as gone, and its leases end, if nothing is heard of it until then.
         var endsAt: Timestamp?
     }
 
@@ -39,6 +39,12 @@ struct TaskFacts: Sendable {
         var parkedDetail: String?
         /// Transfers that the others could take.
         var freeSlots: Int64
+        /// Those that hold something of the group, or all if `areAllSilent`, and have not been heard of; the longest first.
+        var silent: [SilentWorker] = []
+        /// Whether there are some, and none of them has been heard of.
+        var areAllSilent = false
+        /// Whether the coordinator's own process starts workers for the sink.
+        var areOwn = false
     }
 
     /// What becomes of a question to the resolver.

@@ -12,8 +12,20 @@ enum WaitSentence {
     }
 
     /// Nobody could do the work.
-    static func noWorker(sink: String) -> String {
-        "no live worker reaches the sink \"\(sink)\"; start one with: muster work --sink \(sink)=DIR"
+    ///
+    /// - Parameter areOwn: whether the coordinator's own process starts workers for the sink.
+    static func noWorker(sink: String, areOwn: Bool) -> String {
+        "no live worker reaches the sink \"\(sink)\""
+            + (areOwn
+                ? " now; muster up starts its own by itself, and says what keeps them"
+                : "; start one with: muster work --sink \(sink)=DIR")
+    }
+
+    /// What happens when there is nobody who could do the work.
+    static func afterNoWorker(_ workers: TaskFacts.Workers) -> String {
+        workers.areAllSilent
+            ? "it goes on when that is heard of again, or another worker for the sink is there"
+            : "it goes on when a worker for the sink is there"
     }
 
     /// The sink is not well.
@@ -25,15 +37,16 @@ enum WaitSentence {
         "the sink \"\(sink)\" is in trouble at \(place)\(detail.map { ": \($0)" } ?? "")"
     }
 
-    /// The workers that hold something and have not been heard of, the one that was heard of longest ago first; nothing if there are none.
-    static func silence(_ workers: [TaskFacts.SilentWorker], at now: Timestamp) -> String {
-        guard let first = workers.first else { return "" }
+    /// The workers that have not been heard of, the one that was heard of longest ago first; `nil` if there are none.
+    static func silence(_ workers: [TaskFacts.SilentWorker], at now: Timestamp) -> String? {
+        guard let first = workers.first else { return nil }
         let others = workers.count == 1 ? "" : " and \(workers.count - 1) more"
         let said =
-            "; nothing has been heard of the worker \(first.name)\(others) for \(now.since(first.since).components.seconds) s"
+            "nothing has been heard of the worker \(first.name)\(others) for \(now.since(first.since).components.seconds) s"
         guard let end = first.endsAt else { return said }
         let seconds = end.since(now).components.seconds
-        return said + (seconds > 0 ? "; its lease ends in \(seconds) s" : "; its lease ends now")
+        return
+            "\(said); \(workers.count == 1 ? "it" : "the first") counts as gone \(seconds > 0 ? "in \(seconds) s" : "now")"
     }
 
     /// The group has as many leases as its cap allows.

@@ -39,8 +39,8 @@ struct API: Sendable {
 
         let admin = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .admin))
         let intake = TaskIntake(store: store, metrics: metrics)
-        GroupRoutes(store: store, intake: intake).add(to: admin)
-        TaskRoutes(store: store, intake: intake).add(to: admin)
+        GroupRoutes(store: store, intake: intake, ownSinks: configuration.ownSinks).add(to: admin)
+        TaskRoutes(store: store, intake: intake, ownSinks: configuration.ownSinks).add(to: admin)
         RemovalRoutes(store: store).add(to: admin)
         let reader = EventReader(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll)
         EventRoutes(reader: reader).add(to: admin)

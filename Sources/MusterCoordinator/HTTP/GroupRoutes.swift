@@ -9,6 +9,8 @@ import MusterStore
 struct GroupRoutes: Sendable {
     let store: Store
     let intake: TaskIntake
+    /// The sinks that the coordinator's own process starts workers for.
+    let ownSinks: Set<String>
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("groups", use: create)
@@ -22,7 +24,7 @@ struct GroupRoutes: Sendable {
         group.delete("groups/:name", use: remove)
         group.get("groups/:name/explanation") { _, context in
             let record = try await store.explanation(of: try context.path("name"))
-            return try Answer.json(GroupExplanation(facts: GroupFacts(record)).document)
+            return try Answer.json(GroupExplanation(facts: GroupFacts(record, ownSinks: ownSinks)).document)
         }
         group.post("groups/:name/seal") { request, context in
             let name = try context.path("name")
@@ -46,7 +48,7 @@ struct GroupRoutes: Sendable {
     }
 
     private func answer(_ group: GroupRecord, status: HTTPResponse.Status = .ok) async throws -> Response {
-        try Answer.json(try await GroupProgress(store: store).document(group), status: status)
+        try Answer.json(try await GroupProgress(store: store, ownSinks: ownSinks).document(group), status: status)
     }
 
     private func create(_ request: Request, _ context: some RequestContext) async throws -> Response {
@@ -72,7 +74,7 @@ struct GroupRoutes: Sendable {
         let limit = try request.pageLimit()
         let groups = try await store.groups(
             state: try request.query("state", as: GroupState.self), after: try request.query("after"), limit: limit)
-        let items = try await GroupProgress(store: store).documents(groups)
+        let items = try await GroupProgress(store: store, ownSinks: ownSinks).documents(groups)
         return try Answer.json(Page(items: items, next: groups.count == Int(limit) ? groups.last?.name : nil))
     }
 
@@ -83,7 +85,7 @@ struct GroupRoutes: Sendable {
         let fate = files == .delete ? try await store.removalFate(of: name) : nil
         try await store.remove(name, keys: nil, deletingFiles: files == .delete)
         var removal = try await RemovalDocument(name, store)
-        removal.fate = fate.map { .init(deleted: $0.deleted, kept: $0.kept, keptBy: $0.keptBy) }
+        removal.fate = fate.map { .init($0) }
         return try Answer.json(removal)
     }
 
@@ -94,10 +96,13 @@ struct GroupRoutes: Sendable {
         guard let keys = try await request.document(VerbRequest.self).keys else {
             throw Problem(.invalidRequest, "say which tasks are meant", pointer: "/keys")
         }
+        let fate = files == .delete ? try await store.removalFate(of: name, keys: keys) : nil
         let removed = try await store.remove(name, keys: keys, deletingFiles: files == .delete)
         var group = try await store.group(name)
         group.changedTasks = removed
-        return try await answer(group)
+        var document = try await GroupProgress(store: store, ownSinks: ownSinks).document(group)
+        document.fate = fate.map { .init($0) }
+        return try Answer.json(document)
     }
 
     private func apply(

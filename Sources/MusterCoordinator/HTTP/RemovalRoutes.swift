@@ -20,6 +20,11 @@ struct RemovalRoutes: Sendable {
     }
 }
 
+extension RemovalDocument.Fate {
+    /// A fate as it is shown.
+    init(_ fate: RemovalFate) { self.init(deleted: fate.deleted, kept: fate.kept, keptBy: fate.keptBy) }
+}
+
 extension RemovalDocument {
     /// A removal as it is shown.
     fileprivate init(_ record: RemovalRecord) {

@@ -1,18 +1,83 @@
 extension FailureKind {
-    /// What a failure is, for people, in front of its detail: the kind; the status, unless kind or detail tell it; and the source, where it has to
-    /// do with one.
+    /// What a failure is, for people: the status that an origin refused with, and otherwise the kind in words, with the status of the answer that
+    /// was not good enough.
     ///
-    /// `notFound (status 404) from https://example.org/a`
-    public func title(status: Int?, source: String?, detail: String) -> String {
-        let isTold = status.map { detail.contains("answered \($0)") } ?? false
-        var title =
-            switch self {
-            case .httpStatus where isTold: "httpStatus"
-            case .httpStatus: rawValue
-            default: rawValue + (isTold ? "" : status.map { " (status \($0))" } ?? "")
-            }
+    /// `404 Not Found`, `wrong size (status 200)`
+    public func title(status: Int?) -> String {
+        if case .httpStatus(let status) = self { return Self.phrase(status) }
+        // An answer that was no error of the origin's says nothing of what is wrong.
+        if let status, status >= 400 { return Self.phrase(status) }
+        return words + (status.map { " (status \($0))" } ?? "")
+    }
+
+    /// A failure in words: what it is; the source, where it has to do with one; and what was seen, as far as that says more. Each fact once.
+    ///
+    /// `404 Not Found from https://example.org/a`, `403 Forbidden from https://example.org/b, with a range and without one`
+    public func text(status: Int?, source: String?, detail: String) -> String {
+        var title = title(status: status)
+        if let status, status < 400, detail.contains("answered \(status)") { title = words }
         if let source, !isOfStorage { title += " from \(source)" }
-        return title
+        guard let status, status >= 400, detail.hasSuffix("the origin answered \(status)") else {
+            return detail.isEmpty ? title : "\(title): \(detail)"
+        }
+        let asked = detail.dropLast("the origin answered \(status)".count)
+        if asked.isEmpty { return title }
+        // Several answers are told one by one.
+        guard asked.hasSuffix(": "), !asked.contains(";") else { return "\(title): \(detail)" }
+        return "\(title), \(asked.dropLast(2))"
+    }
+
+    /// The kind, for people.
+    private var words: String {
+        switch self {
+        case .network: "connection failed"
+        case .tls: "no secure connection"
+        case .dns: "host not found"
+        case .timeout: "no answer in time"
+        case .tooSlow: "too slow"
+        case .httpStatus(let status): Self.phrase(status)
+        case .badRange: "unusable answer"
+        case .changed: "file keeps changing"
+        case .digestMismatch: "wrong digest"
+        case .sizeMismatch: "wrong size"
+        case .refusedAddress: "address not permitted"
+        case .authentication: "no credentials"
+        case .notFound: "not found"
+        case .storageFull: "disk full"
+        case .noSpace: "no room for the file"
+        case .noPermission: "no permission to write"
+        case .storage: "file not stored"
+        case .poison: "workers kept dying"
+        case .deadline: "deadline passed"
+        case .unreadable: "stored data not readable"
+        }
+    }
+
+    /// A status with what it means, for those that an origin answers with when something is wrong (RFC 9110 §15, RFC 6585, RFC 8470).
+    private static func phrase(_ status: Int) -> String {
+        let meaning: String? =
+            switch status {
+            case 400: "Bad Request"
+            case 401: "Unauthorized"
+            case 403: "Forbidden"
+            case 404: "Not Found"
+            case 405: "Method Not Allowed"
+            case 407: "Proxy Authentication Required"
+            case 408: "Request Timeout"
+            case 410: "Gone"
+            case 412: "Precondition Failed"
+            case 416: "Range Not Satisfiable"
+            case 425: "Too Early"
+            case 429: "Too Many Requests"
+            case 500: "Internal Server Error"
+            case 501: "Not Implemented"
+            case 502: "Bad Gateway"
+            case 503: "Service Unavailable"
+            case 504: "Gateway Timeout"
+            case 511: "Network Authentication Required"
+            default: nil
+            }
+        return meaning.map { "\(status) \($0)" } ?? "status \(status)"
     }
 
     /// Whether a sink is what failed, whatever the bytes came from.

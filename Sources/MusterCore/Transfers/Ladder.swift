@@ -184,23 +184,25 @@ public struct Ladder: Hashable, Sendable {
     }
 
     private mutating func note(_ detail: String, _ situation: Situation) {
-        let request = isHTTP1 ? "asked in HTTP/1.1" : situation.hasRange ? rung.request : Rung.whole.request
+        let request = isHTTP1 ? "in HTTP/1.1" : situation.hasRange ? rung.request : Rung.whole.request
         let trial = Trial(request: request, outcome: detail)
         if tried.last != trial { tried.append(trial) }
     }
 
-    /// What was tried, in words: of one trial just what came of it, and once what came of several in a row.
+    /// What was tried, in words: of one trial just what came of it, and once what came of several in a row. Two kinds of ranges are one there.
     private var summary: String {
         guard tried.count > 1 else { return tried.first?.outcome ?? "" }
-        var parts: [(requests: String, outcome: String)] = []
+        var parts: [(requests: [String], outcome: String)] = []
         for trial in tried {
-            if let last = parts.last, last.outcome == trial.outcome {
-                parts[parts.count - 1].requests += ", " + trial.request.replacing("asked ", with: "")
-            } else {
-                parts.append((trial.request, trial.outcome))
+            guard let last = parts.last, last.outcome == trial.outcome else {
+                parts.append(([trial.request], trial.outcome))
+                continue
             }
+            if last.requests == [Rung.chunks.request], trial.request == Rung.stream.request { continue }
+            let request = trial.request == Rung.whole.request ? "without one" : trial.request
+            parts[parts.count - 1].requests.append(request)
         }
-        return parts.map { "\($0.requests): \($0.outcome)" }.joined(separator: "; ")
+        return parts.map { "\($0.requests.joined(separator: " and ")): \($0.outcome)" }.joined(separator: "; ")
     }
 }
 

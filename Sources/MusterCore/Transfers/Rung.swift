@@ -24,9 +24,9 @@ public enum Rung: String, Sendable, Hashable, Codable, CaseIterable, Comparable 
     /// What a request on this rung is called in a failure.
     var request: String {
         switch self {
-        case .chunks: "asked for a part"
-        case .stream: "asked for all from a byte on"
-        case .whole: "asked plainly"
+        case .chunks: "with a range"
+        case .stream: "with a range up to the end"
+        case .whole: "without a range"
         }
     }
 }

@@ -82,18 +82,12 @@ public struct GroupExplanationRecord: Sendable {
     public struct Failure: Hashable, Sendable {
         /// Its key.
         public let key: String
-        /// What was seen; else the name of the failure's kind.
-        public let reason: String
-    }
-
-    /// A worker that holds something of the group and has not been heard of for longer than it should be.
-    public struct SilentWorker: Hashable, Sendable {
-        /// Its name.
-        public let name: String
-        /// When it was heard of last.
-        public let seenAt: Timestamp
-        /// When its leases end if nothing is heard of it until then.
-        public let endsAt: Timestamp
+        /// How it failed.
+        public let kind: FailureKind?
+        /// The status of the answer, if there was one.
+        public let status: Int32?
+        /// What was seen.
+        public let detail: String?
     }
 
     /// The group, with its counts, its limits and the groups that it waits for.
@@ -102,8 +96,6 @@ public struct GroupExplanationRecord: Sendable {
     public var lost: [PrerequisiteRecord] = []
     /// The first of its tasks that have failed.
     public var failures: [Failure] = []
-    /// The workers that hold something of it and have not been heard of, the one that was heard of longest ago first; `most` at the most.
-    public var silent: [SilentWorker] = []
     /// What is leased of it.
     public let leases: Leases
     /// What of it has been put off.

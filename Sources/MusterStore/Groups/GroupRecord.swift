@@ -41,6 +41,10 @@ public struct GroupRecord: Sendable {
     public let workersParked: Int64
     /// What one of these said of it.
     public let parkedDetail: String?
+    /// The workers that it waits for and that have not been heard of (`SilentWorker.columns`).
+    public let silent: [SilentWorker]
+    /// Whether workers reach its sink, and none of them that stays has been heard of.
+    public let areAllSilent: Bool
     /// The origins that have something ready of it and are paused: the one that goes on first is the first.
     public let pausedOrigins: [String]
     /// When that one goes on.
@@ -98,7 +102,7 @@ public struct GroupRecord: Sendable {
         (SELECT count(*) FROM sessions s WHERE g.sink = ANY (s.parked) AND s.expires_at > statement_timestamp()) AS parked,
         (SELECT status ->> 'detail' FROM sessions s, jsonb_array_elements(s.sink_status) AS status
             WHERE g.sink = ANY (s.parked) AND status ->> 'name' = g.sink AND s.expires_at > statement_timestamp() LIMIT 1
-        ) AS parked_detail,
+        ) AS parked_detail, \(SilentWorker.columns),
         ARRAY (SELECT o.key FROM origins o WHERE o.not_before > statement_timestamp() AND (
             SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
             ORDER BY o.not_before, o.key) AS paused_origins,
@@ -154,6 +158,8 @@ public struct GroupRecord: Sendable {
         workersReaching = try row.decode("reaching")
         workersParked = try row.decode("parked")
         parkedDetail = try row.decode("parked_detail")
+        silent = try SilentWorker.all(row)
+        areAllSilent = try row.decode("all_silent")
         pausedOrigins = try row.decode("paused_origins")
         originsPausedUntil = try row.decode("origins_paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
         policy = try row.decode("policy")

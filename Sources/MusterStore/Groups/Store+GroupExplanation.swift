@@ -8,37 +8,22 @@ extension Store {
         guard var record = try await explanations(of: [try await group(name)]).first else {
             throw Refusal.noSuchGroup(name)
         }
-        record.silent = try await silentWorkers(of: record.group.id)
         if record.group.isHeld { record.lost = try await lostPrerequisites(of: record.group.id) }
         if record.group.tasks[.failed] ?? 0 > 0 { record.failures = try await failures(of: record.group.id) }
         return record
-    }
-
-    /// The workers that hold something of a group and have not been heard of, the one that was heard of longest ago first.
-    private func silentWorkers(of group: GroupID) async throws -> [GroupExplanationRecord.SilentWorker] {
-        try await query(
-            """
-            SELECT s.worker, s.seen_at, s.expires_at FROM sessions s
-            WHERE \(Self.isSilent)
-                AND EXISTS (SELECT 1 FROM leases l WHERE l.session_id = s.id AND l.group_id = \(group) AND l.kind <> 'purge')
-            ORDER BY s.seen_at LIMIT \(GroupExplanationRecord.most)
-            """
-        ).map {
-            GroupExplanationRecord.SilentWorker(
-                name: try $0.decode("worker"), seenAt: Timestamp(try $0.decode("seen_at")),
-                endsAt: Timestamp(try $0.decode("expires_at")))
-        }
     }
 
     /// The first tasks of a group that have failed.
     private func failures(of group: GroupID) async throws -> [GroupExplanationRecord.Failure] {
         try await query(
             """
-            SELECT key, coalesce(nullif(failure_detail, ''), failure_kind, '') AS reason FROM tasks WHERE group_id = \(group) AND state = 'failed'
+            SELECT key, failure_kind, failure_detail, failure_status FROM tasks WHERE group_id = \(group) AND state = 'failed'
             ORDER BY id LIMIT \(GroupExplanationRecord.namedFailures)
             """
         ).map {
-            GroupExplanationRecord.Failure(key: try $0.decode("key"), reason: try $0.decode("reason"))
+            GroupExplanationRecord.Failure(
+                key: try $0.decode("key"), kind: try $0.decode("failure_kind"), status: try $0.decode("failure_status"),
+                detail: try $0.decode("failure_detail"))
         }
     }
 

@@ -33,10 +33,10 @@ extension Store {
     /// So many finished files are counted at the most before a removal.
     private static let mostCounted: Int64 = 10_000
 
-    /// What would become of the finished files of a group if they were deleted with it now; `nil` for a group of more than 10,000, which takes
-    /// too long to count.
-    public func removalFate(of group: String) async throws -> RemovalFate? {
-        let id = try await groupID(group, removing: true)
+    /// What would become of the finished files of a group, or of some of its tasks, if they were deleted with it now; `nil` for more than 10,000,
+    /// which take too long to count.
+    public func removalFate(of group: String, keys: [String]? = nil) async throws -> RemovalFate? {
+        let id = try await groupID(group, removing: keys == nil)
         let row = try await query(
             """
             SELECT count(*) AS files, count(*) FILTER (WHERE f.is_deleted) AS deleted, count(*) FILTER (WHERE NOT f.is_deleted) AS kept,
@@ -46,7 +46,8 @@ extension Store {
                     FILTER (WHERE NOT f.is_deleted) AS kept_by
             FROM (
                 SELECT t, had_path_last(t) AS is_deleted
-                FROM tasks t WHERE t.group_id = \(id) AND t.state = 'succeeded' LIMIT \(Self.mostCounted + 1)
+                FROM tasks t WHERE t.group_id = \(id) AND t.state = 'succeeded'
+                    AND (\(keys)::text[] IS NULL OR t.key = ANY (\(keys))) LIMIT \(Self.mostCounted + 1)
             ) AS f
             """)[0]
         guard try row.decode("files", as: Int64.self) <= Self.mostCounted else { return nil }

@@ -94,6 +94,8 @@ public struct WorkerRecord: Sendable {
     public let openedAt: Timestamp
     /// When it was last heard of.
     public let seenAt: Timestamp
+    /// Whether that is longer ago than it should be.
+    public let isSilent: Bool
 }
 
 extension Store {
@@ -189,7 +191,7 @@ extension Store {
             """
             SELECT s.id, s.worker, s.version, s.labels::text AS labels, s.slots, s.sink_status::text AS sink_status, s.draining,
                 bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at) AS rate, s.opened_at, s.seen_at,
-                s.bytes_per_second, u.*
+                \(SilentWorker.isSilent) AS is_silent, s.bytes_per_second, u.*
             FROM sessions s CROSS JOIN \(LeasedBytes.sums(where: "l.session_id = s.id"))
             WHERE s.expires_at > statement_timestamp()
                 AND (\(after?.worker)::text IS NULL
@@ -203,7 +205,8 @@ extension Store {
                 sinkStatus: try row.decode("sink_status"), isDraining: try row.decode("draining"),
                 inHand: try LeasedBytes(row), bytesPerSecond: try row.decode("rate"),
                 bytesPerSecondLimit: try row.decode("bytes_per_second"),
-                openedAt: Timestamp(try row.decode("opened_at")), seenAt: Timestamp(try row.decode("seen_at")))
+                openedAt: Timestamp(try row.decode("opened_at")), seenAt: Timestamp(try row.decode("seen_at")),
+                isSilent: try row.decode("is_silent"))
         }
     }
 }

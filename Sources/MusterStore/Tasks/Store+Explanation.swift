@@ -75,20 +75,12 @@ extension Store {
         return .init(group: group, key: key)
     }
 
-    /// Whether the worker of a session `s` was not heard of for longer than it should be. It syncs three times in the life of its session at the
-    /// least, and every three seconds while bytes come: then two of its syncs are missed.
-    static let isSilent: SQL = """
-        (s.seen_at < statement_timestamp() - (s.expires_at - s.seen_at) / 3
-            OR s.seen_at < statement_timestamp() - interval '6 s' AND EXISTS (
-                SELECT 1 FROM leases b WHERE b.session_id = s.id AND b.progress_at > s.seen_at - interval '3 s'))
-        """
-
     private func leases(of task: TaskID) async throws -> [ExplanationRecord.Lease] {
         try await query(
             """
             SELECT s.worker, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END AS kind, l.first, l.last, l.durable, o.url, l.granted_at,
                 l.shrink_to IS NOT NULL AS is_asked, l.doubles IS NOT NULL AS is_double,
-                CASE WHEN \(Self.isSilent) THEN s.seen_at END AS seen, s.expires_at
+                CASE WHEN \(SilentWorker.isSilent) THEN s.seen_at END AS seen, s.expires_at
             FROM leases l
             LEFT JOIN sessions s ON s.id = l.session_id
             LEFT JOIN sources o ON o.task_id = l.task_id AND o.ordinal = l.source

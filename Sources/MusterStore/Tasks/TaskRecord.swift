@@ -142,8 +142,8 @@ public struct TaskRecord: Sendable {
         t.content_type, t.deadline_at, t.reused_from,
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(t.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
         coalesce((SELECT sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))
-            FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'
-                AND l.progress_at > statement_timestamp() - interval '20 seconds'), 0)::bigint AS rate,
+            FROM leases l JOIN sessions s ON s.id = l.session_id WHERE l.task_id = t.id AND l.kind = 'fetch'
+                AND l.progress_at > statement_timestamp() - interval '20 seconds' AND NOT \(SilentWorker.isSilent)), 0)::bigint AS rate,
         CASE WHEN t.state = 'active' THEN greatest(
             (SELECT max(\(LeasedBytes.seconds)) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'),
             (SELECT ceil(extract(epoch FROM max(greatest(c.not_before, CASE WHEN c.status = 'ready' THEN o.not_before END))

@@ -74,7 +74,8 @@ final class PartFile: Sendable {
             // A file system that can't hold so large a file, a quota, or another file that was faster.
             case EFBIG, ENOSPC, EDQUOT:
                 try checkRoom(size)
-                throw .noRoom(.init("\(name.string) can't get the \(size) bytes that it needs", errno: error.number))
+                throw .noRoom(
+                    .init("\(name.string) can't get the \(ByteCount(bytes: size)) that it needs", errno: error.number))
             default: throw error.inPart("reserving \(size) bytes for \(name.string)")
             }
         }
@@ -95,9 +96,17 @@ final class PartFile: Sendable {
             throw error.inPart("looking for \(size) bytes for \(name.string)")
         }
         guard free < missing else { return missing }
-        let detail = StorageError.Detail("the file needs \(missing) bytes more, \(free) are free", errno: ENOSPC)
+        let detail = StorageError.Detail(Self.lack(of: missing, free: free), errno: ENOSPC)
         // With less than a probe writes, no other file has room either.
         throw free < SinkDirectory.probeBytes ? .full(detail) : .noRoom(detail)
+    }
+
+    /// What is needed and what there is: in bytes only where the difference would not show otherwise.
+    private static func lack(of missing: Int64, free: Int64) -> String {
+        let (needed, there) = ("\(ByteCount(bytes: missing))", "\(ByteCount(bytes: free))")
+        return needed == there
+            ? "the file needs \(missing) bytes more, \(free) are free"
+            : "the file needs \(needed) more, \(there) are free"
     }
 
     /// Makes everything that was written before durable (`fdatasync`), and the file's name too (I4).

@@ -187,12 +187,25 @@ struct CommandTests {
         arguments: [
             (["stauts"], "status"), (["gte", "http://h/a"], "get"), (["subscriptions", "rotat", "x"], "rotate"),
             (["help", "explian"], "explain"), (["stat"], "status"), (["origins", "ste"], "set"), (["xyzzy"], nil),
+            (["download", "http://h/a"], "get"), (["ls"], "status"), (["rm", "g"], "remove"),
         ] as [([String], String?)])
     func aMistypedCommandNamesTheNearestOne(arguments: [String], nearest: String?) throws {
         let complaint = try #require(CommandSuggestion.complaint(arguments))
         #expect(complaint.contains("there is no 'muster "))
         #expect(complaint.contains("Did you mean") == (nearest != nil), "\(complaint)")
         if let nearest { #expect(complaint.contains("Did you mean '\(nearest)'?")) }
+    }
+
+    @Test func aBareURLNamesTheCommandThatDownloadsIt() {
+        #expect(
+            CommandSuggestion.complaint(["https://u:secret@h/a"])
+                == "Error: a URL is no command.\n  To download it: muster get <url>")
+    }
+
+    @Test func whatOtherToolsCallACommandMeansOneThatThereIs() {
+        #expect(
+            CommandSuggestion.usual.values.allSatisfy { MusterCommand.names.contains("\($0.prefix { $0 != " " })") })
+        #expect(MusterCommand.names.isDisjoint(with: CommandSuggestion.usual.keys))
     }
 
     @Test(arguments: [
@@ -229,22 +242,27 @@ struct CommandTests {
             (.httpStatus(403), "--header"), (.httpStatus(400), "check the URL"), (.badRange, "another source"),
         ] as [(FailureKind, String)])
     func anErrorThatDoesNotGoAwayNamesWhatHelps(kind: FailureKind, help: String) {
-        let failure = FailureDocument(kind: kind, detail: "seen", at: Samples.moment)
-        let lines = FailureAdvice.lines([failure, failure])
+        let failed = Samples.troubled("a", kind: kind)
+        let lines = FailureAdvice.lines([failed, failed])
         #expect(lines.count == 1 && lines[0].contains(help), "\(lines)")
-        let passing = FailureDocument(kind: .timeout, detail: "seen", at: Samples.moment)
-        #expect(FailureAdvice.lines([failure, passing]).last == "run the same command again to retry")
+        #expect(
+            FailureAdvice.lines([failed, Samples.troubled("b", kind: .timeout)]).last
+                == "run the same command again to retry")
     }
 
     @Test func anEndThatNothingProvesCanBeTakenAsItIs() {
         let detail = "the body ends with its connection, and can't be read again to prove its end: status 410"
-        let lines = FailureAdvice.lines([FailureDocument(kind: .notFound, detail: detail, at: Samples.moment)])
+        var task = Samples.troubled("a", kind: .notFound)
+        task.failure?.detail = detail
+        let lines = FailureAdvice.lines([task])
         #expect(lines.count == 1 && lines[0].contains("--accept-unframed"), "\(lines)")
     }
 
     @Test func aDirectoryInTheWayIsNotSaidToBeReplaceable() {
         let detail = "the destination is taken: something else stands at d: it is no regular file"
-        let lines = FailureAdvice.lines([FailureDocument(kind: .storage, detail: detail, at: Samples.moment)])
+        var task = Samples.troubled("a", kind: .storage)
+        task.failure?.detail = detail
+        let lines = FailureAdvice.lines([task])
         #expect(lines.count == 1 && lines[0].contains("a directory") && !lines[0].contains("--if-exists"), "\(lines)")
     }
 }

@@ -13,6 +13,7 @@ import Testing
         ("--rate", "--max-rate"), ("--limit-rate", "--max-rate"), ("-o", "\"path\""), ("-O", "lines of -i"),
         ("-j", "--slots"),
         ("-x", "--max-connections-per-origin"), ("-H", "--header"), ("-c", "no option is needed"),
+        ("-q", "> /dev/null"), ("-s", "> /dev/null"),
     ])
     func getNamesItsOwnInTheirPlace(foreign: String, own: String) {
         let lines = complaint(foreign, "get").split(separator: "\n")

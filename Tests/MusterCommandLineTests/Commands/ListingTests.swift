@@ -63,9 +63,9 @@ struct ListingTests {
             ], now: Timestamp(microseconds: Samples.moment.microseconds + 12_300_000))
         #expect(
             table.lines() == [
-                "WORKER  STATE     LEASES       SPEED     AT MOST  SINKS                           VERSION  LAST SEEN",
-                "a       ready       3/16  35.0 MiB/s  40.0 MiB/s  default, archive (storageFull)  1.0      12s ago",
-                "b       draining    3/16  35.0 MiB/s           -  default, archive (storageFull)  1.0      12s ago",
+                "WORKER  STATE     LEASES       SPEED     AT MOST  SINKS                         VERSION  LAST SEEN",
+                "a       ready       3/16  35.0 MiB/s  40.0 MiB/s  default, archive (disk full)  1.0      12s ago",
+                "b       draining    3/16  35.0 MiB/s           -  default, archive (disk full)  1.0      12s ago",
             ])
         let moving = WorkersCommand.table(
             [

@@ -29,7 +29,7 @@ struct ExplanationTextTests {
             next: "2 more chunks are leased as there is room",
             waits: [
                 .init(reason: .fetching, detail: "the worker w1 is fetching a chunk of it", since: Samples.moment),
-                .init(reason: .backoff, detail: "the last try ended as network", until: Self.later),
+                .init(reason: .backoff, detail: "the last try failed: connection failed", until: Self.later),
             ], chunks: .init(done: 1, leased: 1, ready: 0, waiting: 2, parked: 0),
             work: [
                 .init(
@@ -49,21 +49,21 @@ struct ExplanationTextTests {
                 "a/b.tar (nightly): active, 12.0 MiB of 1.0 GiB, content version 2",
                 "The worker w1 is fetching a chunk of it. (since 2026-03-01T12:00:00.000Z)",
                 "next: 2 more chunks are leased as there is room",
-                "also: the last try ended as network (until 2026-03-01T12:00:04.000Z)",
+                "also: the last try failed: connection failed (until 2026-03-01T12:00:04.000Z)",
                 "",
                 "work:",
                 "  WORKER  DOES   FROM       TO  DURABLE  SINCE                     SOURCE",
                 "  w1      fetch     0  8388608  4.0 MiB  2026-03-01T12:00:00.000Z  https://a.example/b.tar",
                 "",
                 "sources:",
-                "  STATE   FAILURES     BYTES       SPEED  RESOLVED  SOURCE",
-                "  usable         2  12.0 MiB  35.0 MiB/s  -         https://a.example/b.tar",
+                "  STATE   FAILED REQUESTS     BYTES       SPEED  RESOLVED  SOURCE",
+                "  usable                2  12.0 MiB  35.0 MiB/s  -         https://a.example/b.tar",
                 "",
-                "attempts:",
-                "  TIME                      KIND             STATUS  THEN   WORKER  REQUEST  SOURCE                   DETAIL",
-                "  2026-03-01T12:00:00.000Z  httpStatus(503)     503  retry  w1      r-1      "
+                "2 tries failed:",
+                "  TIME                      FAILURE                  THEN   WORKER  REQUEST  SOURCE                   DETAIL",
+                "  2026-03-01T12:00:00.000Z  503 Service Unavailable  again  w1      r-1      "
                     + "https://a.example/b.tar  the origin said no",
-                "  2026-03-01T12:00:00.000Z  notFound            404  retry  w1      r-1      "
+                "  2026-03-01T12:00:00.000Z  404 Not Found            again  w1      r-1      "
                     + "https://a.example/b.tar  the origin said no",
             ]
         )
@@ -81,15 +81,21 @@ struct ExplanationTextTests {
     @Test func theTriesOfATaskOfGet() {
         #expect(
             ExplanationText.tries(explanation(), most: 1) == [
-                "2 requests for a/b.tar failed; the last 1:",
-                "  2026-03-01T12:00:00.000Z  notFound (status 404), then retry",
+                "a/b.tar: 2 tries failed; the last 1:",
+                "  2026-03-01T12:00:00.000Z  404 Not Found, then again",
             ]
         )
         var mirrored = explanation()
         mirrored.attempts[0].source = "https://b.example/b.tar"
         #expect(
             ExplanationText.tries(mirrored, most: 1).last
-                == "  2026-03-01T12:00:00.000Z  notFound (status 404) from https://a.example/b.tar, then retry")
+                == "  2026-03-01T12:00:00.000Z  404 Not Found from https://a.example/b.tar, then again")
+        var limited = explanation()
+        limited.task.attempts = 1
+        #expect(
+            ExplanationText.tries(limited, most: 1)[0]
+                == "a/b.tar: 2 requests failed, 1 of which counts as a try; the last 1:",
+            "one was refused since there were too many at once")
         var once = explanation()
         once.attempts.removeLast()
         #expect(ExplanationText.tries(once, most: 3).isEmpty, "the failure tells it")
@@ -101,10 +107,10 @@ struct ExplanationTextTests {
             source: "https://a.example/b", requestID: "r-1")
         #expect(
             FailureText.text(failure)
-                == "notFound (status 404) from https://a.example/b: it does not have it [request r-1]")
+                == "404 Not Found from https://a.example/b: it does not have it [request r-1]")
         let bare = FailureDocument(kind: .httpStatus(503), detail: "busy", at: Samples.moment, status: 503)
-        #expect(FailureText.text(bare) == "httpStatus(503): busy")
-        #expect(PlainProgress.failure(task(.failed, failure: bare)) == "failed: a/b.tar: httpStatus(503): busy")
+        #expect(FailureText.text(bare) == "503 Service Unavailable: busy")
+        #expect(PlainProgress.failure(task(.failed, failure: bare)) == "failed: a/b.tar: 503 Service Unavailable: busy")
     }
 
     /// The status that the detail tells, and the source of what a disk refused.
@@ -114,16 +120,19 @@ struct ExplanationTextTests {
                 FailureDocument(
                     kind: kind, detail: detail, at: Samples.moment, status: status, source: "https://a.example/b"))
         }
-        let answered = "asked for a part, plainly: the origin answered 401"
+        let asked = "with a range and without one"
         #expect(
-            text(.authentication, answered, status: 401) == "authentication from https://a.example/b: \(answered)")
+            text(.authentication, "\(asked): the origin answered 401", status: 401)
+                == "401 Unauthorized from https://a.example/b, \(asked)")
+        let several = "with a range: the origin answered 400; without a range: the origin answered 418"
+        #expect(text(.httpStatus(418), several, status: 418) == "status 418 from https://a.example/b: \(several)")
         #expect(
             text(.httpStatus(503), "the origin answered 503", status: 503)
-                == "httpStatus from https://a.example/b: the origin answered 503")
+                == "503 Service Unavailable from https://a.example/b")
         #expect(
             text(.badRange, "the length is odd", status: 200)
-                == "badRange (status 200) from https://a.example/b: the length is odd")
-        #expect(text(.storage, "a different file stands at f") == "storage: a different file stands at f")
+                == "unusable answer (status 200) from https://a.example/b: the length is odd")
+        #expect(text(.storage, "a different file stands at f") == "file not stored: a different file stands at f")
     }
 
     @Test func theLineOfAFailureThatAnEventTellsNamesThemToo() throws {
@@ -134,7 +143,7 @@ struct ExplanationTextTests {
         let event = Samples.event("task.failed", Samples.task(with: ["failure": .object(failure)]))
         #expect(
             FileNews(try event.payload(), at: event.time)?.line
-                == "failed: k: notFound (status 410) from https://a.example/b: gone [request r-1]")
+                == "failed: k: 410 Gone from https://a.example/b: gone [request r-1]")
     }
 
     @Test func theHintCanBeTyped() {
@@ -149,10 +158,28 @@ struct ExplanationTextTests {
         let failure = FailureDocument(kind: .timeout, detail: "too late", at: Samples.moment)
         #expect(
             GroupResult.lines([task(.failed, failure: failure)], of: group) == [
-                "failed: a/b.tar: timeout: too late", "… and 2 more: muster tasks nightly --state failed",
+                "failed: a/b.tar: no answer in time: too late", "… and 2 more: muster tasks nightly --state failed",
                 "why: muster explain nightly a/b.tar",
             ]
         )
         #expect(GroupResult.lines([], of: Samples.group()).isEmpty)
+    }
+
+    @Test func whatHelpsNamesTheFilesThatItIsFor() {
+        let refused = (1...5).map { Samples.troubled("f\($0)", kind: .httpStatus(403)) }
+        let late = Samples.troubled("late", kind: .timeout)
+        let hints = FailureAdvice.hints(refused + [late, Samples.troubled("gone", kind: .notFound)])
+        #expect(hints.count == 2)
+        #expect(hints[0].hasPrefix("f1, f2, f3 and 2 more: the origin refuses to give it"))
+        #expect(hints[1] == "gone: the origin does not have it: check the URL")
+        let group = Samples.group(state: .failed, total: 1, succeeded: 0, failed: 1)
+        let explanation = GroupExplanationDocument(
+            group: group, summary: "It failed.", next: nil, waits: [], slowestOrigin: nil, criticalPath: [],
+            eta: .init(seconds: nil, because: "it has failed"), at: Samples.moment)
+        #expect(
+            GroupExplanationText.lines(explanation, failures: [refused[0]]).suffix(3) == [
+                "what helps:", "  \(FailureAdvice.hints([refused[0]])[0])",
+                "  options are given when the files are added: muster add",
+            ])
     }
 }

@@ -122,6 +122,13 @@ struct GroupFactsTests {
             ]
         )
         #expect(
+            GroupExplanationText.estimate(
+                .init(
+                    seconds: 400, earliest: Samples.moment,
+                    latest: Timestamp(microseconds: Samples.moment.microseconds + 3_000_000), because: "so much comes"))
+                == "in 6m 40s, by 2026-03-01T12:00:03.000Z at the latest: so much comes",
+            "where the rate is used up both are as good as one")
+        #expect(
             GroupExplanationText.estimate(.init(seconds: nil, because: "no size is known"))
                 == "nobody can tell: no size is known")
     }

@@ -13,15 +13,15 @@ struct RemovalTextTests {
         #expect(RemoveCommand.line("g", .keep, removal(0)) == "removed g; finished files were kept")
         #expect(
             RemoveCommand.line("g", .delete, removal(0))
-                == "removed g; finished files were deleted, but those that other groups have")
+                == "removed g and its finished files", "they were too many to be counted")
         #expect(
             RemoveCommand.line("g", .delete, removal(1))
-                == "removed g; 1 finished file is still to be deleted; see: muster status g")
+                == "removed g; 1 finished file is still to be deleted; see: muster status")
         #expect(
             RemoveCommand.line("g", .delete, removal(2, reaching: 0))
                 == """
                 removed g; 2 finished files are still to be deleted, and no live worker reaches the sink s; \
-                see: muster status g
+                see: muster status
                 """)
         var pending = removal(0)
         pending.pending = true
@@ -39,7 +39,7 @@ struct RemovalTextTests {
         removal.fate = .init(deleted: 3, kept: 1, keptBy: "x")
         #expect(
             RemoveCommand.line("g", .delete, removal)
-                == "removed g; 3 finished files are still to be deleted; 1 kept: the group x has it too; see: muster status g"
+                == "removed g; 3 finished files are still to be deleted; 1 kept: the group x has it too; see: muster status"
         )
     }
 

@@ -13,13 +13,15 @@ struct GroupWatcherTests {
         news: GroupWatcher.News = .none,
         deadline: ContinuousClock.Instant? = nil,
         output: FileDescriptor? = nil,
-        since: Timestamp? = nil
+        since: Timestamp? = nil,
+        maxRate: Int64? = nil
     ) async throws -> GroupDocument {
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
         let console = Console(json: false, output: output ?? null, errorOutput: null)
         var watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
         watcher.since = since
+        watcher.maxRate = maxRate
         return try await watcher.untilTerminal(deadline: deadline, news: news).group
     }
 
@@ -77,6 +79,30 @@ struct GroupWatcherTests {
         return String(decoding: buffer[..<count], as: UTF8.self)
     }
 
+    @Test func aPausedGroupIsNotSaidToGoOnWhenTimeIsUp() async throws {
+        func message(_ group: GroupDocument) async throws -> String? {
+            let failure = await #expect(throws: CommandFailure.self) {
+                try await watch(ScriptedLog(.init(end: 0, looks: [group])), deadline: .now)
+            }
+            return failure?.message
+        }
+        var group = Samples.group(total: 3, succeeded: 1)
+        #expect(try await message(group)?.hasSuffix("and goes on: muster explain nightly") == true)
+        (group.tasks.queued, group.tasks.paused) = (0, 2)
+        #expect(
+            try await message(group)?.hasSuffix("is paused; go on with: muster resume nightly") == true)
+    }
+
+    @Test func theRateThatACommandAllowsIsSaidToBeWhatLimitsIt() async throws {
+        let log = ScriptedLog(.init(end: 0, looks: [Samples.group()]))
+        let text = try await printed { output in
+            await #expect(throws: CommandFailure.self) {
+                try await watch(log, deadline: .now, output: output, maxRate: 10)
+            }
+        }
+        #expect(text.contains("it is limited to 10 B/s now"), "\(text)")
+    }
+
     @Test func whatGoesWrongIsToldOnceAndAgainWhenOneStops() async throws {
         var group = Samples.group()
         group.trouble = [.init(kind: .httpStatus(503), tasks: 1)]
@@ -117,7 +143,7 @@ struct GroupWatcherTests {
         let looks = [Samples.group(), Samples.group(state: .failed)]
         let log = ScriptedLog(.init(events: events, end: 5, looks: looks))
         let text = try await printed { _ = try await watch(log, news: .failures(after: 0), output: $0) }
-        #expect(text.split(separator: "\n").last == "failed: b: notFound: status 404", "\(text)")
+        #expect(text.split(separator: "\n").last == "failed: b: not found: status 404", "\(text)")
     }
 
     @Test func theLastFailuresHaveTheirLinesToo() async throws {
@@ -130,7 +156,7 @@ struct GroupWatcherTests {
                     ended(.failed, position: 5),
                 ], end: 5, looks: [Samples.group(state: .failed)]))
         let text = try await printed { _ = try await watch(log, news: .all(after: 0), output: $0) }
-        #expect(text == "finished: a (1.0 KiB)\nfailed: b: notFound: status 404\n")
+        #expect(text == "finished: a (1.0 KiB)\nfailed: b: not found: status 404\n")
     }
 
     @Test func aLogThatIsNotKeptFromItsBeginningIsReadFromWhereItIs() async throws {

@@ -59,10 +59,10 @@ struct ProgressTests {
         let lines = plain.lines(snapshot, width: 80)
         #expect(lines[0].hasSuffix("2 failed  3 retrying"))
         #expect(lines[2] == "    503 Service Unavailable, try 3 of 8 in 4s")
-        #expect(lines[4] == "    network: what was seen of it, try 3 of 8 when a connection is free")
-        #expect(plain.lines(snapshot, width: 50)[4] == "    networ…, try 3 of 8 when a connection is free")
+        #expect(lines[4] == "    connection failed: what was seen of…, try 3 of 8 when a connection is free")
+        #expect(plain.lines(snapshot, width: 50)[4] == "    connec…, try 3 of 8 when a connection is free")
         let facts = GroupFacts.all(snapshot.group).filter { $0.0 == "retrying" }.map(\.1)
-        #expect(facts == ["2 503 Service Unavailable, 1 network"])
+        #expect(facts == ["503 Service Unavailable (2), connection failed (1)"])
     }
 
     @Test func howOftenSomethingIsTriedIsSaidWhereItIsKnown() throws {
@@ -176,7 +176,7 @@ struct ProgressTests {
         let failure: JSONValue = .object(["kind": .string("notFound"), "detail": .string("status 404")])
         #expect(
             try line(Samples.event("task.failed", Samples.task(with: ["failure": failure])))
-                == "failed: k: notFound: status 404")
+                == "failed: k: not found: status 404")
         #expect(try line(Samples.event("task.cancelled", Samples.task())) == nil)
         #expect(try line(Samples.event("group.succeeded", Samples.end(.succeeded))) == nil)
         #expect(try line(Samples.event("task.of-tomorrow", [:])) == nil)

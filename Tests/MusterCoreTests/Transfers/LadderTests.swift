@@ -22,7 +22,7 @@ struct LadderTests {
         #expect(
             ladder.move(after: .answer("three", to: .stream), in: Self.plain)
                 == .fail(
-                    .badRange, "asked for a part: one; asked for all from a byte on: no; asked plainly: three",
+                    .badRange, "with a range: one; with a range up to the end: no; without a range: three",
                     retryAfter: nil))
     }
 
@@ -32,7 +32,7 @@ struct LadderTests {
         #expect(ladder.move(after: .answer("odd", to: .stream), in: Self.fresh) == .ask)
         #expect(
             ladder.move(after: .answer("odd", to: .stream), in: Self.plain)
-                == .fail(.badRange, "asked for a part, for all from a byte on, plainly: odd", retryAfter: nil))
+                == .fail(.badRange, "with a range and without one: odd", retryAfter: nil))
     }
 
     @Test func rungsThatCannotHelpAreLeftOut() {
@@ -91,7 +91,7 @@ struct LadderTests {
         #expect(ladder.move(after: Self.refusal(.httpStatus(400)), in: planned) == .look)
         #expect(
             ladder.looked(refused: "neither")
-                == .fail(.httpStatus(400), "asked for a part: no; asked plainly: neither", retryAfter: nil))
+                == .fail(.httpStatus(400), "with a range: no; without a range: neither", retryAfter: nil))
 
         ladder = Ladder()
         #expect(
@@ -181,7 +181,7 @@ struct LadderTests {
         situation.isHTTP2 = false
         #expect(
             ladder.move(after: .answer("odd", to: .stream), in: situation)
-                == .fail(.badRange, "asked plainly, in HTTP/1.1: odd", retryAfter: nil))
+                == .fail(.badRange, "without a range and in HTTP/1.1: odd", retryAfter: nil))
     }
 
     @Test func originIsAskedMoreSimplyAfterThreePathsUntilOneIsServed() {

@@ -47,11 +47,11 @@ import Testing
                 var worker = try await fixture.makeWorker(name)
                 _ = try #require(try await worker.claim().first)
             }
-            #expect(try await fixture.store.explanation(of: "g").silent.isEmpty)
+            #expect(try await fixture.store.group("g").silent.isEmpty)
             try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE worker <> 'w1'")
             try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE worker = 'w3'")
             var names: [String] = []
-            for group in ["g", "h"] { names += try await fixture.store.explanation(of: group).silent.map(\.name) }
+            for group in ["g", "h"] { names += try await fixture.store.group(group).silent.map(\.name) }
             #expect(names.sorted() == ["w2", "w3"], "a worker is silent for the group that it holds something of")
         }
     }
@@ -75,11 +75,18 @@ import Testing
                     UPDATE leases l SET progress_at = s.seen_at - CASE s.worker WHEN 'busy' THEN interval '1 s' ELSE interval '20 s' END
                     FROM sessions s WHERE s.id = l.session_id
                     """)
-                return try await fixture.store.explanation(of: "g").silent.map(\.name).sorted()
+                return try await fixture.store.group("g").silent.map(\.name).sorted()
             }
             #expect(try await names(after: 4).isEmpty)
             #expect(try await names(after: 7) == ["busy"])
+            #expect(try await !fixture.store.group("g").areAllSilent)
             #expect(try await names(after: 12) == ["busy", "waiting"])
+            #expect(try await fixture.store.group("g").areAllSilent)
+            try await fixture.makeGroup("idle", Wanted.many(1, "i", origins: ["a"]))
+            let idle = try await fixture.store.group("idle")
+            #expect(idle.silent.count == 2, "it waits for whoever is heard of first")
+            #expect(try await fixture.store.workers(after: nil, limit: 9).map(\.isSilent) == [true, true])
+            #expect(try await fixture.store.task("t1", of: "g").bytesPerSecond == 0)
         }
     }
 

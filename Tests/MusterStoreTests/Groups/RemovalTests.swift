@@ -63,6 +63,9 @@ import Testing
             try await fixture.makeGroup("x", [Wanted("b"), Wanted("c")], isSealed: true)
             for lease in try await worker.claim(3) { try await worker.finish(lease, size: 10) }
             #expect(try await fixture.store.removalFate(of: "g") == .init(deleted: 1, kept: 2, keptBy: "x"))
+            #expect(
+                try await fixture.store.removalFate(of: "g", keys: ["a", "b"])
+                    == .init(deleted: 1, kept: 1, keptBy: "x"))
             try await fixture.store.remove("g", keys: nil, deletingFiles: true)
             #expect(try await fixture.store.removal(of: "g")?.files == 1)
         }

@@ -141,8 +141,8 @@ import Testing
             #expect(failure?.kind == .httpStatus(418))
             #expect(
                 failure?.detail == """
-                    asked for a part, for all from a byte on: the origin answered 400; \
-                    asked plainly: the origin answered 418
+                    with a range: the origin answered 400; \
+                    without a range: the origin answered 418
                     """)
             #expect(origin.requests.map(\.range) == ["bytes=0-8388607", "bytes=0-", nil])
         }

@@ -94,7 +94,7 @@ import Testing
             #expect(try scratch.read("\(ScratchSink.parts)/3.1.part") == [])
             let error = #expect(throws: StorageError.self) { try part.reserve(1 << 60) }
             #expect(error?.failureKind == .noSpace && error?.parksSink == false)
-            #expect(error?.description.contains("needs \((1 << 60) - (1 << 20)) bytes more") == true)
+            #expect(error?.description.contains("needs \(ByteCount(bytes: (1 << 60) - (1 << 20))) more") == true)
         }
     }
 

@@ -1,0 +1,58 @@
+import MusterAPI
+import Testing
+
+@testable import MusterCoordinator
+
+@Suite("Groups whose workers are silent, or gone")
+struct AbsentWorkerTests {
+    private func document(_ facts: GroupFacts) -> GroupExplanationDocument { GroupExplanation(facts: facts).document }
+
+    @Test func workersThatWereNotHeardOfAreNamed() {
+        var facts = GroupExplanationTests.facts()
+        facts.workers.silent = [.init(name: "b", since: GroupExplanationTests.now, endsAt: nil)]
+        facts.at = GroupExplanationTests.soon
+        #expect(document(facts).summary.hasSuffix("lately; nothing has been heard of the worker b for 10 s."))
+        facts.workers.silent.append(.init(name: "c", since: GroupExplanationTests.soon, endsAt: nil))
+        #expect(document(facts).summary.hasSuffix("nothing has been heard of the worker b and 1 more for 10 s."))
+        facts.group.tasks.finalizing = facts.group.tasks.active
+        facts.group.tasks.active = 0
+        facts.placing = 1
+        #expect(document(facts).summary.contains("put in place; nothing has been heard of the worker b"))
+    }
+
+    @Test func nothingIsForetoldWhileAllWorkersAreSilent() {
+        var facts = GroupExplanationTests.facts()
+        facts.straggler = .init(
+            key: "k", origin: "https://a.example:443", worker: "b", bytesLeft: 900, bytesPerSecond: 100)
+        facts.workers.silent = [.init(name: "b", since: GroupExplanationTests.now, endsAt: nil)]
+        facts.at = GroupExplanationTests.soon
+        #expect(document(facts).eta.seconds != nil && document(facts).eta.latest == nil, "others may take over")
+        facts.workers.areAllSilent = true
+        let working = document(facts)
+        #expect(working.waits.map(\.reason) == [.fetching], "the silence is told where it is said what is done")
+        #expect(working.eta.seconds == nil && working.eta.latest == nil && working.slowestOrigin == nil)
+        #expect(working.eta.because == "nothing has been heard of the worker b for 10 s")
+        #expect(
+            working.criticalPath == [
+                "a worker has to be heard of again, or another one to come", "58.5 KiB to be fetched",
+                "the last of its files has to be verified and put in place",
+            ])
+        facts.group.tasks.active = 0
+        let waiting = document(facts)
+        #expect(waiting.waits.map(\.reason) == [.noWorker])
+        #expect(waiting.summary == "Nothing has been heard of the worker b for 10 s.")
+        #expect(waiting.next == "it goes on when that is heard of again, or another worker for the sink is there")
+    }
+
+    @Test func nobodyIsToldToStartAWorkerThatStartsByItself() {
+        var facts = GroupExplanationTests.facts()
+        facts.group.tasks.active = 0
+        facts.workers.reaching = 0
+        #expect(document(facts).summary.contains("muster work --sink default=DIR"))
+        facts.workers.areOwn = true
+        #expect(
+            document(facts).summary
+                == #"No live worker reaches the sink "default" now; muster up starts its own by itself, and says what keeps them."#
+        )
+    }
+}
