@@ -47,14 +47,14 @@ struct SignalledRun {
     /// - Throws: the first error of a service, after the others were stopped.
     func run() async throws -> End {
         // Every service is stopped gracefully when another one ends, whether well or not: only so are a worker's leases
-        // given back and the database shut down.
+        // given back and the database shut down. Where the database itself is lost, there is nobody to give anything back to.
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {
                     ServiceGroupConfiguration.ServiceConfiguration(
                         service: NamedService($0),
                         successTerminationBehavior: .gracefullyShutdownGroup,
-                        failureTerminationBehavior: .gracefullyShutdownGroup
+                        failureTerminationBehavior: $0 is PostgresService ? .cancelGroup : .gracefullyShutdownGroup
                     )
                 },
                 logger: logger

@@ -134,7 +134,7 @@ public struct GrantedLease: Sendable {
 
     /// A look for a failure that may pass is made before the chunk is given up, and early where it has little to give up.
     private static func looks(_ row: PostgresRow, lastAttempt: Int32) throws -> Look? {
-        guard try row.decode("may_look") else { return nil }
+        guard try row.decode("may_look") else { return try row.decode("looks_at_endings") ? .ended : nil }
         let attempts: Int32 = try row.decode("attempts")
         let isEarly = try row.decode("planned") ? try row.decode("looks_early") : attempts >= 2
         if isEarly || attempts + 1 >= lastAttempt { return .failed }

@@ -119,7 +119,10 @@ final class SinkStation: Sendable {
             }
             let directory = try SinkDirectory(name: name, path: path, session: session)
             open(directory)
-            return .well(freeBytes: try? directory.freeBytes())
+            let free = try? directory.freeBytes()
+            // It has begun, and can delete there; whether it can write, a probe says.
+            if let free, free < SinkDirectory.probeBytes { try directory.probe() }
+            return .well(freeBytes: free)
         } catch {
             if let now = equipment, let mark, now.directory.lacksSession(mark: mark) { return .sessionEnded }
             return .trouble(SinkTrouble(error))

@@ -24,6 +24,9 @@ final class SinkDirectory: Sendable {
     /// What a probe writes: a sink with less than that is full.
     static let probeBytes: Int64 = 4_096
 
+    /// An empty directory beside those of the sessions, for one that begins while the sink is full.
+    private static let spareName = "spare"
+
     private struct Handles {
         var root: Directory
         /// `.muster/<installation>`.
@@ -46,9 +49,7 @@ final class SinkDirectory: Sendable {
             let root = try Directory(path: path)
             let home = try Self.openHome(in: root, session, making: true)
             let parts = try Self.openParts(in: home, making: true)
-            // A file system that comes back after a crash must have it: the session is over without.
-            if try home.makeDirectory(session.directoryName) { try home.descriptor.synchronize() }
-            let own = try home.directory(session.directoryName)
+            let own = try Self.openOwn(in: home, session)
             handles = Mutex(Handles(root: root, home: home, parts: parts, own: own))
         } catch {
             throw error.inSink("opening the sink's directory \(path)")
@@ -123,6 +124,7 @@ final class SinkDirectory: Sendable {
                 throw error
             }
             _ = try directory.remove(name)
+            _ = try? home.makeDirectory(Self.spareName)
         } catch {
             throw error.inSink("probing \(path)")
         }
@@ -167,6 +169,28 @@ final class SinkDirectory: Sendable {
             directory = try directory.directory(component)
         }
         return directory
+    }
+
+    /// Makes the session's own directory. Where a full file system has no room for it, it becomes the one that was put by for that while there
+    /// was: what deletes there makes room.
+    private static func openOwn(in home: Directory, _ session: SinkSession) throws(SystemError) -> Directory {
+        let isNew: Bool
+        do {
+            isNew = try home.makeDirectory(session.directoryName)
+            // The next one is put by if it can be; this session does without.
+            _ = try? home.makeDirectory(spareName)
+        } catch {
+            guard error.isLackOfRoom else { throw error }
+            do {
+                try home.move(spareName, to: session.directoryName, in: home, .replacing)
+            } catch _ {
+                throw error
+            }
+            isNew = true
+        }
+        // A file system that comes back after a crash must have it: the session is over without.
+        if isNew { try home.descriptor.synchronize() }
+        return try home.directory(session.directoryName)
     }
 
     private static func openParts(in home: Directory, making: Bool) throws(SystemError) -> Directory {

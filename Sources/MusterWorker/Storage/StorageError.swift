@@ -119,15 +119,15 @@ struct SystemError: Error, Hashable, Sendable {
     /// Whether the process or the system has no descriptor left.
     var isLackOfDescriptors: Bool { number == EMFILE || number == ENFILE }
 
+    /// Whether the file system, or what we may use of it, is full.
+    var isLackOfRoom: Bool { number == ENOSPC || number == EDQUOT }
+
     /// What the error means for Muster's own directory and the parts in it: all but a lack of room or of descriptors is the sink's
     /// failure.
     func inSink(_ doing: @autoclosure () -> String) -> StorageError {
         let detail = StorageError.Detail(doing(), errno: number)
-        switch number {
-        case ENOSPC, EDQUOT: return .full(detail)
-        case EMFILE, ENFILE: return .busy(detail)
-        default: return .unavailable(detail)
-        }
+        if isLackOfRoom { return .full(detail) }
+        return isLackOfDescriptors ? .busy(detail) : .unavailable(detail)
     }
 
     /// What the error means on the way to a task's own path: only what concerns the whole sink parks it.

@@ -133,6 +133,32 @@ import Testing
         }
     }
 
+    /// As long as there is another source whose parts may be whole, that is the better way out.
+    @Test func mirrorsWhosePartsAllEndEarlyAreLookedAt() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.firstChunk = 1 << 20
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var lease = try #require(try await worker.claim().first)
+            try await worker.learn(lease, size: 1 << 20)
+            try await fixture.run("UPDATE tasks SET mixes = true")
+            var ended: Set<Int32> = []
+            var seen: [Look] = []
+            for _ in 1...8 {
+                if let look = lease.looks {
+                    #expect(ended.union([lease.source]) == [0, 1])
+                    seen.append(look)
+                }
+                ended.insert(lease.source)
+                try await worker.fail(lease, .network, at: lease.resume.offset + 70_000, status: 206, random: 0)
+                lease = try await Self.next(fixture, &worker)
+            }
+            #expect(ended == [0, 1])
+            #expect(!seen.isEmpty && seen.allSatisfy { $0 == .ended })
+        }
+    }
+
     /// Another source is the better way out.
     @Test func sourceThatIsNotTheLastOneIsNotLookedAt() async throws {
         try await StoreFixture.run { fixture in

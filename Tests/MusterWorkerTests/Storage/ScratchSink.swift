@@ -25,10 +25,12 @@ final class ScratchSink: Sendable {
 
     /// Which database all orders are of, unless they say otherwise.
     static let installation = "3f0c6a52-8d0e-4a3b-9a0f-6f2f0f6f1c11"
+    /// What all of its sessions have in the sink.
+    static let home = ".muster/\(installation)"
     /// Where the parts are, below the sink.
-    static let parts = ".muster/\(installation)/parts"
+    static let parts = "\(home)/parts"
     /// Where the first session has what is in its hand.
-    static let own = ".muster/\(installation)/1"
+    static let own = "\(home)/1"
 
     /// A session of that database, or of another one.
     static func session(_ number: Int64, of installation: String = installation) throws -> SinkSession {

@@ -87,6 +87,42 @@ import Testing
     }
 
     @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
+    func aSessionBeginsAndDeletesWhereThereIsNoRoomForAFile() async throws {
+        let tmpfs = try ScratchMount(size: "1m,nr_inodes=64")
+        defer { tmpfs.unmount() }
+        try await ScratchSink.with(at: tmpfs.path) { scratch in
+            for task in 1...6 { try scratch.makePart(Int64(task), [1]) }
+            for (session, tasks) in [(2, [1, 2, 3]), (3, [4, 5, 6])] as [(Int64, [Int64])] {
+                var name = 0
+                while (try? scratch.write([], to: "\(session).\(name)")) != nil { name += 1 }
+                let late = try SinkDirectory(name: "s", path: tmpfs.path, session: ScratchSink.session(session))
+                let error = #expect(throws: StorageError.self) { try late.probe() }
+                #expect(error?.failureKind == .storageFull)
+                for task in tasks { #expect(try late.purge(task: TaskID(task)) == 1) }
+                try late.probe()
+                #expect(scratch.exists(ScratchSink.home + "/\(session)"))
+            }
+        }
+    }
+
+    @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
+    func aSinkWithoutAByteIsFullForASessionThatBeginsThereAndDeletes() async throws {
+        let tmpfs = try ScratchMount(size: "64k")
+        defer { tmpfs.unmount() }
+        try await ScratchSink.with(at: tmpfs.path) { scratch in
+            try scratch.makePart(1, [UInt8](repeating: 1, count: 64 << 10))
+            let gate = TrustGate(clock: MonotonicClock.now)
+            let station = try SinkStation(SinkConfiguration(name: "s", path: tmpfs.path), gate: gate)
+            let found = await station.begin(try ScratchSink.session(2))
+            guard case .trouble(let trouble) = found else { throw StorageError.unavailable(.init("\(found)")) }
+            #expect(trouble.kind == .storageFull)
+            #expect(try station.equipment?.directory.purge(task: TaskID(1)) == 1)
+            guard case .well = await station.probe() else { throw StorageError.unavailable(.init("still full")) }
+            await station.shutdown()
+        }
+    }
+
+    @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
     func aReadOnlySinkIsUnavailable() async throws {
         let tmpfs = try ScratchMount(size: "1m")
         try await ScratchSink.with(at: tmpfs.path) { scratch in

@@ -42,13 +42,20 @@ END
 $$;
 
 -- Whether it is time to look if a plain GET goes further than parts do, whose bodies have ended early within the chunk: at the second ending, the
--- fourth, the eighth and so on. A line on which every body breaks off brings the file on, and is not asked for more each time.
+-- fourth, the eighth and so on. A line on which every body breaks off brings the file on, and is not asked for more each time. Another source is the
+-- better way out, unless its parts have ended early too.
 CREATE FUNCTION looks_at_endings(l leases, t tasks) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_before bigint;
 BEGIN
-    IF t.failure_kind IS NULL THEN RETURN false; END IF;
+    IF t.failure_kind IS NULL OR l.kind <> 'fetch' OR t.rung = 'whole' OR EXISTS (
+        SELECT 1 FROM sources s WHERE t.mirrors > 1 AND s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND NOT EXISTS (
+            SELECT 1 FROM attempts a
+            WHERE a.task_id = t.id AND a.source = s.ordinal AND a.kind IN ('network', 'tooSlow') AND a.status BETWEEN 200 AND 299))
+    THEN
+        RETURN false;
+    END IF;
     SELECT count(*) INTO v_before FROM attempts a
     WHERE a.task_id = t.id AND a.kind IN ('network', 'tooSlow') AND a.status BETWEEN 200 AND 299
         AND a.byte >= l.first AND (l.last IS NULL OR a.byte < l.last);
