@@ -93,7 +93,7 @@ extension EndToEnd {
                 }
                 let task = try await fleet.client().task("huge", of: "g")
                 #expect(task.failure?.kind == .noSpace)
-                #expect(task.failure?.detail.contains("bytes more") == true)
+                #expect(task.failure?.detail.contains("the file needs ") == true)
                 #expect(!worker.standardError.contains("takes no more work"))
 
                 try FileManager.default.removeItem(atPath: filler.string)

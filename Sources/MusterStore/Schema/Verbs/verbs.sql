@@ -185,8 +185,7 @@ BEGIN
         RETURN (SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM tasks WHERE group_id = p_group AND state = ANY (p_states));
     END IF;
     RETURN (SELECT coalesce(array_agg(DISTINCT t.id ORDER BY t.id), '{}') FROM unnest(p_keys) AS k (key)
-        CROSS JOIN LATERAL (SELECT id, state FROM tasks WHERE group_id = p_group AND key = k.key OFFSET 0) AS t
-        WHERE t.state = ANY (p_states));
+        CROSS JOIN LATERAL (SELECT id FROM tasks WHERE group_id = p_group AND key = k.key AND state = ANY (p_states) OFFSET 0) AS t);
 END
 $$;
 
