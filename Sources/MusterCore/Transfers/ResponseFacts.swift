@@ -85,9 +85,11 @@ public struct ResponseFacts: Sendable, Hashable {
         return stated.isEmpty ? nil : Set(stated).sorted().joined(separator: ", ")
     }
 
-    /// Whether redirects led to a page, which may be shown in the place of what was asked for (row 27): a login, a notice.
+    /// Whether redirects led to what may be shown in the place of what was asked for (row 27): a login, a notice, an error in JSON.
     var isPageElsewhere: Bool {
-        isRedirected && ["text/html", "application/xhtml+xml"].contains(mediaType)
+        guard isRedirected else { return false }
+        guard let type = mediaType else { return true }
+        return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml")
     }
 
     /// The size, the validators and the digests that the response states for the whole representation (range contract, rows

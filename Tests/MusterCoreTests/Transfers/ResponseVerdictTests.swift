@@ -52,18 +52,24 @@ struct ResponseVerdictTests {
     }
 
     /// Row 27: the plain GET of the file may lead elsewhere.
-    @Test(arguments: [
-        ("text/html; charset=utf-8", true, FetchQuestion.first, Outcome.descend(.whole)),
-        ("text/html", true, .stream, .accept(offset: 0, count: 5_000, splittable: false)),
-        ("text/html", false, .first, .accept(offset: 0, count: 5_000, splittable: false)),
-        ("application/zip", true, .first, .accept(offset: 0, count: 5_000, splittable: false)),
-    ])
+    @Test(
+        arguments: [
+            ("text/html; charset=utf-8", true, FetchQuestion.first, Outcome.descend(.whole)),
+            ("text/plain", true, .first, .descend(.whole)),
+            ("application/problem+json", true, .first, .descend(.whole)),
+            ("application/xhtml+xml", true, .first, .descend(.whole)),
+            (nil, true, .first, .descend(.whole)),
+            ("text/html", true, .stream, .accept(offset: 0, count: 5_000, splittable: false)),
+            ("text/html", false, .first, .accept(offset: 0, count: 5_000, splittable: false)),
+            ("application/zip", true, .first, .accept(offset: 0, count: 5_000, splittable: false)),
+        ] as [(String?, Bool, FetchQuestion, Outcome)]
+    )
     func pageThatARangeRequestIsRedirectedToIsNotBelieved(
-        type: String, isRedirected: Bool, question: FetchQuestion, outcome: Outcome
+        type: String?, isRedirected: Bool, question: FetchQuestion, outcome: Outcome
     ) {
-        let facts = ResponseFacts(
-            status: 200, headers: [(name: "Content-Type", value: type), (name: "Content-Length", value: "5000")],
-            isRedirected: isRedirected)
+        var fields = [(name: "Content-Length", value: "5000")]
+        if let type { fields.append((name: "Content-Type", value: type)) }
+        let facts = ResponseFacts(status: 200, headers: fields, isRedirected: isRedirected)
         #expect(Outcome(ResponseVerdict.judge(facts, to: question)) == outcome)
     }
 
