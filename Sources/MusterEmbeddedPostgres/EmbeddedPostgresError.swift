@@ -102,7 +102,11 @@ extension EmbeddedPostgresError: CustomStringConvertible {
         case .notReady(let limit, let log):
             "PostgreSQL was not ready within \(limit). The end of its log:\n\(log)"
         case .predecessorRunning(let limit, let log):
-            "the server of an earlier process was still stopping after \(limit). The end of its log:\n\(log)"
+            """
+            the PostgreSQL of an earlier process is still there after \(limit), and neither answers nor ends, as one whose storage hangs: \
+            end it, or wait for it, and run the same command again. The end of its log:
+            \(log)
+            """
         case .launchFailed(let program, let reason):
             "\(program) could not be started: \(reason)"
         case .diskFull(let directory, let needed, let free):

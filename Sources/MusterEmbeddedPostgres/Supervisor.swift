@@ -153,8 +153,9 @@ extension Supervisor {
     /// Waits for the parent's end, then stops the server: SIGINT is the fast shutdown, SIGQUIT the immediate one.
     private static let watchScript = """
         (
-            # What it starts keeps nobody's disk busy.
+            # What it starts keeps nobody's disk busy: the last of it may outlive the server by a second.
             cd /
+            exec >/dev/null 2>&1
             while read -r line <&3; do :; done
             alive && kill -INT "$server"
             waited=0
