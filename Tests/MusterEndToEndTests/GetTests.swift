@@ -236,6 +236,28 @@ extension EndToEnd {
             }
         }
 
+        @Test func aFileThatWasWrittenToSinceIsNotCalledThere() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory()
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            let path = directory.path.appending(file.path)
+            let ends: [(String, Int32)] = [
+                ("1 succeeded", 0), ("nothing to do", 0), ("changed: f.bin was written to", 1),
+            ]
+            for (words, code) in ends {
+                if code != 0 {
+                    let other = ScriptedOrigin.Content.seeded(seed: 2, size: .kibibytes(10)).bytes(in: 0..<10_240)
+                    try Data(other).write(to: URL(filePath: path.string))
+                    // As if it had been done two seconds after the file was there.
+                    let later = Date().addingTimeInterval(2)
+                    try FileManager.default.setAttributes([.modificationDate: later], ofItemAtPath: path.string)
+                }
+                let get = try await TestProcess.muster(["get", "-d", directory.path.string, file.url])
+                #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(code), "\(get.standardError)")
+                #expect(get.standardOutput.contains(words), "\(get.standardOutput)")
+            }
+        }
+
         @Test func getOfAnotherListGoesOnWithWhatBothWant() async throws {
             let scene = try await Scene()
             try await scene.knowOrigin()

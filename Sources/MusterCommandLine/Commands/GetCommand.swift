@@ -153,10 +153,11 @@ struct GetCommand: MusterSubcommand {
         let lock = try DirectoryLock.acquire(state.string)
 
         let database = Eventual<String>()
-        let port = Eventual<Int>()
+        let (port, workPort) = (Eventual<Int>(), Eventual<Int>())
         let result = Eventual<GetSession.Result>()
         let session = GetService(
             port: port,
+            workPort: workPort,
             token: token,
             tasks: tasks,
             survey: survey,
@@ -186,7 +187,7 @@ struct GetCommand: MusterSubcommand {
             ]
                 + names.map { name in
                     WorkerService(
-                        port: port,
+                        port: workPort,
                         configuration: { server in
                             var configuration = worker
                             (configuration.servers, configuration.name) = ([server], name)

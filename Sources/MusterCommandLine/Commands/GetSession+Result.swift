@@ -72,7 +72,7 @@ extension GetSession {
             for explanation in explanations { lines += ExplanationText.tries(explanation, most: GetSession.shownTries) }
             lines += changed.map {
                 TextWidth.escaped(
-                    "changed: \($0) is not the file that was fetched; move it away to have it fetched again"
+                    "changed: \($0) was written to since it was fetched; move it away to have it fetched again"
                 )
             }
             guard changed.isEmpty else {

@@ -21,6 +21,8 @@ struct GetSession {
     let onFull: OnFull
     /// What the command works with.
     let context: CommandContext
+    /// Lets the workers of this process begin: they would be leased what an earlier request left, and have it taken away.
+    let beginWork: @Sendable () -> Void
 
     /// The beginning of the names of all groups of `get`.
     static let prefix = "get-"
@@ -37,6 +39,7 @@ struct GetSession {
     func run() async throws -> Result {
         async let worker: Void = awaitWorker()
         try await pauseOthers()
+        beginWork()
         // Known before anything is asked for: a small file may be there by the time that the answer is.
         let start = try await watcher("").lastPosition()
         var generation = try await lastGeneration()
@@ -249,8 +252,8 @@ struct GetSession {
             for task in try await Page.all({
                 try await client.tasks(of: name(earlier), state: .succeeded, after: $0, limit: Limits.pageSize)
             }) where failed.remove(task.path) != nil {
-                let size = try Directories.size(ofFile: directory.appending(task.path))
-                if let size, size == task.bytes.total { unchecked.append(task.path) }
+                guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else { continue }
+                if file.size == task.bytes.total, !task.wasFinished(before: file) { unchecked.append(task.path) }
             }
         }
         return unchecked.sorted()
@@ -260,7 +263,7 @@ struct GetSession {
     private struct Findings {
         /// Keys of tasks whose files are gone.
         var missing: Set<String> = []
-        /// Paths of files that have another size by now. Muster does not overwrite them.
+        /// Paths of files that have another size by now, or were written to since. Muster does not overwrite them.
         var changed: [String] = []
     }
 
@@ -279,13 +282,26 @@ struct GetSession {
                 )
                 for task in page.items where !seen.contains(task.path) {
                     if generation > 1 { seen.insert(task.path) }
-                    let size = try Directories.size(ofFile: directory.appending(task.path))
-                    if size == nil { findings.missing.insert(task.key) }
-                    if let size, let total = task.bytes.total, size != total { findings.changed.append(task.path) }
+                    guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else {
+                        findings.missing.insert(task.key)
+                        continue
+                    }
+                    if task.bytes.total.map({ $0 != file.size }) ?? false || task.wasFinished(before: file) {
+                        findings.changed.append(task.path)
+                    }
                 }
                 after = page.next
             } while after != nil
         }
         return findings
+    }
+}
+
+extension TaskDocument {
+    /// Whether a file was written to after the task was finished with it. The clocks of the database and of a file server may be a second apart,
+    /// and a file that has the origin's time says nothing.
+    fileprivate func wasFinished(before file: Directories.FileFacts) -> Bool {
+        guard let finishedAt, file.writtenAt > finishedAt.microseconds + 1_000_000 else { return false }
+        return lastModified.flatMap { HTTPDate($0) }?.secondsSince1970 != file.writtenAt / 1_000_000
     }
 }

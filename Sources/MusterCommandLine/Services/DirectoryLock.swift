@@ -73,14 +73,29 @@ enum Directories {
         return overflow ? nil : Int64(exactly: bytes)
     }
 
-    /// The size of a regular file; `nil` when there is none.
-    static func size(ofFile path: FilePath) throws -> Int64? {
+    /// What a regular file tells without being read.
+    struct FileFacts {
+        /// Its bytes.
+        let size: Int64
+        /// When its content was written last, in microseconds since the Unix epoch, by the clock of its file system.
+        let writtenAt: Int64
+    }
+
+    /// What a regular file tells; `nil` when there is none.
+    static func facts(ofFile path: FilePath) throws -> FileFacts? {
         var status = stat()
         guard stat(path.string, &status) == 0 else {
             let reason = Errno(rawValue: errno)
             if reason == .noSuchFileOrDirectory || reason == .notDirectory { return nil }
             throw reason
         }
-        return status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : nil
+        guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+        #if canImport(Darwin)
+        let written = status.st_mtimespec
+        #else
+        let written = status.st_mtim
+        #endif
+        let microseconds = Int64(written.tv_sec) * 1_000_000 + Int64(written.tv_nsec) / 1_000
+        return FileFacts(size: Int64(status.st_size), writtenAt: microseconds)
     }
 }

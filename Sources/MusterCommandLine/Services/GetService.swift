@@ -7,6 +7,8 @@ import SystemPackage
 struct GetService: Service {
     /// The port of the coordinator, once it is there.
     let port: Eventual<Int>
+    /// Told the same once the workers may begin.
+    let workPort: Eventual<Int>
     /// The coordinator's token.
     let token: String
     /// What is wanted.
@@ -44,7 +46,8 @@ struct GetService: Service {
                         transfers: transfers,
                         directory: FilePath(directory),
                         onFull: onFull,
-                        context: context
+                        context: context,
+                        beginWork: { workPort.fulfil(number) }
                     ).run()
                 }
             }

@@ -33,7 +33,8 @@ struct GetSessionTests {
             client: log.client(), tasks: tasks, survey: survey, transfers: try settings.transfers(base: "/"),
             directory: directory.path, onFull: .fail,
             context: CommandContext(
-                settings: settings, console: Console(json: false, output: pipe.writeEnd, errorOutput: null)))
+                settings: settings, console: Console(json: false, output: pipe.writeEnd, errorOutput: null)),
+            beginWork: {})
         #expect(try await session.run().group.state == .succeeded)
         try pipe.writeEnd.close()
         var buffer = [UInt8](repeating: 0, count: 4_096)
