@@ -12,7 +12,7 @@ struct SilenceWatch: Service {
         case heard(name: String)
     }
 
-    /// Whom silence was told of.
+    /// The workers that were said to be silent.
     struct Told: Sendable {
         private var names: Set<String> = []
 
