@@ -30,6 +30,7 @@ extension LeaseDocument {
             origin = lease.origin
             have = lease.have
             lane = lease.lane
+            earlierSize = lease.earlierSize
             looks = lease.looks
         }
         guard lease.kind == .resolve else { return }

@@ -39,10 +39,22 @@ extension ResponseVerdict {
     /// Row 27: a whole body that differs from a content with validators, and states none itself, is not its next version but
     /// something in its place, such as an error page. Nothing starts over for it.
     static func foreignPage(_ found: Representation, _ question: FetchQuestion) -> ResponseVerdict? {
-        guard question.known.hasValidator, !found.hasValidator, !question.isProvable,
+        guard !found.hasValidator, !question.isProvable else { return nil }
+        if question.known.hasValidator,
             case .different(let what) = question.known.agreement(with: found, under: question.effectiveRule)
-        else { return nil }
-        return refuse(.network, "the response states no validator, and is something else: \(what)")
+        {
+            return refuse(.network, "the response states no validator, and is something else: \(what)")
+        }
+        guard let earlier = question.earlierSize, found.size != earlier else { return nil }
+        let size = found.size.map { "\($0) bytes" } ?? "bytes without end"
+        return refuse(
+            .network, "the response states no validator, and \(size), where the origin had \(earlier) with one")
+    }
+
+    /// Row 27: whether what answers a request with a Range may be a page in the file's place, which some origins have for such requests alone. A plain
+    /// GET tells.
+    static func mayBePage(_ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion) -> Bool {
+        question.namesNoPage && !question.planned && !found.hasValidator && facts.mediaType == "text/html"
     }
 
     static func wrongSize(_ size: Int64, expected: Int64) -> ResponseVerdict {

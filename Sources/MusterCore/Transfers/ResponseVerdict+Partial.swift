@@ -36,6 +36,9 @@ extension ResponseVerdict {
         }
         let found = facts.representation(size: size)
         if let refusal = otherContent(found, statedSize: content.size, facts, question) { return refusal }
+        guard !mayBePage(found, facts, question) else {
+            return .descend("a page in answer to a range request", to: .whole)
+        }
         // Row 12: chunks that nothing tells apart are only fetched if all of the file fits into this one.
         let isSplittable =
             found.tellsVersions || question.planned && question.known.tellsVersions || found.statesDigest

@@ -34,6 +34,9 @@ extension ResponseVerdict {
             guard !facts.isPageElsewhere else {
                 return .descend("a redirect of the range request to a page", to: .whole)
             }
+            guard !mayBePage(found, facts, question) else {
+                return .descend("a page in answer to a range request", to: .whole)
+            }
         } else if let refusal = partOfWhole(facts, length: length) {
             return refusal
         }

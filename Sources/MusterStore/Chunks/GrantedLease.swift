@@ -47,6 +47,8 @@ public struct GrantedLease: Sendable {
     public let source: Int32
     /// Whether another source than this one taught the content version (range contract, row 30).
     public let isOtherMirror: Bool
+    /// The size that the source stated together with a validator, of a content version that was given up since (row 27).
+    public let earlierSize: Int64?
     /// Whether the first request is for all of the file, since the origin is not known to serve another one (row 22).
     public let asksForAll: Bool
     /// After which failures the worker may look whether a plain GET is served.
@@ -112,6 +114,7 @@ public struct GrantedLease: Sendable {
         contentType = try row.decode("content_type")
         source = try row.decode("source")
         isOtherMirror = try row.decode("is_other_mirror")
+        earlierSize = try row.decode("earlier_size")
         asksForAll = try row.decode("asks_for_all")
         looks = try Self.looks(row, lastAttempt: lastAttempt)
         mayMoveOn = try row.decode("may_move_on")

@@ -106,6 +106,8 @@ struct FetchPlan: Sendable {
             mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
+            earlierSize: lease.earlierSize,
+            namesNoPage: (try? SourceURL(validating: source.url))?.namesNoPage == true,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation
@@ -249,11 +251,8 @@ struct FetchPlan: Sendable {
     mutating func settleHeld(effectiveURL: String?) {
         guard let held else { return }
         learned = Report.Learned(
-            representation: held.representation,
-            rung: .whole,
-            effectiveURL: effectiveURL ?? held.effectiveURL,
-            source: source.ordinal
-        )
+            representation: held.representation, rung: .whole, effectiveURL: effectiveURL ?? held.effectiveURL,
+            source: source.ordinal)
     }
 
     private static func place(_ url: String) -> Substring {
@@ -264,18 +263,12 @@ struct FetchPlan: Sendable {
     ///
     /// - Parameter suggestedName: the name that the origin gives the file, if the group asks for it (row 34).
     mutating func settle(
-        _ body: AcceptedBody,
-        status: Int,
-        effectiveURL: String,
-        suggestedName: String? = nil
+        _ body: AcceptedBody, status: Int, effectiveURL: String, suggestedName: String? = nil
     ) -> Int64? {
         if !isSettled {
             var taught = Report.Learned(
-                representation: body.representation,
-                rung: body.isSplittable ? ladder.rung : .whole,
-                effectiveURL: effectiveURL,
-                source: source.ordinal
-            )
+                representation: body.representation, rung: body.isSplittable ? ladder.rung : .whole,
+                effectiveURL: effectiveURL, source: source.ordinal)
             taught.suggestedName = suggestedName
             if asksForAll, taught.rung == .chunks { taught.askedForAll = true }
             learned = taught

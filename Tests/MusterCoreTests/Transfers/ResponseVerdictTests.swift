@@ -73,6 +73,53 @@ struct ResponseVerdictTests {
         #expect(Outcome(ResponseVerdict.judge(facts, to: question)) == outcome)
     }
 
+    /// Row 27: what a source stated of a version that was given up is not forgotten with it.
+    @Test(
+        arguments: [
+            (5_000, [], true), (nil, [], true), (1_000, [], false), (5_000, ["ETag: \"b\""], false),
+            (5_000, ["Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"], false),
+        ] as [(Int64?, [String], Bool)]
+    )
+    func wholeOfAnotherSizeWithoutAValidatorIsNoVersionAfterOneThatHadIt(
+        size: Int64?, headers: [String], isRefused: Bool
+    ) {
+        let question = FetchQuestion(range: nil, planned: false, known: Representation(), earlierSize: 1_000)
+        let headers = headers + (size.map { ["Content-Length: \($0)"] } ?? ["Transfer-Encoding: chunked"])
+        let row = OriginRow(27, "a page after a cut", 200, headers, to: question, .refuse(.network))
+        #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isRefused)
+    }
+
+    /// Row 27: some origins answer requests with a Range, and no others, with a page of theirs.
+    @Test(
+        arguments: [
+            (200, "text/html", [], true, true), (200, "application/zip", [], true, false),
+            (200, "text/html", [], false, false), (200, "text/html", ["ETag: \"a\""], true, false),
+            (206, "text/html", ["Content-Range: bytes 0-4999/5000"], true, true),
+            (206, "text/html", ["Content-Range: bytes 0-4999/5000", "ETag: \"a\""], true, false),
+        ] as [(Int, String, [String], Bool, Bool)]
+    )
+    func pageInAnswerToARangeForAFileIsNotBelieved(
+        status: Int, type: String, headers: [String], namesNoPage: Bool, isRefused: Bool
+    ) {
+        var question = FetchQuestion.first
+        question.namesNoPage = namesNoPage
+        let row = OriginRow(
+            27, "a page", status, headers + ["Content-Type: \(type)", "Content-Length: 5000"], to: question,
+            .descend(.whole))
+        #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .descend(.whole)) == isRefused)
+    }
+
+    @Test(
+        arguments: [
+            ("https://h/a.zip", true), ("https://h/a.tar.GZ?x=y.html", true), ("https://h/a.html", false),
+            ("https://h/a/index.PHP?f=a.zip", false), ("https://h/a", false), ("https://h/", false),
+            ("https://h/.zip", false), ("https://h/a.", false), ("https://h/a.b/c", false),
+        ]
+    )
+    func urlTellsByItsExtensionThatItNamesNoPage(url: String, namesNoPage: Bool) throws {
+        #expect(try SourceURL(validating: url).namesNoPage == namesNoPage)
+    }
+
     @Test func detailsShowNoControlCharactersAndEndSomewhere() throws {
         let field = "bytes \u{1b}[2J" + String(repeating: "x", count: 100_000)
         let facts = ResponseFacts(status: 206, headers: [(name: "Content-Range", value: field)])

@@ -25,6 +25,18 @@ extension Row {
             other.misbehave("/login", .htmlErrorPage)
             return stage.file((.redirect(to: other.url("/login"), status: 302), .ranged))
         },
+        Row(27, "a page in answer to requests with a Range, and no others") { stage in
+            let play = stage.file()
+            stage.origin.serve("/file.bin", .init(.seeded(seed: 7, size: Stage.size)))
+            stage.origin.misbehave("/file.bin", .htmlErrorPage, when: .ranged)
+            return play.with { $0.task.urls = [stage.origin.url("/file.bin")] }
+        },
+        Row(27, "a page in the place of a file that a plain GET was served of, and cut") {
+            $0.file(
+                (.status(400, retryAfter: nil), .ranged),
+                (.truncated(afterBytes: .mebibytes(2)), .init(requests: 0..<2, hasRange: false)),
+                (.htmlErrorPage, .init(requests: 2..<3, hasRange: false)))
+        },
         Row(
             28, "surplus bytes after a response, which must not become the beginning of the next one",
             on: [.plain, .tls]

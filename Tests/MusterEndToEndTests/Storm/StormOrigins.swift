@@ -104,15 +104,9 @@ struct StormOrigins: Sendable {
         }
     }
 
-    /// What nginx has sent so far, by the number of the file: how many bytes in how many responses.
-    var sent: [Int: (bytes: Int64, responses: Int)] {
-        var sent: [Int: (bytes: Int64, responses: Int)] = [:]
-        for request in nginx.requests {
-            guard let number = request.uri.split(separator: "=").last.flatMap({ Int($0) }) else { continue }
-            let before = sent[number] ?? (0, 0)
-            sent[number] = (before.bytes + request.bodyBytesSent, before.responses + 1)
-        }
-        return sent
+    /// What nginx was asked and has sent so far, by the number of the file.
+    var served: [Int: [NginxServer.Request]] {
+        Dictionary(grouping: nginx.requests) { $0.uri.split(separator: "=").last.flatMap { Int($0) } ?? -1 }
     }
 
     /// Stops them.
