@@ -93,7 +93,8 @@ let package = Package(
                 + scripts(
                     "Schema/Verbs",
                     [
-                        "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "deadlines",
+                        "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "conditions",
+                        "deadlines",
                         "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
                         "mirrors", "once", "origins", "paths", "preemption", "purges", "questions", "reports",
                         "returns",

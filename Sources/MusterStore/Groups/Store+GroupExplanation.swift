@@ -98,7 +98,7 @@ extension Store {
                 count(*) FILTER (WHERE kind = 'finalize') AS put_off_finalizing,
                 count(*) FILTER (WHERE kind = 'resolve') AS put_off_asking, min(not_before) AS due_at
             FROM (
-                SELECT kind, not_before FROM ready_chunks WHERE group_id = g.id AND status = 'waiting'
+                SELECT kind, not_before FROM ready_chunks WHERE group_id = g.id AND is_waiting(status)
                 ORDER BY not_before LIMIT \(GroupExplanationRecord.most + 1)
             ) AS first
         ) AS c, LATERAL (

@@ -36,6 +36,7 @@ enum Schema {
         Script("chunks", PackageResources.chunks_sql),
         Script("claim", PackageResources.claim_sql),
         Script("completion", PackageResources.completion_sql),
+        Script("conditions", PackageResources.conditions_sql),
         Script("deadlines", PackageResources.deadlines_sql),
         Script("deliveries", PackageResources.deliveries_sql),
         Script("doubles", PackageResources.doubles_sql),

@@ -92,7 +92,8 @@ struct TestWorker: Sendable {
             finished: leases.map {
                 .init(
                     session: session, lease: $0.name, size: $0.expectedSize ?? 1_000, digests: "{}",
-                    representation: Representation(size: $0.expectedSize ?? 1_000, etag: "\"1\""), effectiveURL: nil)
+                    representation: Representation(size: $0.expectedSize ?? 1_000, etag: "\"1\""), effectiveURL: nil,
+                    crc: 9)
             })
     }
 

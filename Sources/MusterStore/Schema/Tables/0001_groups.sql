@@ -229,12 +229,11 @@ CREATE INDEX tasks_by_state ON tasks (group_id, state, id);
 -- Those among which the tasks in trouble of a group are looked for.
 CREATE INDEX tasks_by_failure ON tasks (group_id, failure_at)
     WHERE failure_at IS NOT NULL AND state IN ('queued', 'active', 'finalizing');
--- Two live tasks never have one destination (I17). The condition is that of `holds_path`, and `coalesce` keeps the planner from seeing what else
--- implies it: a plan made while there are few tasks would read all of this index in the place of a better one, and go on when there are many.
+-- Two live tasks never have one destination (I17). The condition is that of `holds_path` (conditions.sql).
 CREATE UNIQUE INDEX tasks_destination_unique ON tasks (sink, path)
     WHERE coalesce(state IN ('queued', 'active', 'paused', 'finalizing'), false);
 -- Which task has put a file at a path last: `had_path_last`.
-CREATE INDEX tasks_placed ON tasks (sink, path) WHERE state = 'succeeded';
+CREATE INDEX tasks_placed ON tasks (sink, path) WHERE coalesce(state = 'succeeded', false);
 -- Two files of a group never get one name from their origins.
 CREATE INDEX tasks_named ON tasks (group_id, path) WHERE named;
 -- A claim moves chunks of these from one source to another.

@@ -76,10 +76,10 @@ CREATE INDEX ready_chunks_purges ON ready_chunks (sink, id) WHERE kind = 'purge'
 CREATE INDEX ready_chunks_deletions ON ready_chunks (sink, remove_path) WHERE remove_path IS NOT NULL;
 CREATE INDEX ready_chunks_held_purges ON ready_chunks (id) WHERE kind = 'purge' AND status = 'parked';
 CREATE INDEX ready_chunks_removals ON ready_chunks (remove_group) WHERE remove_group IS NOT NULL;
-CREATE INDEX ready_chunks_due ON ready_chunks (not_before) WHERE status = 'waiting';
-CREATE INDEX ready_chunks_awaiting ON ready_chunks (id) WHERE status = 'waiting' AND awaits IS NOT NULL;
+CREATE INDEX ready_chunks_due ON ready_chunks (not_before) WHERE coalesce(status = 'waiting', false);
+CREATE INDEX ready_chunks_awaiting ON ready_chunks (id) WHERE coalesce(status = 'waiting' AND awaits IS NOT NULL, false);
 -- The explanation of a group looks for these.
-CREATE INDEX ready_chunks_put_off ON ready_chunks (group_id, not_before) WHERE status = 'waiting';
+CREATE INDEX ready_chunks_put_off ON ready_chunks (group_id, not_before) WHERE coalesce(status = 'waiting', false);
 CREATE INDEX ready_chunks_by_task ON ready_chunks (task_id);
 -- One question at a time per task, whatever the number of workers (rows 21 and 22).
 CREATE UNIQUE INDEX ready_chunks_one_question ON ready_chunks (task_id) WHERE kind IN ('resolve', 'trial');

@@ -20,7 +20,7 @@ CREATE FUNCTION promote_due_chunks(p_limit integer) RETURNS bigint
 LANGUAGE sql AS $$
     WITH due AS MATERIALIZED (
         SELECT id FROM ready_chunks
-        WHERE status = 'waiting' AND not_before <= statement_timestamp()
+        WHERE is_waiting(status) AND not_before <= statement_timestamp()
         ORDER BY not_before LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), promoted AS (
         UPDATE ready_chunks c SET status = 'ready', not_before = NULL FROM due WHERE c.id = due.id RETURNING 1

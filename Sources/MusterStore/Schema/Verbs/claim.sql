@@ -78,7 +78,7 @@ DECLARE
 BEGIN
     SELECT array_agg(p.id) INTO v_picked FROM (
         SELECT id FROM ready_chunks
-        WHERE sink = c.sink AND kind = 'purge' AND status = 'ready' ORDER BY id LIMIT cardinality(c.slots) FOR UPDATE SKIP LOCKED
+        WHERE sink = c.sink AND group_id = 0 AND kind = 'purge' AND status = 'ready' ORDER BY id LIMIT cardinality(c.slots) FOR UPDATE SKIP LOCKED
     ) AS p;
     RETURN grant_chunks(c, v_picked, c.slots, NULL, 0, NULL);
 END
@@ -174,7 +174,7 @@ DECLARE
 BEGIN
     FOR v_group IN
         SELECT g.id, group_may_run(g) AS runs FROM groups g
-        WHERE g.id = ANY (p_groups) AND g.priority = p_priority AND g.state IN ('open', 'sealed') AND EXISTS (
+        WHERE g.id = ANY (p_groups) AND g.priority = p_priority AND is_unfinished(g.state) AND EXISTS (
             SELECT 1 FROM ready_chunks r WHERE r.group_id = g.id AND r.origin_id = 0 AND r.status = 'ready')
         ORDER BY g.served, g.id
     LOOP
@@ -201,7 +201,7 @@ DECLARE
     v_before integer;
 BEGIN
     SELECT array_agg(g.id) INTO v_hungry FROM groups g
-    WHERE g.id = ANY (p_groups) AND g.priority = p_priority AND g.state IN ('open', 'sealed') AND group_may_run(g);
+    WHERE g.id = ANY (p_groups) AND g.priority = p_priority AND is_unfinished(g.state) AND group_may_run(g);
     WHILE c.slots <> '{}' AND v_hungry <> '{}' LOOP
         FOR v_turn IN SELECT * FROM group_turns(v_hungry, cardinality(c.slots)) LOOP
             EXIT WHEN c.slots = '{}';

@@ -77,7 +77,8 @@ BEGIN
             sum(r.charge) OVER (ORDER BY r.rank, r.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
         FROM (
             SELECT k.id, k.rank, chunk_charge(k.first, k.last, k.resume,
-                CASE WHEN c.mean IS NOT NULL AND k.first = 0 THEN mean_of(k.task_id, c.mean) END) AS charge
+                CASE WHEN c.mean IS NOT NULL AND k.first = 0 THEN (
+                    SELECT CASE WHEN t.size IS NULL THEN c.mean END FROM tasks t WHERE t.id = k.task_id) END) AS charge
             FROM ready_chunks k
             -- A chunk of another sink would come back from every worker that does not reach that one, and be granted again at once.
             WHERE k.group_id = c.group_id AND k.origin_id = p_origin AND k.status = 'ready' AND k.sink = c.sink
@@ -124,9 +125,10 @@ BEGIN
             t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.remove_path, t.remove_size,
             t.remove_group,
             CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume,
-                CASE WHEN p_mean IS NOT NULL AND t.first = 0 THEN mean_of(t.task_id, p_mean) END) ELSE 0 END
+                CASE WHEN p_mean IS NOT NULL AND t.first = 0 THEN (
+                    SELECT CASE WHEN k.size IS NULL THEN p_mean END FROM tasks k WHERE k.id = t.task_id) END) ELSE 0 END
         FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t
-        JOIN sessions s ON s.id = p_slots[t.n]
+        CROSS JOIN LATERAL (SELECT sequence FROM sessions WHERE id = p_slots[t.n] OFFSET 0) AS s
         RETURNING task_id, kind, charged
     ), touched AS (
         -- A task becomes active with its first lease.
@@ -185,7 +187,7 @@ BEGIN
         CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths < 2
             AND NOT t.planned AND t.reuse_key IS NOT NULL
             AND (SELECT h.id FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded' LIMIT 1) IS NOT NULL
-            THEN held_file(t, g.fetch_options, s.url, s.headers) END,
+            THEN held_file(t.id, g.fetch_options, s.url, s.headers) END,
         -- A session that is not waited for any more is named here: it was ended before this statement.
         (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind NOT IN ('resolve', 'trial')),
         l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks' AND t.mirrors = 1

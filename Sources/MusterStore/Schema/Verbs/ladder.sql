@@ -21,61 +21,38 @@ BEGIN
 END
 $$;
 
--- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is
--- left, whichever taught the version.
-CREATE FUNCTION may_look(l leases, t tasks) RETURNS boolean
+-- Whether a task has a live source besides this one; one that serves this content version, if it is named.
+CREATE FUNCTION has_another_source(p_task bigint, p_source integer, p_version integer DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN l.kind = 'fetch' AND t.rung <> 'whole' AND (t.mirrors = 1
-        OR NOT EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source));
-END
-$$;
-
--- Whether a silence ends with another source that has not been tried for the chunk: less patience is due then.
-CREATE FUNCTION may_move_on(l leases, t tasks) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND EXISTS (
+    RETURN EXISTS (
         SELECT 1 FROM sources s
-        WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in IS DISTINCT FROM t.version);
+        WHERE s.task_id = p_task AND NOT s.dead AND s.ordinal <> p_source
+            AND (p_version IS NULL OR s.differs_in IS DISTINCT FROM p_version));
 END
 $$;
 
--- Whether it is time to look if a plain GET goes further than parts do, whose bodies have ended early within the chunk: at the second ending, the
--- fourth, the eighth and so on. A line on which every body breaks off brings the file on, and is not asked for more each time. Another source is the
--- better way out, unless its parts have ended early too.
-CREATE FUNCTION looks_at_endings(l leases, t tasks) RETURNS boolean
+-- Bodies of a chunk's parts have ended early: at the second ending, the fourth, the eighth and so on it is time to look. A line on which every
+-- body breaks off brings the file on, and is not asked for more each time. Another source is the better way out, unless its parts have ended
+-- early too.
+CREATE FUNCTION endings_want_a_look(p_chunk bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
+    l leases;
     v_before bigint;
 BEGIN
-    IF t.failure_kind IS NULL OR l.kind <> 'fetch' OR t.rung = 'whole' OR EXISTS (
-        SELECT 1 FROM sources s WHERE t.mirrors > 1 AND s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND NOT EXISTS (
+    SELECT * INTO l FROM leases WHERE chunk_id = p_chunk;
+    IF EXISTS (
+        SELECT 1 FROM sources s WHERE s.task_id = l.task_id AND NOT s.dead AND s.ordinal <> l.source AND NOT EXISTS (
             SELECT 1 FROM attempts a
-            WHERE a.task_id = t.id AND a.source = s.ordinal AND a.kind IN ('network', 'tooSlow') AND a.status BETWEEN 200 AND 299))
+            WHERE a.task_id = l.task_id AND a.source = s.ordinal AND a.kind IN ('network', 'tooSlow') AND a.status BETWEEN 200 AND 299))
     THEN
         RETURN false;
     END IF;
     SELECT count(*) INTO v_before FROM attempts a
-    WHERE a.task_id = t.id AND a.kind IN ('network', 'tooSlow') AND a.status BETWEEN 200 AND 299
+    WHERE a.task_id = l.task_id AND a.kind IN ('network', 'tooSlow') AND a.status BETWEEN 200 AND 299
         AND a.byte >= l.first AND (l.last IS NULL OR a.byte < l.last);
     RETURN v_before > 0 AND (v_before & (v_before + 1)) = 0;
-END
-$$;
-
--- Whether a chunk has failed, and a plain GET is to be looked at before all tries are over: answers of the origin have ended early twice, which
--- is given up soon (`is_hopeless`); or hardly anything has come of the chunk, and nothing else but the beginning of its file: there is little to
--- give up.
-CREATE FUNCTION looks_early(l leases, t tasks) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN l.attempts >= 2 AND t.failure_kind = 'network' AND t.failure_status BETWEEN 200 AND 299
-        OR l.attempts > 0 AND l.durable < l.first + little(t)
-        AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = l.task_id AND d.first > 0)
-        AND NOT EXISTS (SELECT 1 FROM ready_chunks c
-            WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first > 0 AND c.resume >= c.first + little(t))
-        AND NOT EXISTS (SELECT 1 FROM leases h
-            WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.first > 0 AND h.durable >= h.first + little(t));
 END
 $$;
 
@@ -83,6 +60,51 @@ $$;
 CREATE FUNCTION little(t tasks) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN 65536 ELSE 1 END
+$$;
+
+-- Whether hardly anything has come of a leased chunk, and nothing else but the beginning of its file. Fewer bytes than p_little are as good as none.
+CREATE FUNCTION has_little(p_chunk bigint, p_little bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT l.durable < l.first + p_little
+            AND NOT EXISTS (SELECT 1 FROM done_chunks d WHERE d.task_id = l.task_id AND d.first > 0)
+            AND NOT EXISTS (SELECT 1 FROM ready_chunks c
+                WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first > 0 AND c.resume >= c.first + p_little)
+            AND NOT EXISTS (SELECT 1 FROM leases h
+                WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.first > 0 AND h.durable >= h.first + p_little)
+        FROM leases l WHERE l.chunk_id = p_chunk);
+END
+$$;
+
+-- The four rules below are part of every grant: what they ask of most leases first is in the lease and the task, and is written into the
+-- grant's own statement (SQL functions without queries are). What has to be looked up is asked by ids, so that no row is put together for it.
+
+-- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is
+-- left, whichever taught the version.
+CREATE FUNCTION may_look(l leases, t tasks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.kind = 'fetch' AND t.rung <> 'whole' AND (t.mirrors = 1 OR NOT has_another_source(t.id, l.source))
+$$;
+
+-- Whether a silence ends with another source that has not been tried for the chunk: less patience is due then.
+CREATE FUNCTION may_move_on(l leases, t tasks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND has_another_source(t.id, l.source, t.version)
+$$;
+
+-- Whether it is time to look if a plain GET goes further than parts do, whose bodies have ended early within the chunk.
+CREATE FUNCTION looks_at_endings(l leases, t tasks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT t.failure_kind IS NOT NULL AND l.kind = 'fetch' AND t.rung <> 'whole' AND endings_want_a_look(l.chunk_id)
+$$;
+
+-- Whether a chunk has failed, and a plain GET is to be looked at before all tries are over: answers of the origin have ended early twice, which
+-- is given up soon (`is_hopeless`); or there is little to give up.
+CREATE FUNCTION looks_early(l leases, t tasks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT l.attempts >= 2 AND t.failure_kind = 'network' AND t.failure_status BETWEEN 200 AND 299
+        OR l.attempts > 0 AND has_little(l.chunk_id, little(t))
 $$;
 
 -- A source contradicts the way in which it was asked: the task starts over on a lower rung, which is no try. If there is none it is

@@ -7,7 +7,7 @@ LANGUAGE sql STABLE AS $$
     SELECT t.id, t.version FROM tasks t
     WHERE t.group_id = p_group AND t.mixes AND t.state IN ('queued', 'active') AND EXISTS (
         SELECT 1 FROM ready_chunks c
-        WHERE c.task_id = t.id AND c.status = 'ready' AND c.kind = 'fetch' AND c.attempts = 0 AND c.moves = 0)
+        WHERE c.task_id = t.id AND is_ready(c.status) AND c.kind = 'fetch' AND c.attempts = 0 AND c.moves = 0)
     ORDER BY t.id LIMIT 16
 $$;
 
@@ -71,7 +71,7 @@ BEGIN
     WITH picked AS MATERIALIZED (
         SELECT c.id, s.source
         FROM pull_sources(p_group) AS s
-        JOIN ready_chunks c ON c.task_id = s.task_id AND c.kind = 'fetch' AND c.status = 'ready' AND c.origin_id <> p_origin
+        JOIN ready_chunks c ON c.task_id = s.task_id AND c.kind = 'fetch' AND is_ready(c.status) AND c.origin_id <> p_origin
             AND c.attempts = 0 AND c.moves = 0
         WHERE s.origin_id = p_origin
         LIMIT p_want - (

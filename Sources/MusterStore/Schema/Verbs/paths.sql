@@ -39,12 +39,6 @@ BEGIN
 END
 $$;
 
--- Whether a task in this state has its path to itself: in the words of the index `tasks_destination_unique`, which is found by it.
-CREATE FUNCTION holds_path(p_state text) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(p_state IN ('queued', 'active', 'paused', 'finalizing'), false)
-$$;
-
 -- Whether a task was the last one to have its path. Its file may be another one's otherwise: of a task that has succeeded there since, or
 -- that holds leases now. The caller has locked the path.
 CREATE FUNCTION had_path_last(t tasks) RETURNS boolean
@@ -52,7 +46,7 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN NOT EXISTS (
         SELECT 1 FROM tasks o
-        WHERE o.sink = t.sink AND o.path = t.path AND o.state = 'succeeded' AND o.id <> t.id AND (o.finished_at, o.id) > (t.finished_at, t.id)
+        WHERE o.sink = t.sink AND o.path = t.path AND is_placed(o.state) AND o.id <> t.id AND (o.finished_at, o.id) > (t.finished_at, t.id)
     ) AND NOT EXISTS (
         SELECT 1 FROM tasks o
         WHERE o.sink = t.sink AND o.path = t.path AND holds_path(o.state) AND o.id <> t.id

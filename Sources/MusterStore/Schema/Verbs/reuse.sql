@@ -19,9 +19,12 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_options ->> 'decode', p_group_opt
 -- The newest file of the sink that may be what a task asks for, as the document of the same name; NULL when there is none. It
 -- doesn't contradict what the task expects. It has a strong ETag, which no other representation of the URL has, or was asked for in the same
 -- way: a date may be that of another one. A hundred are looked at if need be: most of the time it is the first one.
-CREATE FUNCTION held_file(t tasks, p_group_options jsonb, p_url text, p_headers jsonb) RETURNS text
+CREATE FUNCTION held_file(p_task bigint, p_group_options jsonb, p_url text, p_headers jsonb) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    t tasks;
 BEGIN
+    SELECT * INTO t FROM tasks WHERE id = p_task;
     RETURN (
         SELECT jsonb_build_object('path', d.path, 'crc', d.content_crc, 'digests', coalesce(d.digests, '{}'),
             'effectiveURL', d.effective_url,
@@ -80,7 +83,7 @@ BEGIN
                 ORDER BY d.id LIMIT 1
             ), nullif(first_value(f.task_id) OVER (PARTITION BY f.reuse_key ORDER BY f.rank, f.id), f.task_id)) AS awaits
         FROM first f
-        WHERE NOT EXISTS (SELECT 1 FROM tasks h WHERE h.reuse_key = f.reuse_key AND h.state = 'succeeded')
+        WHERE (SELECT h.id FROM tasks h WHERE h.reuse_key = f.reuse_key AND h.state = 'succeeded' LIMIT 1) IS NULL
     )
     SELECT array_agg(id), array_agg(awaits) INTO v_later, v_awaits FROM found WHERE awaits IS NOT NULL;
     IF v_later IS NULL THEN RETURN p_chunks; END IF;
@@ -98,8 +101,8 @@ LANGUAGE sql STABLE AS $$
             SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.progress_at > statement_timestamp() - interval '20 s') THEN true
         -- Between two leases. A chunk that failed waits for longer than another task should.
         WHEN t.state = 'finalizing' OR t.state = 'queued' AND t.planned
-        THEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.status = 'ready')
-            AND NOT EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.status = 'waiting')
+        THEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND is_ready(c.status))
+            AND NOT EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND is_waiting(c.status))
         ELSE false
     END
 $$;
@@ -120,7 +123,7 @@ BEGIN
         FROM ready_chunks c
         LEFT JOIN tasks d ON d.id = c.awaits
         LEFT JOIN groups g ON g.id = d.group_id
-        WHERE c.status = 'waiting' AND c.awaits IS NOT NULL AND (d.id IS NULL OR NOT gets_on(d) OR NOT group_may_run(g))
+        WHERE is_awaiting(c.status, c.awaits) AND (d.id IS NULL OR NOT gets_on(d) OR NOT group_may_run(g))
         ORDER BY c.id LIMIT p_limit
     ) AS r;
     IF v_chunks IS NULL THEN RETURN 0; END IF;

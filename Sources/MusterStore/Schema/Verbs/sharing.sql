@@ -109,7 +109,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT greatest(16384, p_bytes)
 $$;
 
--- What a lease on a chunk can bring. p_mean is what files of the group have on average, if the size of this one is not known;
+-- What a lease on a chunk can bring. p_mean is what files of the group have on average, if it is the first one of a file whose size is not known;
 -- without that, it brings all of the chunk, or 8 MiB of a stream.
 CREATE FUNCTION chunk_charge(p_first bigint, p_last bigint, p_resume bigint, p_mean bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
@@ -121,14 +121,6 @@ CREATE FUNCTION mean_size(g groups) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN g.unknown_tasks > 0
         THEN g.bytes_total / nullif(g.remaining + g.succeeded + g.failed - g.unknown_tasks, 0) END
-$$;
-
--- What files of its group have on average, for a task whose size is not known; NULL for one whose size is.
-CREATE FUNCTION mean_of(p_task bigint, p_mean bigint) RETURNS bigint
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN (SELECT CASE WHEN t.size IS NULL THEN p_mean END FROM tasks t WHERE t.id = p_task);
-END
 $$;
 
 -- Sets right what groups were charged for leases on tasks that are taken back now: they brought what is durable. The caller
