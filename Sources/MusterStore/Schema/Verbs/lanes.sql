@@ -81,7 +81,8 @@ BEGIN
             ) AS u ON u.id = l.session_id
             WINDOW s AS (PARTITION BY l.session_id)
         ) AS b
-        CROSS JOIN generate_series(1, least(b.places, b.most)) AS k
+        -- The turn takes no more than it has room for, so that much of each lane is enough to choose from.
+        CROSS JOIN generate_series(1, least(b.places, b.most, c.room)) AS k
     ) AS p
     WHERE p.nth <= p.places;
     RETURN NEXT;
