@@ -31,6 +31,8 @@ extension GroupFacts {
                 status: failure.status.map(Int.init), source: nil, detail: failure.detail ?? "")
             return (key: failure.key, reason: reason ?? "")
         }
+        roomlessTasks = record.roomless.tasks
+        roomless = record.roomless.first.map { (key: $0.key, reason: $0.detail ?? "") }
         connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing
