@@ -44,8 +44,8 @@ public struct CoordinatorConfiguration: Sendable {
     /// Whether every worker of this database is a child of this coordinator's process: then no session can have outlived the
     /// start, and what earlier ones held is taken back at once.
     public var ownsFleet = false
-    /// The sinks that workers reach which this coordinator's process starts by itself: nobody is told to start one.
-    public var ownSinks: Set<String> = []
+    /// What else this coordinator's process does.
+    public var ownProcess = OwnProcess()
     /// How long events are kept: a reader that comes back later is told what it has missed.
     public var eventRetention: Duration = .seconds(30 * 86_400)
     /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections or closes them without a word.

@@ -28,14 +28,6 @@ public actor EmbeddedPostgres {
         case immediate
     }
 
-    /// How much room there is on the disk of the server.
-    public struct Space: Sendable, Hashable {
-        /// Bytes that anybody may take.
-        public let freeBytes: Int64
-        /// Bytes that are kept for the server.
-        public let keptBytes: Int64
-    }
-
     private enum State {
         /// No server. `start()` leads to `starting`.
         case stopped
@@ -80,9 +72,10 @@ public actor EmbeddedPostgres {
     /// Makes the cluster if there is none, starts the server or adopts one that was left over, and waits until it
     /// accepts connections. While it runs, a further call only returns its endpoint.
     ///
+    /// - Parameter onWait: told of the server of an earlier process that neither answers nor ends, once it was waited for a few seconds.
     /// - Throws: ``EmbeddedPostgresError``, or `CancellationError` when the task is cancelled; nothing is left running
     ///   then.
-    public func start() async throws -> Endpoint {
+    public func start(onWait: @escaping @Sendable (Predecessor) -> Void = { _ in }) async throws -> Endpoint {
         switch state {
         case .running(let server):
             if server.supervisor.ended == nil { return server.endpoint }
@@ -99,6 +92,7 @@ public actor EmbeddedPostgres {
                 environment: environment,
                 configuration: configuration,
                 content: content,
+                onWait: onWait,
                 logger: logger
             )
             let server = try await launch.run()

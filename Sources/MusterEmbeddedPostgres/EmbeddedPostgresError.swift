@@ -35,8 +35,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case serverExited(status: String, log: String)
     /// The server was not ready within the limit; `log` is the end of its log.
     case notReady(limit: Duration, log: String)
-    /// The server of an earlier process is still shutting down after the limit.
-    case predecessorRunning(limit: Duration, log: String)
+    /// The server of an earlier process neither answers nor has ended after the limit; `log` is the end of its log.
+    case predecessorRunning(EmbeddedPostgres.Predecessor, log: String)
     /// A program could not be started at all.
     case launchFailed(program: String, reason: String)
     /// The disk has no room for the server: `neededBytes` are needed at least, and `freeBytes` are free.
@@ -101,10 +101,10 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             "PostgreSQL ended before it was ready (\(status)). The end of its log:\n\(log)"
         case .notReady(let limit, let log):
             "PostgreSQL was not ready within \(limit). The end of its log:\n\(log)"
-        case .predecessorRunning(let limit, let log):
+        case .predecessorRunning(let predecessor, let log):
             """
-            the PostgreSQL of an earlier process is still there after \(limit), and neither answers nor ends, as one whose storage hangs: \
-            end it, or wait for it, and run the same command again. The end of its log:
+            \(predecessor) is still there after \(predecessor.limit), and neither answers nor ends, as one whose storage hangs: \
+            \(predecessor.help); then run the same command again. The end of its log:
             \(log)
             """
         case .launchFailed(let program, let reason):

@@ -15,6 +15,8 @@ struct Launch: Sendable {
     let environment: [String: String]
     let configuration: EmbeddedPostgres.Configuration
     let content: ClusterContent?
+    /// Told of an earlier process's server that has to be waited for, once it is no short wait.
+    let onWait: @Sendable (EmbeddedPostgres.Predecessor) -> Void
     let logger: Logger
 
     /// How often files and processes are looked at while something is waited for.
@@ -66,13 +68,20 @@ struct Launch: Sendable {
         ownerLock: FileLock
     ) async throws -> RunningServer {
         let deadline = ContinuousClock.now + configuration.startLimit
-        let supervision = try await superviseNext(location, deadline: deadline)
+        let supervision = try await tellingOfPredecessor(location) {
+            try await superviseNext(location, deadline: deadline)
+        }
         try setAsideUnusableData(location)
         let reserve = configuration.reserve(location)
         try reserve.begin(isNew: try PrivateFiles.status(location.dataDirectory) == nil)
         let (binaries, isNew) = try await cluster(at: location, account: account)
         try prepareLogDirectory(location, account: account)
-        let predecessor = isNew ? nil : try await predecessor(location, binaries: binaries, deadline: deadline)
+        let predecessor =
+            isNew
+            ? nil
+            : try await tellingOfPredecessor(location) {
+                try await leftover(location, binaries: binaries, deadline: deadline)
+            }
         let supervised = Supervised(
             launch: self,
             location: location,
@@ -93,7 +102,8 @@ struct Launch: Sendable {
         while true {
             if let lock = try FileLock.acquire(location.supervisionLock) { return lock }
             guard ContinuousClock.now < deadline else {
-                throw EmbeddedPostgresError.predecessorRunning(limit: configuration.startLimit, log: location.logTail())
+                throw EmbeddedPostgresError.predecessorRunning(
+                    predecessor(of: location), log: location.logTail())
             }
             try await Task.sleep(for: Self.pollInterval)
         }
@@ -151,7 +161,7 @@ struct Launch: Sendable {
     }
 
     /// The server that an earlier process left over, if there is one that can be used.
-    private func predecessor(
+    private func leftover(
         _ location: ClusterLocation,
         binaries: ServerBinaries,
         deadline: ContinuousClock.Instant
@@ -186,7 +196,8 @@ struct Launch: Sendable {
                 _ = kill(file.processID, SIGQUIT)
             }
             guard ContinuousClock.now < deadline else {
-                throw EmbeddedPostgresError.predecessorRunning(limit: configuration.startLimit, log: location.logTail())
+                throw EmbeddedPostgresError.predecessorRunning(
+                    predecessor(of: location), log: location.logTail())
             }
             try await Task.sleep(for: Self.pollInterval)
         }

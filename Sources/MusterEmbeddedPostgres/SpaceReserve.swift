@@ -66,7 +66,9 @@ struct SpaceReserve: Sendable {
         } else if kept < size, free - (size - kept) >= Self.leastBytes + Self.dangerBytes {
             keep(size)
         }
-        return EmbeddedPostgres.Space(freeBytes: try Self.freeBytes(in: directory), keptBytes: try keptBytes())
+        return EmbeddedPostgres.Space(
+            directory: directory, freeBytes: try Self.freeBytes(in: directory), keptBytes: try keptBytes(),
+            freeFiles: try Self.freeFiles(in: directory))
     }
 
     /// Gives the room back.

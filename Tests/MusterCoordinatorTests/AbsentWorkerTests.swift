@@ -1,4 +1,5 @@
 import MusterAPI
+import MusterTestSupport
 import Testing
 
 @testable import MusterCoordinator
@@ -54,5 +55,27 @@ struct AbsentWorkerTests {
             document(facts).summary
                 == #"No live worker reaches the sink "default" now; muster up starts its own by itself, and says what keeps them."#
         )
+    }
+
+    /// Nothing is wrong with workers whose reports a full disk swallows.
+    @Test func whatTheDatabaseLacksIsNamedInsteadOfTheWorkers() {
+        var facts = GroupExplanationTests.facts()
+        facts.workers.silent = [
+            .init(name: "b", since: GroupExplanationTests.now, endsAt: nil, databaseTrouble: "the disk is full")
+        ]
+        #expect(document(facts).summary.hasSuffix("lately; what workers report can't be stored: the disk is full."))
+    }
+
+    @Test func workersThatAreAboutToBeginOrToEndAreNotMissed() async throws {
+        let arePassing = Observed(true)
+        try await RunningCoordinator.with {
+            $0.ownProcess.areWorkersPassing = { arePassing.value }
+        } _: { coordinator in
+            let tasks = [TaskRequest(urls: ["http://127.0.0.1:1/a"], size: 10)]
+            let made = try await coordinator.client.createGroup(GroupRequest(name: "g", tasks: tasks))
+            #expect(made.notes.isEmpty)
+            arePassing.update { $0 = false }
+            #expect(try await coordinator.client.group("g").notes.contains { $0.contains("no live worker") })
+        }
     }
 }

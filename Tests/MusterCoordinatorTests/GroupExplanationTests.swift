@@ -54,6 +54,28 @@ struct GroupExplanationTests {
         #expect(self.document(Self.facts(.open)).group.etaSeconds == nil)
     }
 
+    @Test func filesWithoutRoomAreNamedWithWhatTheyLack() {
+        var facts = Self.facts()
+        (facts.roomlessTasks, facts.putOff.chunks) = (4, .init(number: 4, more: false))
+        facts.roomless = [
+            ("a", "the file needs 3 MiB more, 1 MiB are free"), ("b", "the file needs 9 MiB more, 1 MiB are free"),
+        ]
+        let wait = document(facts).waits.first { $0.detail.contains("room") }
+        #expect(wait?.reason == .backoff && wait?.tasks == 4)
+        #expect(
+            wait?.detail
+                == "4 files find no room in the sink \"default\": a (the file needs 3 MiB more, 1 MiB are free), "
+                + "b (the file needs 9 MiB more, 1 MiB are free) and 2 more; make room there: each is tried again by itself"
+        )
+        facts.roomlessTasks = 1
+        facts.roomless.removeLast()
+        #expect(
+            document(facts).waits.contains {
+                $0.detail.hasPrefix("one file finds no room")
+                    && $0.detail.hasSuffix("make room there: it is tried again by itself")
+            })
+    }
+
     @Test func aPausedGroupWaitsForNothingElseButWhatIsUnderWay() {
         var facts = Self.facts()
         facts.isPaused = true

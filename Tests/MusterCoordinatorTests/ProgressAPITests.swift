@@ -182,7 +182,7 @@ struct ProgressAPITests {
                 try await Self.rows(pool) { _ = try await store.groups(state: nil, after: nil, limit: 100) },
                 try await Self.rows(pool) { _ = try await store.explanation(of: name) },
                 try await Self.rows(pool) {
-                    let shown = try await GroupProgress(store: store, ownSinks: []).document(
+                    let shown = try await GroupProgress(store: store, own: OwnProcess()).document(
                         try await store.group(name))
                     #expect(shown.etaSeconds != nil && shown.tasks.active > 0, "that is what costs something")
                 },

@@ -142,6 +142,28 @@ import Glibc
         await server.stop()
     }
 
+    /// One whose storage hangs, or that was stopped: somebody has to know which process it is that everything waits for.
+    @Test func serverThatNeitherAnswersNorEndsIsNamedWhileItIsWaitedFor() async throws {
+        let place = try PrivateServer()
+        let (parent, serverID, _) = try await startParent(place)
+        try #require(kill(serverID, SIGSTOP) == 0)
+        try parent.signal(SIGKILL)
+        try await parent.waitForExit()
+
+        let server = place.server()
+        let (waits, continuation) = AsyncStream.makeStream(of: EmbeddedPostgres.Predecessor.self)
+        async let start = server.start { continuation.yield($0) }
+        let predecessor = try #require(await waits.first { _ in true })
+        #expect(predecessor.processID == serverID)
+        #expect(predecessor.description.contains("process \(serverID)"))
+        #expect(predecessor.description.contains(place.root.appending("data").string))
+        #expect(predecessor.help.contains("kill -CONT \(serverID)"))
+
+        try #require(kill(serverID, SIGCONT) == 0)
+        #expect(try await start.provenance == .started)
+        await server.stop()
+    }
+
     @Test func processIDThatIsSomebodyElsesByNowDoesNotHinderTheStart() async throws {
         let place = try PrivateServer()
         let server = place.server()

@@ -52,13 +52,21 @@ struct SpaceReserveTests {
         let endpoint = try await server.start()
         #expect(try await server.tendReserve()?.keptBytes == 64 << 20)
         try disk.fill(leaving: 1)
-        #expect(try await server.tendReserve()?.keptBytes == 0)
+        let given = try #require(try await server.tendReserve())
+        #expect(given.keptBytes == 0 && given.lack(after: nil) == nil, "it has what was kept for it")
         // More than a segment of the log.
         let sql = "CREATE TABLE kept AS SELECT n, repeat('x', 1000) AS text FROM generate_series(1, 20000) n"
         _ = try await query(sql, endpoint)
         #expect(try await query("SELECT count(*) FROM kept", endpoint) == "20000")
+        try disk.fill(leaving: 24)
+        let little = try #require(try await server.tendReserve())
+        try disk.fill(leaving: 8)
+        let lack = try #require(try await server.tendReserve()?.lack(after: nil))
+        #expect(lack.isLackOfRoom && "\(lack)".contains("needs 32 MiB, and 8 MiB are free"), "\(lack)")
+        #expect(little.lack(after: nil) == nil && little.lack(after: lack) != nil, "it could not be started there")
         try disk.empty()
         #expect(try await server.tendReserve()?.keptBytes == 64 << 20)
+        #expect(try await server.tendReserve()?.lack(after: lack) == nil)
         await server.stop()
         #expect(!exists(disk, "reserve"))
     }

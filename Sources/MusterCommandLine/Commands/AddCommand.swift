@@ -146,7 +146,9 @@ struct AddCommand: MusterSubcommand {
                 }
                 if let end { result.group = end.group }
             } else {
-                for note in result.group.notes { context.console.remark("note: \(TextWidth.escaped(note))") }
+                for note in result.group.notes {
+                    context.console.remark("note: \(TextWidth.escaped(WallClock.ofThisMachine.sentence(note)))")
+                }
             }
             if context.console.json {
                 try context.console.document(

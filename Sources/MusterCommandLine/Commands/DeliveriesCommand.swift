@@ -36,7 +36,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
         for item in deliveries {
             table.add([
                 "\(item.id)", item.state.rawValue, "\(item.attempts)", item.subscription, "\(item.position)",
-                EventType.short(item.type), item.subject, item.nextTryAt?.description ?? "-",
+                EventType.short(item.type), item.subject, item.nextTryAt.map(WallClock.ofThisMachine.text) ?? "-",
                 item.state == .delivered ? "" : item.failure ?? "",
             ])
         }

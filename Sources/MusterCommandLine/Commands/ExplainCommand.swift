@@ -36,7 +36,7 @@ struct ExplainCommand: MusterSubcommand {
         try await context.withClient { client in
             if let key {
                 let explanation = try await client.explanation(of: key, in: group)
-                try show(explanation, ExplanationText.lines, context.console)
+                try show(explanation, { ExplanationText.lines($0, width: $1) }, context.console)
             } else {
                 let explanation = try await client.groupExplanation(of: group)
                 let failures =

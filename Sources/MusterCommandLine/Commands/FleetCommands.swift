@@ -33,14 +33,12 @@ struct WorkersCommand: MusterSubcommand {
         } else if workers.isEmpty {
             try context.console.line("there are no workers")
         } else {
-            try context.console.table(Self.table(workers, now: .ofThisMachine))
+            try context.console.table(Self.table(workers, clock: .ofThisMachine))
         }
     }
 
     /// The table of workers.
-    ///
-    /// - Parameter now: by this machine's clock, which may differ a little from the database's.
-    static func table(_ workers: [WorkerDocument], now: Timestamp) -> Table {
+    static func table(_ workers: [WorkerDocument], clock: WallClock) -> Table {
         var table = Table([
             .name("WORKER"), .text("STATE"), .number("LEASES"), .number("SPEED"), .number("AT MOST", isOptional: true),
             .number("TO COME", isOptional: true), .number("ETA", isOptional: true), .sentence("SINKS"),
@@ -54,15 +52,10 @@ struct WorkersCommand: MusterSubcommand {
                 worker.leases > 0 ? ProgressSnapshot.rate(worker.bytesPerSecond) : "-",
                 worker.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(worker.bytes),
                 ProgressSnapshot.time(worker.etaSeconds), sinks.joined(separator: ", "), worker.version,
-                ago(worker.lastSeenAt, now: now),
+                clock.distance(worker.lastSeenAt),
             ])
         }
         return table
-    }
-
-    /// `12s ago`.
-    private static func ago(_ moment: Timestamp, now: Timestamp) -> String {
-        DurationNotation.format(.microseconds(max(0, now.microseconds - moment.microseconds))) + " ago"
     }
 }
 

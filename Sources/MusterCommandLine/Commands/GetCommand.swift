@@ -98,9 +98,12 @@ struct GetCommand: MusterSubcommand {
     /// How long a killed `get` blocks its own leases: nothing lies between this worker and this coordinator.
     private static let sessionTimeToLive: Duration = .seconds(5)
 
+    /// What is logged unless told otherwise: nothing. What a person should know is said in sentences.
+    private static let logLevel = Logger.Level.critical
+
     func perform(_ context: CommandContext) async throws {
         let settings = context.settings
-        let logger = try settings.logger(default: .error)
+        let logger = try settings.logger(default: Self.logLevel)
         var digest: DigestArgument?
         if let text = settings.text(.digest) { digest = try DigestArgument(text) }
         let manifest = try settings.text(.manifest).map { path throws(CommandFailure) in
@@ -152,6 +155,11 @@ struct GetCommand: MusterSubcommand {
         let state = FilePath(directory).appending(".muster")
         let lock = try DirectoryLock.acquire(state.string)
 
+        let remark: @Sendable (String) -> Void = { context.console.remark(TextWidth.escaped($0)) }
+        let room = DatabaseRoom(tellsOfRunning: false, remark: remark)
+        let own = OwnWorkers()
+        coordinator.ownProcess.areWorkersPassing = { own.arePassing }
+        coordinator.ownProcess.databaseTrouble = { room.lack.map { "\($0)" } }
         let database = Eventual<String>()
         let (port, workPort) = (Eventual<Int>(), Eventual<Int>())
         let result = Eventual<GetSession.Result>()
@@ -163,7 +171,9 @@ struct GetCommand: MusterSubcommand {
             survey: survey,
             transfers: transfers,
             directory: directory,
+            room: room,
             onFull: onFull,
+            own: own,
             context: context,
             result: result,
             logger: logger
@@ -176,9 +186,10 @@ struct GetCommand: MusterSubcommand {
                     environment: settings.environment,
                     stopLimit: .seconds(3),
                     keepsLogSmall: true,
+                    room: room,
                     onFull: onFull,
                     database: database,
-                    remark: { context.console.remark(TextWidth.escaped($0)) },
+                    remark: remark,
                     logger: logger
                 ),
                 CoordinatorService(configuration: coordinator, database: database, port: port, logger: logger),
@@ -188,6 +199,7 @@ struct GetCommand: MusterSubcommand {
                 + names.map { name in
                     WorkerService(
                         port: workPort,
+                        own: own,
                         configuration: { server in
                             var configuration = worker
                             (configuration.servers, configuration.name) = ([server], name)
@@ -197,6 +209,7 @@ struct GetCommand: MusterSubcommand {
                     )
                 },
             grace: .seconds(9),
+            onOverdue: { remark("\(EarlyInterruption.stopped)") },
             logger: logger
         )
         var end = SignalledRun.End.finished

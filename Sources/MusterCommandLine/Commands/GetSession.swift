@@ -17,10 +17,14 @@ struct GetSession {
     let transfers: TransferSettings
     /// Where the files go.
     let directory: FilePath
+    /// Whether there is room for the database.
+    let room: DatabaseRoom
     /// What happens when the disk is full.
     let onFull: OnFull
     /// What the command works with.
     let context: CommandContext
+    /// Told once a worker of this process is heard of.
+    let own: OwnWorkers
     /// Lets the workers of this process begin: they would be leased what an earlier request left, and have it taken away.
     let beginWork: @Sendable () -> Void
 
@@ -88,6 +92,7 @@ struct GetSession {
     /// Waits for the worker of this process to report: until then the group would be said to lack one, and told to start one. If it takes very
     /// long, that is for the group to say.
     func awaitWorker() async throws {
+        defer { own.began() }
         for _ in 0..<1_200 {
             if try await !client.workers().items.isEmpty { return }
             try await Task.sleep(for: .milliseconds(25))
@@ -188,7 +193,6 @@ struct GetSession {
         var watcher = context.watcher(client, group: name)
         // The coordinator is in this process, which also says what keeps it from answering.
         watcher.patience = nil
-        watcher.ownsWorkers = true
         // It was read without complaint before anything began.
         watcher.maxRate = try? context.settings.rate(.maxRate)
         return watcher
@@ -199,7 +203,8 @@ struct GetSession {
         _ name: String, _ since: Timestamp?, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let watch = FullDiskWatch(
-            client: client, group: name, directory: directory, onFull: onFull, since: since, console: context.console)
+            client: client, group: name, directory: directory, room: room, onFull: onFull, since: since,
+            console: context.console)
         return try await withThrowingTaskGroup(of: Value?.self) { tasks in
             tasks.addTask { try await body() }
             tasks.addTask {

@@ -65,7 +65,9 @@ struct LimitCommand: MusterSubcommand {
             try context.console.line(
                 isChanged ? "changed \(document.name)" : "nothing to change: \(document.name) \(unchanged)")
             for line in FactLines.lines(GroupFacts.limits(document)) { try context.console.line(line) }
-            for line in FactLines.lines(document.notes.map { ("note", $0) }) { try context.console.line(line) }
+            for line in FactLines.lines(document.notes.map { ("note", WallClock.ofThisMachine.sentence($0)) }) {
+                try context.console.line(line)
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ struct OriginsListCommand: MusterSubcommand {
     }
 
     /// The table of origins.
-    static func table(_ origins: [OriginDocument]) -> Table {
+    static func table(_ origins: [OriginDocument], clock: WallClock = .ofThisMachine) -> Table {
         var table = Table([
             .name("ORIGIN"), .number("OPEN"), .number("ALLOWED"), .number("MOST"), .number("SPEED"),
             .number("AT MOST", isOptional: true), .number("TO COME", isOptional: true),
@@ -75,7 +75,7 @@ struct OriginsListCommand: MusterSubcommand {
                 origin.key, "\(origin.connections)", "\(origin.allowedConnections)", "\(origin.maxConnections)",
                 origin.connections > 0 ? ProgressSnapshot.rate(origin.bytesPerSecond) : "-",
                 origin.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(origin.bytes),
-                ProgressSnapshot.time(origin.etaSeconds), origin.pausedUntil?.description ?? "-",
+                ProgressSnapshot.time(origin.etaSeconds), origin.pausedUntil.map(clock.text) ?? "-",
                 origin.note ?? "-",
             ])
         }

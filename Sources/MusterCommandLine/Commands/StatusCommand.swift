@@ -85,7 +85,10 @@ struct StatusCommand: MusterSubcommand {
                 let lines = groups.isEmpty ? ["there are no groups"] : Self.table(groups).lines(width: size.columns - 1)
                 try context.console.draw(region.redraw(lines, size: size), on: terminal)
             } else {
-                for group in groups { try context.console.line(PlainProgress.line(ProgressSnapshot(group: group))) }
+                for group in groups {
+                    try context.console.line(
+                        WallClock.ofThisMachine.sentence(PlainProgress.line(ProgressSnapshot(group: group))))
+                }
             }
             // Where nothing runs, nothing changes without an event.
             let isQuiet = groups.allSatisfy(\.state.isTerminal)
@@ -136,6 +139,7 @@ struct StatusCommand: MusterSubcommand {
             .name("GROUP"), .text("STATE"), .number("FILES"), .number("FAILED"), .number("BYTES"), .number("SPEED"),
             .number("ETA"), .name("SINK"), .sentence("NOTE", isOptional: true),
         ])
+        let clock = WallClock.ofThisMachine
         for group in groups {
             let snapshot = ProgressSnapshot(group: group)
             table.add([
@@ -143,7 +147,7 @@ struct StatusCommand: MusterSubcommand {
                 "\(group.tasks.failed)", snapshot.bytesText,
                 snapshot.speedText ?? "-",
                 ProgressSnapshot.time(group.etaSeconds), group.sink,
-                group.notes.joined(separator: "; "),
+                clock.sentence(group.notes.joined(separator: "; ")),
             ])
         }
         for removal in removals {

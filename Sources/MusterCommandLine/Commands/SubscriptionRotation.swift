@@ -45,7 +45,9 @@ struct SubscriptionsRotateCommand: MusterSubcommand {
         if context.console.json {
             try context.console.document(document)
         } else {
-            let until = document.previousSecretUntil.map { "; the old one signs too until \($0)" } ?? ""
+            let until =
+                document.previousSecretUntil.map { "; the old one signs too until \(WallClock.ofThisMachine.text($0))" }
+                ?? ""
             try context.console.line("\(document.name) has another secret\(until)")
             if let made = document.secret {
                 try context.console.line("secret (shown this once): \(TextWidth.escaped(made))")

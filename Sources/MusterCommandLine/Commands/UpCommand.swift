@@ -93,7 +93,7 @@ struct UpCommand: MusterSubcommand {
         let data = try Self.dataDirectory(settings, base: context.workingDirectory)
         var sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
         if sinks.isEmpty { sinks = [SinkArgument(name: defaultSinkName, directory: data + "/files")] }
-        if count > 0 { configuration.ownSinks = Set(sinks.map(\.name)) }
+        if count > 0 { configuration.ownProcess.sinks = Set(sinks.map(\.name)) }
         let ownToken = configuration.takesOwnToken
         // Until the directory is there and locked, any other will do for the check.
         if ownToken { configuration.use(ownToken: RandomToken.make()) }
@@ -107,6 +107,9 @@ struct UpCommand: MusterSubcommand {
         let announcement = Announcement(console: context.console)
         announcement.data(data)
         for sink in sinks { announcement.sink(sink) }
+        let remark: @Sendable (String) -> Void = { context.console.remark(TextWidth.escaped($0)) }
+        let room = DatabaseRoom(tellsOfRunning: true, remark: remark)
+        configuration.ownProcess.databaseTrouble = { room.lack.map { "\($0)" } }
         let database = Eventual<String>()
         let port = Eventual<Int>()
         let arguments = Self.workerArguments(
@@ -122,9 +125,10 @@ struct UpCommand: MusterSubcommand {
                     environment: settings.environment,
                     stopLimit: Self.stopLimit,
                     keepsLogSmall: false,
+                    room: room,
                     onFull: .wait,
                     database: database,
-                    remark: { context.console.remark(TextWidth.escaped($0)) },
+                    remark: remark,
                     logger: logger
                 ),
                 CoordinatorService(configuration: configuration, database: database, port: port, logger: logger),
@@ -158,6 +162,7 @@ struct UpCommand: MusterSubcommand {
                     port: port,
                     host: address.host,
                     token: configuration.adminToken,
+                    room: room,
                     workers: Set((0..<count).map { WorkerProcesses.name($0 + 1) }),
                     report: { news in
                         switch news {

@@ -4,7 +4,9 @@ import MusterCore
 /// An explanation for people.
 enum ExplanationText {
     /// The lines; tables fit `width` if there is one.
-    static func lines(_ explanation: ExplanationDocument, width: Int? = nil) -> [String] {
+    static func lines(
+        _ explanation: ExplanationDocument, width: Int? = nil, clock: WallClock = .ofThisMachine
+    ) -> [String] {
         let task = explanation.task
         let size = task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "unknown size"
         var lines = [
@@ -16,24 +18,30 @@ enum ExplanationText {
         if let advice { lines.append("first: \(advice)") }
         if let next = explanation.next { lines.append((advice == nil ? "next: " : "then: ") + next) }
         // The first wait is what the summary says.
-        for wait in explanation.waits.dropFirst() { lines.append("also: \(wait.detail)\(times(wait))") }
-        if let wait = explanation.waits.first, !times(wait).isEmpty { lines[1] += times(wait) }
-        lines = lines.map { TextWidth.escaped($0) }
-        append(&lines, "work", work(explanation.work), width)
-        append(&lines, "sources", sources(explanation.sources), width)
-        append(&lines, count(explanation), attempts(explanation.attempts), width)
+        for wait in explanation.waits.dropFirst() { lines.append("also: \(wait.detail)\(times(wait, clock))") }
+        if let wait = explanation.waits.first, !times(wait, clock).isEmpty {
+            let isSentence = lines[1].hasSuffix(".")
+            lines[1] =
+                (isSentence ? String(lines[1].dropLast()) : lines[1]) + times(wait, clock) + (isSentence ? "." : "")
+        }
+        lines = lines.map { TextWidth.escaped(clock.sentence($0)) }
+        append(&lines, "work", work(explanation.work, clock), width)
+        append(&lines, "sources", sources(explanation.sources, clock), width)
+        append(&lines, count(explanation), attempts(explanation.attempts, clock), width)
         return lines
     }
 
     /// The last tries of a task in a line each; nothing if there were fewer than two, since the failure tells of a single one.
-    static func tries(_ explanation: ExplanationDocument, most: Int) -> [String] {
+    static func tries(
+        _ explanation: ExplanationDocument, most: Int, clock: WallClock = .ofThisMachine
+    ) -> [String] {
         guard explanation.attempts.count > 1 else { return [] }
         // A single source is what the failure names.
         let namesSources = Set(explanation.attempts.map(\.source)).count > 1
         let lines = explanation.attempts.suffix(most).map { attempt in
             let source = namesSources ? attempt.source : nil
             let text = attempt.kind.text(status: attempt.status, source: source, detail: "")
-            return "  \(attempt.at)  \(text), then \(followed(attempt.outcome))"
+            return "  \(clock.text(attempt.at))  \(text), then \(followed(attempt.outcome))"
         }
         let shown = lines.count < explanation.attempts.count ? "; the last \(lines.count)" : ""
         return (["\(explanation.task.key): \(count(explanation))\(shown):"] + lines).map {
@@ -73,13 +81,14 @@ enum ExplanationText {
         lines += ["", "\(heading):"] + table.lines(width: width.map { $0 - 2 }).map { "  \($0)" }
     }
 
-    private static func times(_ wait: ExplanationDocument.Wait) -> String {
-        let parts = [wait.since.map { "since \($0)" }, wait.until.map { "until \($0)" }].compactMap { $0 }
-        return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
+    private static func times(_ wait: ExplanationDocument.Wait, _ clock: WallClock) -> String {
+        let parts = [wait.since.map { "since \(clock.text($0))" }, wait.until.map { "until \(clock.text($0))" }]
+            .compactMap { $0 }
+        return parts.isEmpty ? "" : ", " + parts.joined(separator: ", ")
     }
 
     /// Who works on it.
-    static func work(_ work: [ExplanationDocument.Work]) -> Table {
+    private static func work(_ work: [ExplanationDocument.Work], _ clock: WallClock) -> Table {
         var table = Table([
             .name("WORKER"), .text("DOES"), .number("FROM"), .number("TO"), .number("DURABLE"), .text("SINCE"),
             .sentence("SOURCE"),
@@ -88,14 +97,14 @@ enum ExplanationText {
             let durable = ByteCount(bytes: max(0, item.durable - item.start))
             table.add([
                 item.worker, item.kind, "\(item.start)", item.end.map(String.init) ?? "-", "\(durable)",
-                item.since.description, item.source ?? "-",
+                clock.text(item.since), item.source ?? "-",
             ])
         }
         return table
     }
 
     /// The sources.
-    static func sources(_ sources: [ExplanationDocument.Source]) -> Table {
+    private static func sources(_ sources: [ExplanationDocument.Source], _ clock: WallClock) -> Table {
         var table = Table([
             .text("STATE"), .number("FAILED REQUESTS"), .number("BYTES"), .number("SPEED"), .text("RESOLVED"),
             .sentence("SOURCE"),
@@ -103,7 +112,8 @@ enum ExplanationText {
         for source in sources {
             table.add([
                 source.state, "\(source.failures)", "\(ByteCount(bytes: source.bytes))",
-                source.bytesPerSecond.map { ProgressSnapshot.rate($0) } ?? "-", source.resolvedAt?.description ?? "-",
+                source.bytesPerSecond.map { ProgressSnapshot.rate($0) } ?? "-",
+                source.resolvedAt.map(clock.text) ?? "-",
                 source.url,
             ])
         }
@@ -111,14 +121,14 @@ enum ExplanationText {
     }
 
     /// What was tried.
-    static func attempts(_ attempts: [ExplanationDocument.Attempt]) -> Table {
+    private static func attempts(_ attempts: [ExplanationDocument.Attempt], _ clock: WallClock) -> Table {
         var table = Table([
             .text("TIME"), .text("FAILURE"), .text("THEN"), .name("WORKER"), .text("REQUEST"), .sentence("SOURCE"),
             .sentence("DETAIL"),
         ])
         for attempt in attempts {
             table.add([
-                attempt.at.description, attempt.kind.title(status: attempt.status), followed(attempt.outcome),
+                clock.text(attempt.at), attempt.kind.title(status: attempt.status), followed(attempt.outcome),
                 attempt.worker ?? "-", attempt.requestID ?? "-", attempt.source ?? "-", attempt.detail,
             ])
         }

@@ -4,7 +4,7 @@ import MusterCore
 /// Facts about a group as `name: value` lines.
 enum GroupFacts {
     /// All that is worth telling about a group.
-    static func all(_ group: GroupDocument) -> [(String, String)] {
+    static func all(_ group: GroupDocument, clock: WallClock = .ofThisMachine) -> [(String, String)] {
         let tasks = group.tasks
         let counts = [
             (tasks.succeeded, "succeeded"), (tasks.active, "active"), (tasks.finalizing, "finalizing"),
@@ -18,7 +18,7 @@ enum GroupFacts {
             ("generation", "\(group.generation)"),
             ("sink", group.sink),
         ]
-        facts += limits(group)
+        facts += limits(group, clock: clock)
         facts += [
             (
                 "tasks",
@@ -35,9 +35,9 @@ enum GroupFacts {
             facts.append(("speed", speed))
             if let eta = group.etaSeconds { facts.append(("ETA", DurationNotation.format(.seconds(eta)))) }
         }
-        facts.append(("created", group.createdAt.description))
-        if let finished = group.finishedAt { facts.append(("finished", finished.description)) }
-        return facts + group.notes.map { ("note", $0) }
+        facts.append(("created", clock.text(group.createdAt)))
+        if let finished = group.finishedAt { facts.append(("finished", clock.text(finished))) }
+        return facts + group.notes.map { ("note", clock.sentence($0)) }
     }
 
     /// ` (2 more were cancelled)`: these don't count.
@@ -51,7 +51,7 @@ enum GroupFacts {
     }
 
     /// Its place among the others and its limits; what does not limit it is left out.
-    static func limits(_ group: GroupDocument) -> [(String, String)] {
+    static func limits(_ group: GroupDocument, clock: WallClock = .ofThisMachine) -> [(String, String)] {
         var facts = [("priority", "\(group.priority)" + (group.weight == 1 ? "" : ", weight \(group.weight)"))]
         let limits = group.limits
         var caps: [String] = []
@@ -73,7 +73,7 @@ enum GroupFacts {
                 case .fail: "then fails"
                 case .continue: group.overdue == true ? "overdue, goes on" : "goes on after it"
                 }
-            facts.append(("deadline", "\(deadline) (\(action))"))
+            facts.append(("deadline", "\(clock.text(deadline)), \(action)"))
         }
         for prerequisite in group.after ?? [] {
             let condition = prerequisite.on == .succeeded ? "" : " \(prerequisite.on.rawValue)"

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterEmbeddedPostgres
 import SystemPackage
 
 /// Notices that the disk below a group's files is full, so that the group can't go on.
@@ -10,6 +11,8 @@ struct FullDiskWatch {
     let group: String
     /// Where the files go.
     let directory: FilePath
+    /// Whether there is room for the database on its own disk.
+    let room: DatabaseRoom
     /// What happens then.
     let onFull: OnFull
     /// What a run before this one met, up to this moment, says nothing of the room there is now.
@@ -31,10 +34,18 @@ struct FullDiskWatch {
         var done: Int64 = -1
         while true {
             try await Task.sleep(for: Self.period)
-            // A coordinator that does not answer is for those to report who wait for the group.
             guard let sinks = try? await client.workers().items.flatMap(\.sinks).filter({ $0.name == defaultSinkName }),
                 let document = try? await client.group(group)
-            else { continue }
+            else {
+                // A coordinator that does not answer for another reason is for those to report who wait for the group.
+                guard let lack = room.lack else { continue }
+                looks += 1
+                guard looks >= Self.looks, !isTold else { continue }
+                guard onFull == .wait else { throw Self.failure(lack) }
+                console.remark(TextWidth.escaped("\(lack); waiting for room"))
+                isTold = true
+                continue
+            }
             var isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull }
             if !isFull, Self.lacksRoom(document) {
                 let refused = (try? await client.tasksInTrouble(of: group, limit: Limits.pageSize)) ?? []
@@ -86,6 +97,9 @@ struct FullDiskWatch {
 
     /// The kinds of failures that room would heal.
     private static let noRoom: Set<String> = ["storageFull", "noSpace"]
+
+    /// The end of a command whose database lacks room.
+    static func failure(_ lack: EmbeddedPostgresError) -> CommandFailure { .other("\(lack)\n  \(help)") }
 
     /// What to do about it.
     static let help = "make room and run the same command again; with --on-full wait it waits for room and goes on"

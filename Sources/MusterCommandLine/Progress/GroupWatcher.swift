@@ -56,9 +56,6 @@ struct GroupWatcher {
     var part: GroupPart?
     /// Failures up to this moment are those of an earlier run, and are not told again.
     var since: Timestamp?
-    /// Whether the workers end before the command does: the last look finds none, and that is nothing to be told.
-    var ownsWorkers = false
-
     /// The most bytes per second that the command allows its workers, if it does: that is why no more comes.
     var maxRate: Int64?
 
@@ -125,8 +122,7 @@ struct GroupWatcher {
             }
         } catch {
             if let last, !(error is OutputClosed) {
-                var look = await lastLook(display) ?? last
-                if ownsWorkers { look.snapshot.group.notes = [] }
+                let look = await lastLook(display) ?? last
                 try? display.stop(look.snapshot, troubles: look.troubles)
             } else {
                 try? display.finish()

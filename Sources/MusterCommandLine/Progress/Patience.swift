@@ -31,12 +31,15 @@ final class Patience: Sendable {
     ) async throws -> Answer {
         let clock = ContinuousClock()
         var failures = 0
+        var said: String?
         var giveUp: ContinuousClock.Instant?
         while true {
             do {
                 let answer = try await question()
                 hasAnswered.withLock { $0 = true }
-                if failures > 0 { console.remark("the coordinator is there again") }
+                if failures > 0 {
+                    console.remark("the coordinator \(said == Self.absence ? "is there" : "can work") again")
+                }
                 return answer
             } catch let problem as Problem where !Self.passes(problem) {
                 // A refusal is an answer too.
@@ -49,12 +52,23 @@ final class Patience: Sendable {
                     throw CommandFailure.timedOut("the coordinator did not answer in time")
                 }
                 failures += 1
-                if failures == 1 { console.remark("the coordinator can't be reached; trying again") }
+                let reason = Self.reason(error)
+                if reason != said { console.remark(TextWidth.escaped("\(reason); trying again")) }
+                said = reason
                 let delay = Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
                 let next = clock.now + delay
                 try await clock.sleep(until: min(next, deadline ?? giveUp ?? next))
             }
         }
+    }
+
+    /// What is said of a coordinator that does not answer at all.
+    private static let absence = "the coordinator can't be reached"
+
+    /// Why there is no answer, in words: what the coordinator says itself, if it says anything.
+    private static func reason(_ error: any Error) -> String {
+        guard let problem = error as? Problem, !problem.detail.isEmpty else { return absence }
+        return "the coordinator can't work now: \(problem.detail)"
     }
 
     /// Whether an error may be over after a while.

@@ -24,10 +24,11 @@ struct PlainProgress: Sendable {
         let text = Self.line(snapshot)
         if let last, text == last.line || now < last.at + Self.interval { return nil }
         last = (text, now)
-        return text
+        // What is compared tells no times from now: a line that says the same an hour later says nothing new.
+        return WallClock.ofThisMachine.sentence(text)
     }
 
-    /// A line about the group.
+    /// A line about the group, with moments as in JSON.
     static func line(_ snapshot: ProgressSnapshot) -> String {
         let group = snapshot.group
         var parts = [snapshot.filesText, snapshot.bytesText]

@@ -31,12 +31,15 @@ struct ProgressView: Sendable {
     /// The lines for a terminal of `width` columns: each is shorter than that, and cut nowhere.
     func lines(_ snapshot: ProgressSnapshot, width: Int) -> [String] {
         let room = max(1, width - 1)
+        let clock = WallClock.ofThisMachine
         return [headline(snapshot, width: width)]
             + snapshot.files.prefix(ProgressSnapshot.shownFiles).flatMap { file in
                 [line(file, width: width)] + (file.trouble.map { [trouble($0, room: room)] } ?? [])
             }
             + snapshot.group.notes.flatMap { note in
-                TextWidth.wrapped("note: \(TextWidth.escaped(note))", to: room - 2).map { paint("  \($0)", .yellow) }
+                TextWidth.wrapped("note: \(TextWidth.escaped(clock.sentence(note)))", to: room - 2).map {
+                    paint("  \($0)", .yellow)
+                }
             }
     }
 

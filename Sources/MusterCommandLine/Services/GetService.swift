@@ -19,8 +19,12 @@ struct GetService: Service {
     let transfers: TransferSettings
     /// Where the files go.
     let directory: String
+    /// Whether there is room for the database.
+    let room: DatabaseRoom
     /// What happens when the disk is full.
     let onFull: OnFull
+    /// The workers of this process.
+    let own: OwnWorkers
     /// What the command works with.
     let context: CommandContext
     /// Told how it ended.
@@ -45,8 +49,10 @@ struct GetService: Service {
                         survey: survey,
                         transfers: transfers,
                         directory: FilePath(directory),
+                        room: room,
                         onFull: onFull,
                         context: context,
+                        own: own,
                         beginWork: { workPort.fulfil(number) }
                     ).run()
                 }

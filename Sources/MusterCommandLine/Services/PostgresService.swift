@@ -26,6 +26,7 @@ struct PostgresService: Service {
 
     private let postgres: EmbeddedPostgres
     private let database: Eventual<String>
+    private let room: DatabaseRoom
     private let onFull: OnFull
     private let remark: @Sendable (String) -> Void
     private let logger: Logger
@@ -35,7 +36,8 @@ struct PostgresService: Service {
     /// - Parameters:
     ///   - stopLimit: how long a shutdown may take until the server is stopped without its final checkpoint.
     ///   - keepsLogSmall: whether its log may not take more of the disk than it must.
-    ///   - onFull: what happens when the disk has no room for it.
+    ///   - room: told whether its disk has room for it.
+    ///   - onFull: what happens when there is none.
     ///   - database: told the connection string once the schema is up to date.
     ///   - remark: told what a person should know.
     init(
@@ -43,6 +45,7 @@ struct PostgresService: Service {
         environment: [String: String],
         stopLimit: Duration,
         keepsLogSmall: Bool,
+        room: DatabaseRoom,
         onFull: OnFull,
         database: Eventual<String>,
         remark: @escaping @Sendable (String) -> Void,
@@ -56,6 +59,7 @@ struct PostgresService: Service {
             logger: logger
         )
         self.database = database
+        self.room = room
         self.onFull = onFull
         self.remark = remark
         self.logger = logger
@@ -93,7 +97,8 @@ struct PostgresService: Service {
                 guard failures <= Self.restarts else {
                     throw CommandFailure.other("PostgreSQL keeps ending by itself; see the logs in its directory")
                 }
-                logger.warning("postgres.restart", metadata: ["attempt": "\(failures)"])
+                // What it lacks is told once it does not start for it.
+                if room.lack == nil { remark("the private PostgreSQL has ended by itself, and is started again") }
                 let delay = Self.backoff.delay(failures: failures, random: 1)
                 try await cancelWhenGracefulShutdown { try await Task.sleep(for: delay) }
             }
@@ -105,21 +110,19 @@ struct PostgresService: Service {
 
     /// Starts the server, once its disk has room for it.
     private func startWithRoom() async throws -> EmbeddedPostgres.Endpoint {
-        var isTold = false
         while true {
             do {
-                let endpoint = try await postgres.start()
-                if isTold { remark("there is room again; going on") }
-                return endpoint
-            } catch let error as EmbeddedPostgresError {
-                guard error.isLackOfRoom else { throw error }
-                switch onFull {
-                case .fail: throw CommandFailure.other("\(error)\n  make room and run the same command again")
-                case .wait:
-                    if !isTold { remark("\(error); waiting for room") }
-                    isTold = true
-                    try await Task.sleep(for: Self.fullPeriod)
+                let endpoint = try await postgres.start { [remark] predecessor in
+                    remark(
+                        "waiting for \(predecessor), which neither answers nor ends, for \(predecessor.limit) at most; \(predecessor.help)"
+                    )
                 }
+                room.found(nil, isRunning: true)
+                return endpoint
+            } catch let error as EmbeddedPostgresError where error.isLackOfRoom {
+                guard onFull == .wait else { throw FullDiskWatch.failure(error) }
+                room.found(error, isRunning: false)
+                try await Task.sleep(for: Self.fullPeriod)
             }
         }
     }
@@ -154,14 +157,10 @@ struct PostgresService: Service {
 
     /// Looks after the room that is kept for the server, until it is cancelled.
     private func tendReserve() async {
-        var isLow = false
         while (try? await Task.sleep(for: Self.reservePeriod)) != nil {
             do {
                 guard let space = try await postgres.tendReserve() else { continue }
-                let wasLow = isLow
-                isLow = space.keptBytes == 0
-                guard isLow, !wasLow else { continue }
-                logger.warning("postgres.reserve.used", metadata: ["freeBytes": "\(space.freeBytes)"])
+                room.found(space.lack(after: room.lack), isRunning: true)
             } catch {
                 logger.debug("postgres.reserve.failed", metadata: ["error": "\(error)"])
             }

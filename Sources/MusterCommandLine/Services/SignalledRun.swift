@@ -29,6 +29,8 @@ struct SignalledRun {
     let services: [any Service]
     /// How long they have to stop gracefully.
     let grace: Duration
+    /// Called before the process ends although a service has not.
+    var onOverdue: @Sendable () -> Void = {}
     /// Where the lifecycle is logged.
     let logger: Logger
 
@@ -144,6 +146,7 @@ struct SignalledRun {
         guard let signal = try? await received.value() else { return }
         guard (try? await Task.sleep(for: grace + Self.cancellationGrace)) != nil else { return }
         logger.error("stop.overdue")
+        onOverdue()
         _exit(128 + signal.rawValue)
     }
 }

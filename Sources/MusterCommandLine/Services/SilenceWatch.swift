@@ -42,6 +42,8 @@ struct SilenceWatch: Service {
     let host: String
     /// Opens it.
     let token: String?
+    /// Whether there is room for the database: without, nothing that workers report can be stored.
+    let room: DatabaseRoom
     /// The workers' names.
     let workers: Set<String>
     /// Told what happens.
@@ -58,7 +60,10 @@ struct SilenceWatch: Service {
                 try await CommandContext.withClient(servers: [address.url], token: token) { client in
                     var told = Told()
                     while true {
+                        // What lacked room at the beginning of a period may not have been heard of by its end.
+                        let lacked = room.lack != nil
                         try await Task.sleep(for: Self.period)
+                        if lacked || room.lack != nil { continue }
                         // A coordinator that does not answer says so itself.
                         let live = try? await Page.all { try await client.workers(after: $0, limit: Limits.pageSize) }
                         for news in told.news(live ?? [], own: workers, now: .ofThisMachine) { report(news) }

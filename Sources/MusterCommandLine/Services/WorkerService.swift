@@ -6,6 +6,8 @@ import ServiceLifecycle
 struct WorkerService: Service {
     /// The port of the coordinator, once it is there.
     let port: Eventual<Int>
+    /// Told when the worker is to end.
+    let own: OwnWorkers
     /// The worker for a coordinator at a URL.
     let configuration: @Sendable (_ server: String) -> WorkerConfiguration
     /// Where the worker logs.
@@ -20,7 +22,11 @@ struct WorkerService: Service {
             return
         }
         let worker = try Worker(configuration: configuration("http://127.0.0.1:\(number)"), logger: logger)
-        try await worker.run()
+        try await withGracefulShutdownHandler {
+            try await worker.run()
+        } onGracefulShutdown: {
+            own.areEnding()
+        }
         // A worker that was told to drain has left; the others and the coordinator go on without it.
         try? await gracefulShutdown()
     }

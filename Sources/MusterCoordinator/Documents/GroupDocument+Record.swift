@@ -7,8 +7,8 @@ extension GroupDocument {
     ///
     /// - Parameters:
     ///   - etaSeconds: when it will be done, which takes more than its record to know: see `GroupProgress`.
-    ///   - ownSinks: the sinks that the coordinator's own process starts workers for.
-    init(_ record: GroupRecord, etaSeconds: Int64?, ownSinks: Set<String>) throws {
+    ///   - own: what the coordinator's own process knows.
+    init(_ record: GroupRecord, etaSeconds: Int64?, own: OwnProcess) throws {
         let row = "group \(record.name)"
         self.init(
             name: record.name, state: record.state, generation: record.generation, sealed: record.state != .open,
@@ -21,7 +21,7 @@ extension GroupDocument {
                 unknownTasks: record.unknownTasks),
             bytesPerSecond: record.state.isTerminal ? 0 : record.bytesPerSecond, etaSeconds: etaSeconds,
             createdAt: record.createdAt,
-            finishedAt: record.finishedAt, notes: Self.notes(record, ownSinks),
+            finishedAt: record.finishedAt, notes: Self.notes(record, own),
             policy: try Self.policy(record),
             resolver: try StoredJSON.document(Resolver.self, ifAny: record.resolver, column: "groups.resolver", of: row)
                 .map(ResolverDocument.init),
@@ -54,12 +54,12 @@ extension TransferPolicy {
 
 extension GroupDocument {
     /// What keeps the group from going on, and what else is to be known of it.
-    private static func notes(_ record: GroupRecord, _ ownSinks: Set<String>) -> [String] {
+    private static func notes(_ record: GroupRecord, _ own: OwnProcess) -> [String] {
         if record.isRemoving { return ["it is being removed"] }
         if record.isCancelling { return ["it is being cancelled"] }
         guard !record.state.isTerminal else { return [] }
         let waits = [
-            held(record), hours(record), window(record), rate(record), overdue(record), workers(record, ownSinks),
+            held(record), hours(record), window(record), rate(record), overdue(record), workers(record, own),
             origins(record),
         ]
         return waits.compactMap { $0 } + members(record)
@@ -98,13 +98,13 @@ extension GroupDocument {
         }
     }
 
-    private static func workers(_ record: GroupRecord, _ ownSinks: Set<String>) -> String? {
+    private static func workers(_ record: GroupRecord, _ own: OwnProcess) -> String? {
         guard unfinished(record) > 0 else { return nil }
         if record.workersReaching == 0 {
-            return WaitSentence.noWorker(sink: record.sink, areOwn: ownSinks.contains(record.sink))
+            return own.areWorkersPassing()
+                ? nil : WaitSentence.noWorker(sink: record.sink, areOwn: own.sinks.contains(record.sink))
         }
-        let silent = record.silent.map(TaskFacts.SilentWorker.init)
-        if let silence = WaitSentence.silence(silent, at: record.at) { return silence }
+        if let silence = WaitSentence.silence(own.silent(record), at: record.at) { return silence }
         guard record.workersParked > 0 else { return nil }
         let place = record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
         let trouble = WaitSentence.sinkInTrouble(record.sink, at: place, record.parkedDetail)

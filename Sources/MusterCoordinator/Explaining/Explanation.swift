@@ -84,7 +84,8 @@ struct Explanation: Sendable {
             .map { worker, work in
                 TaskFacts.SilentWorker(
                     name: worker, since: work.compactMap(\.silentSince).min() ?? facts.at,
-                    endsAt: work.compactMap(\.endsAt).min())
+                    endsAt: work.compactMap(\.endsAt).min(),
+                    databaseTrouble: facts.workers.silent.first?.databaseTrouble)
             }
             .sorted { ($0.since, $0.name) < ($1.since, $1.name) }
         return WaitSentence.silence(silent, at: facts.at)

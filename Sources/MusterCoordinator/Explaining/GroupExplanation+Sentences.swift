@@ -12,7 +12,8 @@ extension GroupExplanation {
             return "It has succeeded: \(files) in the sink \"\(group.sink)\", whole and verified."
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
-            return "It failed: \(group.tasks.failed) of \(group.tasks.total) tasks failed\(failures); "
+            return
+                "It failed: \(group.tasks.failed) of \(group.tasks.total) tasks failed\(Self.named(facts.failures, of: group.tasks.failed)); "
                 + "put them back with what they have: muster retry \(group.name)"
         case .open, .sealed:
             guard let first = waits.first else { return "It is \(group.state.rawValue)." }
@@ -23,14 +24,14 @@ extension GroupExplanation {
     /// The most characters of a reason in a sentence that names several.
     private static let reasonLength = 160
 
-    /// `: a (404 Not Found), b (…) and 3 more`; nothing if no failure is known.
-    private var failures: String {
-        guard !facts.failures.isEmpty else { return "" }
-        let named = facts.failures.map { failure in
+    /// `: a (404 Not Found), b (…) and 3 more`; nothing if none is known.
+    static func named(_ failures: [(key: String, reason: String)], of tasks: Int64) -> String {
+        guard !failures.isEmpty else { return "" }
+        let named = failures.map { failure in
             let reason = failure.reason
-            return "\(failure.key) (\(reason.prefix(Self.reasonLength))\(reason.count > Self.reasonLength ? "…" : ""))"
+            return "\(failure.key) (\(reason.prefix(reasonLength))\(reason.count > reasonLength ? "…" : ""))"
         }
-        let rest = facts.group.tasks.failed - Int64(named.count)
+        let rest = tasks - Int64(named.count)
         return ": \(named.joined(separator: ", "))\(rest > 0 ? " and \(rest) more" : "")"
     }
 

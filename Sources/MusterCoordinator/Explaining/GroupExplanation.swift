@@ -31,7 +31,7 @@ struct GroupExplanation: Sendable {
         let work = [fetching, finalizing, asking].compactMap { $0 }
         if let whole { return [whole] + work + [pausedMembers, unsealed].compactMap { $0 } }
         var waits = [noWorker, sinkParked].compactMap { $0 } + work
-        waits += [pausedMembers].compactMap { $0 } + rateLimits + [backoff, originPaused].compactMap { $0 }
+        waits += [pausedMembers].compactMap { $0 } + rateLimits + [noRoom, backoff, originPaused].compactMap { $0 }
         // Where the rate is used up, more connections would bring nothing more.
         if rateLimits.isEmpty { waits += [groupFull, originFull].compactMap { $0 } }
         if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) { waits.append(workersBusy) }
@@ -197,6 +197,18 @@ struct GroupExplanation: Sendable {
             details.append("the whole fleet uses all of the \(rate)/s that it may have")
         }
         return details.map { Wait(reason: .rateLimited, detail: $0, tasks: tasks) }
+    }
+
+    private var noRoom: Wait? {
+        let tasks = facts.roomlessTasks
+        guard tasks > 0 else { return nil }
+        let files = tasks == 1 ? "one file finds" : "\(tasks) files find"
+        return Wait(
+            reason: .backoff,
+            detail:
+                "\(files) no room in the sink \"\(facts.group.sink)\"\(Self.named(facts.roomless, of: tasks)); make room there: "
+                + "\(tasks == 1 ? "it" : "each") is tried again by itself",
+            tasks: tasks)
     }
 
     private var backoff: Wait? {

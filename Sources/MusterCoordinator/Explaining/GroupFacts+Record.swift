@@ -5,10 +5,10 @@ import MusterStore
 extension GroupFacts {
     /// What the group's own row says; nothing is known of its chunks.
     ///
-    /// - Parameter ownSinks: the sinks that the coordinator's own process starts workers for.
-    init(_ group: GroupRecord, ownSinks: Set<String>) throws {
+    /// - Parameter own: what the coordinator's own process knows.
+    init(_ group: GroupRecord, own: OwnProcess) throws {
         self.init(
-            group: try GroupDocument(group, etaSeconds: nil, ownSinks: ownSinks), isPaused: group.isPaused,
+            group: try GroupDocument(group, etaSeconds: nil, own: own), isPaused: group.isPaused,
             prerequisites: group.prerequisites.filter { !$0.isSatisfied }.map { other in
                 Prerequisite(group: other.group, on: other.on, state: other.state)
             },
@@ -17,20 +17,22 @@ extension GroupFacts {
             straggler: nil,
             workers: TaskFacts.Workers(
                 reaching: group.workersReaching, parked: group.workersParked, parkedDetail: group.parkedDetail,
-                freeSlots: 0, silent: group.silent.map(TaskFacts.SilentWorker.init), areAllSilent: group.areAllSilent,
-                areOwn: ownSinks.contains(group.sink)),
+                freeSlots: 0, silent: own.silent(group), areAllSilent: group.areAllSilent,
+                areOwn: own.sinks.contains(group.sink)),
             fleet: nil, at: group.at)
     }
 
     /// All facts as they are stored.
-    init(_ record: GroupExplanationRecord, ownSinks: Set<String>) throws {
-        try self.init(record.group, ownSinks: ownSinks)
+    init(_ record: GroupExplanationRecord, own: OwnProcess) throws {
+        try self.init(record.group, own: own)
         lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
         failures = record.failures.map { failure in
             let reason = failure.kind?.text(
                 status: failure.status.map(Int.init), source: nil, detail: failure.detail ?? "")
             return (key: failure.key, reason: reason ?? "")
         }
+        roomlessTasks = record.roomless.tasks
+        roomless = record.roomless.first.map { (key: $0.key, reason: $0.detail ?? "") }
         connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing
@@ -103,9 +105,13 @@ extension GroupExplanationDocument.SlowestOrigin {
     }
 }
 
-extension TaskFacts.SilentWorker {
-    /// A silent worker as it is stored.
-    init(_ record: SilentWorker) {
-        self.init(name: record.name, since: record.seenAt, endsAt: record.endsAt)
+extension OwnProcess {
+    /// The silent workers of a group. What they report can't be stored while the database has no room: then nothing is wrong with them.
+    func silent(_ group: GroupRecord) -> [TaskFacts.SilentWorker] {
+        guard !group.silent.isEmpty else { return [] }
+        let trouble = databaseTrouble()
+        return group.silent.map {
+            TaskFacts.SilentWorker(name: $0.name, since: $0.seenAt, endsAt: $0.endsAt, databaseTrouble: trouble)
+        }
     }
 }

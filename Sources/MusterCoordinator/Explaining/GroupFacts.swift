@@ -104,6 +104,10 @@ struct GroupFacts: Sendable {
     var lost: [Prerequisite] = []
     /// The first of its tasks that have failed, each with why.
     var failures: [(key: String, reason: String)] = []
+    /// How many of its tasks find no room in the sink.
+    var roomlessTasks: Int64 = 0
+    /// The first of these, each with what it lacks.
+    var roomless: [(key: String, reason: String)] = []
     /// When it may run.
     var window: Window
     /// The most bytes per second that it may have now.

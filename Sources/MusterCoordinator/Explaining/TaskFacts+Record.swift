@@ -7,8 +7,8 @@ extension TaskFacts {
     ///
     /// - Parameters:
     ///   - group: the task's group, for what concerns all of it: its sink, and what is wrong with that.
-    ///   - ownSinks: the sinks that the coordinator's own process starts workers for.
-    init(_ record: ExplanationRecord, of group: GroupRecord, ownSinks: Set<String>) throws {
+    ///   - own: what the coordinator's own process knows.
+    init(_ record: ExplanationRecord, of group: GroupRecord, own: OwnProcess) throws {
         let staying = max(0, record.workers.reaching - record.workers.draining)
         self.init(
             task: try TaskDocument(record.task), group: group.name, isGroupPaused: record.group.isPaused,
@@ -28,8 +28,8 @@ extension TaskFacts {
             groupCap: record.group.maxConnections,
             workers: Workers(
                 reaching: staying, parked: min(staying, record.workers.parked), parkedDetail: group.parkedDetail,
-                freeSlots: record.workers.freeSlots, silent: group.silent.map(TaskFacts.SilentWorker.init),
-                areAllSilent: group.areAllSilent, areOwn: ownSinks.contains(group.sink)),
+                freeSlots: record.workers.freeSlots, silent: own.silent(group),
+                areAllSilent: group.areAllSilent, areOwn: own.sinks.contains(group.sink)),
             deadlineAt: record.deadlineAt, at: record.at)
     }
 

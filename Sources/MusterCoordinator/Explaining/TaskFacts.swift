@@ -27,6 +27,8 @@ struct TaskFacts: Sendable {
         var since: Timestamp
         /// When it counts as gone, and its leases end, if nothing is heard of it until then.
         var endsAt: Timestamp?
+        /// Why nothing that it reports can be stored, if that is so.
+        var databaseTrouble: String?
     }
 
     /// The sessions that live, reach the task's sink and are not about to leave.

@@ -40,6 +40,7 @@ enum WaitSentence {
     /// The workers that have not been heard of, the one that was heard of longest ago first; `nil` if there are none.
     static func silence(_ workers: [TaskFacts.SilentWorker], at now: Timestamp) -> String? {
         guard let first = workers.first else { return nil }
+        if let trouble = first.databaseTrouble { return "what workers report can't be stored: \(trouble)" }
         let others = workers.count == 1 ? "" : " and \(workers.count - 1) more"
         let said =
             "nothing has been heard of the worker \(first.name)\(others) for \(now.since(first.since).components.seconds) s"

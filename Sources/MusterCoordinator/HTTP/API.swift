@@ -18,7 +18,7 @@ struct API: Sendable {
     /// The router of all paths.
     func router() -> Router<BasicRequestContext> {
         let router = Router(context: BasicRequestContext.self)
-        router.add(middleware: ProblemMiddleware(metrics: metrics, logger: logger))
+        router.add(middleware: ProblemMiddleware(own: configuration.ownProcess, metrics: metrics, logger: logger))
         router.add(
             middleware: StrangerMiddleware(
                 check: StrangerCheck(listenHost: configuration.listenHost, names: configuration.hosts)))
@@ -39,8 +39,8 @@ struct API: Sendable {
 
         let admin = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .admin))
         let intake = TaskIntake(store: store, metrics: metrics)
-        GroupRoutes(store: store, intake: intake, ownSinks: configuration.ownSinks).add(to: admin)
-        TaskRoutes(store: store, intake: intake, ownSinks: configuration.ownSinks).add(to: admin)
+        GroupRoutes(store: store, intake: intake, own: configuration.ownProcess).add(to: admin)
+        TaskRoutes(store: store, intake: intake, own: configuration.ownProcess).add(to: admin)
         RemovalRoutes(store: store).add(to: admin)
         let reader = EventReader(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll)
         EventRoutes(reader: reader).add(to: admin)

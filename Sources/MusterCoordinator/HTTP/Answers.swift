@@ -52,7 +52,7 @@ extension Problem {
         case let refusal as Store.Refusal: self.init(refusal)
         case let refusal as EventRefusal: self.init(refusal)
         case let error as PostgresError where error.isUnavailable:
-            self.init(.databaseUnavailable, "the database can't be reached now; try again in a moment")
+            self.init(.databaseUnavailable, "the database can't be reached now")
         case let error as PostgresError where error.sqlState?.isOfResources == true:
             self.init(
                 .databaseUnavailable,

@@ -9,8 +9,8 @@ import MusterStore
 struct GroupRoutes: Sendable {
     let store: Store
     let intake: TaskIntake
-    /// The sinks that the coordinator's own process starts workers for.
-    let ownSinks: Set<String>
+    /// What the coordinator's own process knows.
+    let own: OwnProcess
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("groups", use: create)
@@ -24,7 +24,7 @@ struct GroupRoutes: Sendable {
         group.delete("groups/:name", use: remove)
         group.get("groups/:name/explanation") { _, context in
             let record = try await store.explanation(of: try context.path("name"))
-            return try Answer.json(GroupExplanation(facts: GroupFacts(record, ownSinks: ownSinks)).document)
+            return try Answer.json(GroupExplanation(facts: GroupFacts(record, own: own)).document)
         }
         group.post("groups/:name/seal") { request, context in
             let name = try context.path("name")
@@ -48,7 +48,7 @@ struct GroupRoutes: Sendable {
     }
 
     private func answer(_ group: GroupRecord, status: HTTPResponse.Status = .ok) async throws -> Response {
-        try Answer.json(try await GroupProgress(store: store, ownSinks: ownSinks).document(group), status: status)
+        try Answer.json(try await GroupProgress(store: store, own: own).document(group), status: status)
     }
 
     private func create(_ request: Request, _ context: some RequestContext) async throws -> Response {
@@ -74,7 +74,7 @@ struct GroupRoutes: Sendable {
         let limit = try request.pageLimit()
         let groups = try await store.groups(
             state: try request.query("state", as: GroupState.self), after: try request.query("after"), limit: limit)
-        let items = try await GroupProgress(store: store, ownSinks: ownSinks).documents(groups)
+        let items = try await GroupProgress(store: store, own: own).documents(groups)
         return try Answer.json(Page(items: items, next: groups.count == Int(limit) ? groups.last?.name : nil))
     }
 
@@ -100,7 +100,7 @@ struct GroupRoutes: Sendable {
         let removed = try await store.remove(name, keys: keys, deletingFiles: files == .delete)
         var group = try await store.group(name)
         group.changedTasks = removed
-        var document = try await GroupProgress(store: store, ownSinks: ownSinks).document(group)
+        var document = try await GroupProgress(store: store, own: own).document(group)
         document.fate = fate.map { .init($0) }
         return try Answer.json(document)
     }

@@ -62,6 +62,7 @@ struct AccessMiddleware<Context: RequestContext>: RouterMiddleware {
 
 /// Turns every error into a problem document, and counts.
 struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
+    let own: OwnProcess
     let metrics: CoordinatorMetrics
     let logger: Logger
 
@@ -75,7 +76,10 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
             // Bytes that are not HTTP: nothing after them can be read. The server answers 400 and hangs up.
             throw error
         } catch {
-            let problem = Problem(error)
+            var problem = Problem(error)
+            if problem.code == .databaseUnavailable, let trouble = own.databaseTrouble() {
+                problem = Problem(.databaseUnavailable, "\(trouble); it goes on by itself when there is room")
+            }
             if problem.status >= 500 { metrics.add(.failures) }
             if problem.code == .internal {
                 // The path is logged without its query; headers and bodies are not: they may hold secrets.

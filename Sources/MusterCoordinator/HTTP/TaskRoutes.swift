@@ -9,8 +9,8 @@ import MusterStore
 struct TaskRoutes: Sendable {
     let store: Store
     let intake: TaskIntake
-    /// The sinks that the coordinator's own process starts workers for.
-    let ownSinks: Set<String>
+    /// What the coordinator's own process knows.
+    let own: OwnProcess
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("groups/:name/tasks", use: add)
@@ -22,7 +22,7 @@ struct TaskRoutes: Sendable {
         group.get("groups/:name/tasks/:key/explanation") { _, context in
             let group = try await store.group(try context.path("name"))
             let record = try await store.explanation(of: try context.path("key"), in: group.name)
-            return try Answer.json(Explanation(facts: TaskFacts(record, of: group, ownSinks: ownSinks)).document)
+            return try Answer.json(Explanation(facts: TaskFacts(record, of: group, own: own)).document)
         }
         group.delete("groups/:name/tasks/:key") { request, context in
             let files = try request.query("files", as: RemovedFiles.self) ?? .keep

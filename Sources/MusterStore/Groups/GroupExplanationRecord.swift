@@ -90,12 +90,22 @@ public struct GroupExplanationRecord: Sendable {
         public let detail: String?
     }
 
+    /// Unfinished tasks whose last try found no room in the sink.
+    public struct Roomless: Hashable, Sendable {
+        /// How many there are, of those whose failures are the newest.
+        public var tasks: Int64 = 0
+        /// The first of them.
+        public var first: [Failure] = []
+    }
+
     /// The group, with its counts, its limits and the groups that it waits for.
     public let group: GroupRecord
     /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
     public var lost: [PrerequisiteRecord] = []
     /// The first of its tasks that have failed.
     public var failures: [Failure] = []
+    /// Its tasks that find no room.
+    public var roomless = Roomless()
     /// What is leased of it.
     public let leases: Leases
     /// What of it has been put off.

@@ -41,7 +41,7 @@ public struct GroupRecord: Sendable {
     public let workersParked: Int64
     /// What one of these said of it.
     public let parkedDetail: String?
-    /// The workers that it waits for and that have not been heard of (`SilentWorker.columns`).
+    /// The workers that it waits for and that have not been heard of (`SilentWorker.join`).
     public let silent: [SilentWorker]
     /// Whether workers reach its sink, and none of them that stays has been heard of.
     public let areAllSilent: Bool
@@ -94,15 +94,21 @@ public struct GroupRecord: Sendable {
     /// When all of this was so, by the database's clock (I11).
     public let at: Timestamp
 
-    static let columns: SQL = """
+    /// The question for those groups `g` of which a condition is true: one that chooses few of many has to do so by itself, since more is looked at of each
+    /// that it leaves.
+    static func query(where condition: SQL) -> SQL {
+        """
+        WITH \(SilentWorker.tables)
+        SELECT \(columns) FROM groups g \(SilentWorker.join) WHERE \(condition) ORDER BY g.name
+        """
+    }
+
+    private static let columns: SQL = """
         g.id, g.name, g.sink, g.state, g.generation, g.priority, g.weight, g.max_connections, g.metadata::text AS metadata,
         g.queued, g.active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total,
         g.unknown_tasks, bytes_per_second(g.rate_bytes, g.rate_at, g.created_at) AS rate, g.created_at, g.finished_at,
-        (SELECT count(*) FROM sessions s WHERE g.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()) AS reaching,
-        (SELECT count(*) FROM sessions s WHERE g.sink = ANY (s.parked) AND s.expires_at > statement_timestamp()) AS parked,
-        (SELECT status ->> 'detail' FROM sessions s, jsonb_array_elements(s.sink_status) AS status
-            WHERE g.sink = ANY (s.parked) AND status ->> 'name' = g.sink AND s.expires_at > statement_timestamp() LIMIT 1
-        ) AS parked_detail, \(SilentWorker.columns),
+        coalesce(crews.reaching, 0) AS reaching, coalesce(crews.parked, 0) AS parked, crews.parked_detail,
+        coalesce(crews.all_silent, false) AS all_silent, silence.silent_workers, silence.silent_since, silence.silent_until,
         ARRAY (SELECT o.key FROM origins o WHERE o.not_before > statement_timestamp() AND (
             SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
             ORDER BY o.not_before, o.key) AS paused_origins,

@@ -10,6 +10,7 @@ extension Store {
         }
         if record.group.isHeld { record.lost = try await lostPrerequisites(of: record.group.id) }
         if record.group.tasks[.failed] ?? 0 > 0 { record.failures = try await failures(of: record.group.id) }
+        if !record.group.state.isTerminal { record.roomless = try await roomless(in: record.group.id) }
         return record
     }
 
@@ -20,11 +21,7 @@ extension Store {
             SELECT key, failure_kind, failure_detail, failure_status FROM tasks WHERE group_id = \(group) AND state = 'failed'
             ORDER BY id LIMIT \(GroupExplanationRecord.namedFailures)
             """
-        ).map {
-            GroupExplanationRecord.Failure(
-                key: try $0.decode("key"), kind: try $0.decode("failure_kind"), status: try $0.decode("failure_status"),
-                detail: try $0.decode("failure_detail"))
-        }
+        ).map(GroupExplanationRecord.Failure.init)
     }
 
     /// The groups at the ends of a chain that keep all of it waiting: they have ended, and not as it was wished.

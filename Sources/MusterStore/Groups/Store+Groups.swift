@@ -47,7 +47,7 @@ extension Store {
 
     /// One group.
     public func group(_ name: String) async throws -> GroupRecord {
-        let rows = try await query("SELECT \(GroupRecord.columns) FROM groups g WHERE g.name = \(name)")
+        let rows = try await query(GroupRecord.query(where: "g.name = \(name)"))
         guard let row = rows.first else { throw Refusal.noSuchGroup(name) }
         return try GroupRecord(row)
     }
@@ -55,11 +55,12 @@ extension Store {
     /// A page of groups, by name.
     public func groups(state: GroupState?, after: String?, limit: Int32) async throws -> [GroupRecord] {
         try await query(
-            """
-            SELECT \(GroupRecord.columns) FROM groups g
-            WHERE (\(state?.rawValue)::text IS NULL OR g.state = \(state?.rawValue))
-                AND (\(after)::text IS NULL OR g.name > \(after)) ORDER BY g.name LIMIT \(limit)
-            """
+            GroupRecord.query(
+                where: """
+                    g.id IN (SELECT p.id FROM groups p
+                        WHERE (\(state?.rawValue)::text IS NULL OR p.state = \(state?.rawValue))
+                            AND (\(after)::text IS NULL OR p.name > \(after)) ORDER BY p.name LIMIT \(limit))
+                    """)
         ).map(GroupRecord.init)
     }
 

@@ -18,34 +18,47 @@ public struct SilentWorker: Hashable, Sendable {
                 SELECT 1 FROM leases b WHERE b.session_id = s.id AND b.progress_at > s.seen_at - interval '3 s'))
         """
 
-    /// Whether there are workers that reach the sink of a group `g` and stay, and all of them are silent.
-    private static let areAll: SQL = """
-        (SELECT coalesce(bool_and(\(isSilent)), false) FROM sessions s
-            WHERE g.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp() AND NOT s.draining)
+    /// What has to stand before a statement with `join`: the live sessions, each judged once in it, whatever the number of its groups.
+    static let tables: SQL = """
+        alive AS MATERIALIZED (
+            SELECT s.id, s.worker, s.seen_at, s.expires_at, s.sinks, s.parked, s.sink_status, s.draining,
+                \(isSilent) AS is_silent
+            FROM sessions s WHERE s.expires_at > statement_timestamp()
+        ), crews AS MATERIALIZED (
+            SELECT sink, count(*) AS reaching, count(*) FILTER (WHERE sink = ANY (a.parked)) AS parked,
+                min((SELECT status ->> 'detail' FROM jsonb_array_elements(a.sink_status) AS status
+                    WHERE status ->> 'name' = sink LIMIT 1)) FILTER (WHERE sink = ANY (a.parked)) AS parked_detail,
+                bool_and(a.is_silent) FILTER (WHERE NOT a.draining) AS all_silent
+            FROM alive a, unnest(a.sinks) AS sink GROUP BY sink
+        ), silent AS MATERIALIZED (
+            SELECT * FROM alive WHERE is_silent
+        ), holders AS MATERIALIZED (
+            SELECT held.group_id, array_agg(s.id) AS sessions
+            -- A question for each of them, by index: a join would read all leases, also where nobody is silent.
+            FROM silent s CROSS JOIN LATERAL (
+                SELECT DISTINCT l.group_id FROM leases l WHERE l.session_id = s.id AND l.kind <> 'purge'
+            ) AS held GROUP BY held.group_id
+        )
         """
 
-    /// The silent workers that a group `g` waits for, the one that was heard of longest ago first: those that hold something of it, and all that
-    /// reach its sink if none of these is heard of.
-    static let columns: SQL = """
-        \(areAll) AS all_silent,
-        ARRAY (\(each("s.worker"))) AS silent_workers,
-        ARRAY (\(each("s.seen_at"))) AS silent_since,
-        ARRAY (\(each("s.expires_at"))) AS silent_until
+    /// Joins to each group `g` who reaches its sink, and the silent workers that it waits for, the one that was heard of longest ago first: those that
+    /// hold something of it, and all that reach its sink if none of these is heard of.
+    static let join: SQL = """
+        LEFT JOIN crews ON crews.sink = g.sink
+        LEFT JOIN holders ON holders.group_id = g.id
+        CROSS JOIN LATERAL (
+            SELECT coalesce(array_agg(few.worker ORDER BY few.seen_at, few.id), '{}') AS silent_workers,
+                coalesce(array_agg(few.seen_at ORDER BY few.seen_at, few.id), '{}') AS silent_since,
+                coalesce(array_agg(few.expires_at ORDER BY few.seen_at, few.id), '{}') AS silent_until
+            FROM (
+                SELECT s.* FROM silent s
+                WHERE crews.all_silent AND NOT s.draining AND g.sink = ANY (s.sinks) OR s.id = ANY (holders.sessions)
+                ORDER BY s.seen_at, s.id LIMIT \(GroupExplanationRecord.most)
+            ) AS few
+        ) AS silence
         """
 
-    /// One fact about each of them, in the same order. Leases are looked for where a worker is silent, and nowhere else.
-    private static func each(_ fact: SQL) -> SQL {
-        """
-        SELECT \(fact) FROM sessions s
-        WHERE s.expires_at > statement_timestamp() AND CASE WHEN \(isSilent) THEN
-            g.sink = ANY (s.sinks) AND NOT s.draining AND \(areAll)
-            OR EXISTS (SELECT 1 FROM leases l WHERE l.session_id = s.id AND l.group_id = g.id AND l.kind <> 'purge')
-        END
-        ORDER BY s.seen_at, s.id LIMIT \(GroupExplanationRecord.most)
-        """
-    }
-
-    /// The workers of a row with `columns`.
+    /// The workers of a row with `join`.
     static func all(_ row: PostgresRow) throws -> [SilentWorker] {
         let names: [String] = try row.decode("silent_workers")
         let since: [PostgresTimestamp] = try row.decode("silent_since")

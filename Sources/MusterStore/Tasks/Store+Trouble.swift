@@ -32,6 +32,18 @@ extension Store {
         ).map(TaskRecord.init)
     }
 
+    /// The tasks of a group whose last try found no room, and how many there are.
+    func roomless(in group: GroupID) async throws -> GroupExplanationRecord.Roomless {
+        let rows = try await query(
+            """
+            SELECT t.key, t.failure_kind, t.failure_status, t.failure_detail, count(*) OVER () AS tasks
+            FROM \(Self.failing(group)) AS t WHERE \(TaskRecord.isInTrouble) AND t.failure_kind = \(FailureKind.noSpace.rawValue)
+            ORDER BY t.id LIMIT \(GroupExplanationRecord.namedFailures)
+            """)
+        return GroupExplanationRecord.Roomless(
+            tasks: try rows.first?.decode("tasks") ?? 0, first: try rows.map(GroupExplanationRecord.Failure.init))
+    }
+
     /// The unfinished tasks of a group that have ever failed, as far as they are looked at.
     private static func failing(_ group: GroupID) -> SQL {
         """
@@ -39,5 +51,14 @@ extension Store {
             WHERE f.group_id = \(group) AND f.failure_at IS NOT NULL AND f.state IN ('queued', 'active', 'finalizing')
             ORDER BY f.failure_at DESC LIMIT \(Limits.troubles))
         """
+    }
+}
+
+extension GroupExplanationRecord.Failure {
+    /// The failure of a task.
+    init(_ row: PostgresRow) throws {
+        self.init(
+            key: try row.decode("key"), kind: try row.decode("failure_kind"), status: try row.decode("failure_status"),
+            detail: try row.decode("failure_detail"))
     }
 }

@@ -45,8 +45,8 @@ final class SinkDirectory: Sendable {
         self.name = name
         self.path = path
         self.session = session
+        let root = try Self.open(path)
         do {
-            let root = try Directory(path: path)
             let home = try Self.openHome(in: root, session, making: true)
             let parts = try Self.openParts(in: home, making: true)
             let own = try Self.openOwn(in: home, session)
@@ -58,13 +58,31 @@ final class SinkDirectory: Sendable {
 
     /// Looks whether the directory at `path` can be reached and written; returns the bytes that may still be written.
     static func look(at path: String) throws(StorageError) -> Int64 {
+        let root = try open(path)
         do throws(SystemError) {
-            let free = try Directory(path: path).descriptor.freeBytes()
+            let free = try root.descriptor.freeBytes()
             guard access(path, W_OK | X_OK) == 0 else { throw SystemError.last }
             return free
         } catch {
             throw error.inSink("opening the sink's directory \(path)")
         }
+    }
+
+    private static func open(_ path: String) throws(StorageError) -> Directory {
+        do {
+            return try Directory(path: path)
+        } catch {
+            guard error.isAbsence else { throw error.inSink("opening the sink's directory \(path)") }
+            throw gone("\(path) is not there")
+        }
+    }
+
+    /// What is found where the sink was: most likely its file system was unmounted.
+    private static func gone(_ finding: String) -> StorageError {
+        .unavailable(
+            .init(
+                "\(finding), as after an unmount: its files and parts stay on what was mounted there; mount that again")
+        )
     }
 
     /// The directory itself.
@@ -82,9 +100,12 @@ final class SinkDirectory: Sendable {
     /// Fails as `unavailable` unless the sink's path still leads to the directory that is held open, and that can be entered.
     func check() throws(StorageError) {
         var status = stat()
-        guard stat(path, &status) == 0 else { throw SystemError.last.inSink("looking at \(path)") }
+        guard stat(path, &status) == 0 else {
+            let error = SystemError.last
+            throw error.isAbsence ? Self.gone("\(path) is not there any more") : error.inSink("looking at \(path)")
+        }
         guard FileStatus(status).identity == root.identity else {
-            throw .unavailable(.init("\(path) is another directory than before: unmounted or replaced"))
+            throw Self.gone("\(path) is another directory than before")
         }
         // Else each file would fail for itself.
         guard access(path, X_OK) == 0 else { throw SystemError.last.inSink("entering \(path)") }
@@ -131,14 +152,15 @@ final class SinkDirectory: Sendable {
     }
 
     private func reopen() throws(StorageError) {
+        let root = try Self.open(path)
         do {
-            let root = try Directory(path: path)
             let home = try Self.openHome(in: root, session, making: false)
             let parts = try Self.openParts(in: home, making: true)
             let own = try home.directory(session.directoryName)
             handles.withLock { $0 = Handles(root: root, home: home, parts: parts, own: own) }
         } catch {
-            throw error.inSink("opening the sink's directory \(path) again")
+            guard error.isAbsence else { throw error.inSink("opening the sink's directory \(path) again") }
+            throw Self.gone("\(path) is there, but not what this worker keeps in it (.muster)")
         }
         registry.spoil(.unavailable(.init("the sink was replaced since the part was opened")))
     }

@@ -116,6 +116,9 @@ struct SystemError: Error, Hashable, Sendable {
         return words ?? "error \(number)"
     }
 
+    /// Whether there is nothing at a path.
+    var isAbsence: Bool { number == ENOENT || number == ENOTDIR }
+
     /// Whether the process or the system has no descriptor left.
     var isLackOfDescriptors: Bool { number == EMFILE || number == ENFILE }
 

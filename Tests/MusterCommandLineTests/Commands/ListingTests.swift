@@ -60,7 +60,7 @@ struct ListingTests {
         let table = WorkersCommand.table(
             [
                 worker("a", "ready", limit: 41_943_040), worker("b", "draining", limit: nil),
-            ], now: Timestamp(microseconds: Samples.moment.microseconds + 12_300_000))
+            ], clock: WallClock(now: Timestamp(microseconds: Samples.moment.microseconds + 12_300_000)))
         #expect(
             table.lines() == [
                 "WORKER  STATE     LEASES       SPEED     AT MOST  SINKS                         VERSION  LAST SEEN",
@@ -72,7 +72,7 @@ struct ListingTests {
                 worker(
                     "a", "ready", limit: nil, bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0), eta: 80),
                 worker("b", "ready", limit: nil, bytes: .init(done: 1 << 20, total: 0, unknownLeases: 3)),
-            ], now: Samples.moment)
+            ], clock: Samples.clock)
         #expect(
             moving.lines().map { $0.prefix(51) } == [
                 "WORKER  STATE  LEASES       SPEED   TO COME     ETA",

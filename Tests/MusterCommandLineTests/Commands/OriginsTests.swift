@@ -23,10 +23,10 @@ struct OriginsTests {
                 pausedUntil: Samples.moment, limitedAt: nil, bytesPerSecond: 0),
         ]
         #expect(
-            OriginsListCommand.table(origins).lines() == [
-                "ORIGIN                 OPEN  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL              NOTE",
-                "https://a.example:443     3        4     8  35.0 MiB/s  40.0 MiB/s  -                         it last refused 6m ago",
-                "https://b.example:443     0        2     2           -           -  2026-03-01T12:00:00.000Z  -",
+            OriginsListCommand.table(origins, clock: Samples.clock).lines() == [
+                "ORIGIN                 OPEN  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL                   NOTE",
+                "https://a.example:443     3        4     8  35.0 MiB/s  40.0 MiB/s  -                              it last refused 6m ago",
+                "https://b.example:443     0        2     2           -           -  2026-03-01 13:00:00 (15s ago)  -",
             ]
         )
     }

@@ -45,25 +45,25 @@ struct ExplanationTextTests {
 
     @Test func theLinesOfAnExplanation() {
         #expect(
-            ExplanationText.lines(explanation()) == [
+            ExplanationText.lines(explanation(), clock: Samples.clock) == [
                 "a/b.tar (nightly): active, 12.0 MiB of 1.0 GiB, content version 2",
-                "The worker w1 is fetching a chunk of it. (since 2026-03-01T12:00:00.000Z)",
+                "The worker w1 is fetching a chunk of it, since 2026-03-01 13:00:00 (15s ago).",
                 "next: 2 more chunks are leased as there is room",
-                "also: the last try failed: connection failed (until 2026-03-01T12:00:04.000Z)",
+                "also: the last try failed: connection failed, until 2026-03-01 13:00:04 (11s ago)",
                 "",
                 "work:",
-                "  WORKER  DOES   FROM       TO  DURABLE  SINCE                     SOURCE",
-                "  w1      fetch     0  8388608  4.0 MiB  2026-03-01T12:00:00.000Z  https://a.example/b.tar",
+                "  WORKER  DOES   FROM       TO  DURABLE  SINCE                          SOURCE",
+                "  w1      fetch     0  8388608  4.0 MiB  2026-03-01 13:00:00 (15s ago)  https://a.example/b.tar",
                 "",
                 "sources:",
                 "  STATE   FAILED REQUESTS     BYTES       SPEED  RESOLVED  SOURCE",
                 "  usable                2  12.0 MiB  35.0 MiB/s  -         https://a.example/b.tar",
                 "",
                 "2 tries failed:",
-                "  TIME                      FAILURE                  THEN   WORKER  REQUEST  SOURCE                   DETAIL",
-                "  2026-03-01T12:00:00.000Z  503 Service Unavailable  again  w1      r-1      "
+                "  TIME                           FAILURE                  THEN   WORKER  REQUEST  SOURCE                   DETAIL",
+                "  2026-03-01 13:00:00 (15s ago)  503 Service Unavailable  again  w1      r-1      "
                     + "https://a.example/b.tar  the origin said no",
-                "  2026-03-01T12:00:00.000Z  404 Not Found            again  w1      r-1      "
+                "  2026-03-01 13:00:00 (15s ago)  404 Not Found            again  w1      r-1      "
                     + "https://a.example/b.tar  the origin said no",
             ]
         )
@@ -80,16 +80,16 @@ struct ExplanationTextTests {
 
     @Test func theTriesOfATaskOfGet() {
         #expect(
-            ExplanationText.tries(explanation(), most: 1) == [
+            ExplanationText.tries(explanation(), most: 1, clock: Samples.clock) == [
                 "a/b.tar: 2 tries failed; the last 1:",
-                "  2026-03-01T12:00:00.000Z  404 Not Found, then again",
+                "  2026-03-01 13:00:00 (15s ago)  404 Not Found, then again",
             ]
         )
         var mirrored = explanation()
         mirrored.attempts[0].source = "https://b.example/b.tar"
         #expect(
-            ExplanationText.tries(mirrored, most: 1).last
-                == "  2026-03-01T12:00:00.000Z  404 Not Found from https://a.example/b.tar, then again")
+            ExplanationText.tries(mirrored, most: 1, clock: Samples.clock).last
+                == "  2026-03-01 13:00:00 (15s ago)  404 Not Found from https://a.example/b.tar, then again")
         var limited = explanation()
         limited.task.attempts = 1
         #expect(

@@ -9,7 +9,7 @@ struct GroupFactsTests {
     @Test func aGroupInDetail() {
         let group = Samples.group(state: .open, unknown: 4, notes: ["the sink is full"])
         #expect(
-            FactLines.lines(GroupFacts.all(group)) == [
+            FactLines.lines(GroupFacts.all(group, clock: Samples.clock)) == [
                 "group:      nightly",
                 "state:      open (not sealed)",
                 "generation: 1",
@@ -19,7 +19,7 @@ struct GroupFactsTests {
                 "bytes:      1.1 GiB/2.5 GiB+ (size unknown of 4)",
                 "speed:      35.0 MiB/s",
                 "ETA:        42s",
-                "created:    2026-03-01T12:00:00.000Z",
+                "created:    2026-03-01 13:00:00 (15s ago)",
                 "note:       the sink is full",
             ]
         )
@@ -50,12 +50,12 @@ struct GroupFactsTests {
             PrerequisiteDocument(group: "b", on: .finished, satisfied: false),
         ]
         #expect(
-            FactLines.lines(GroupFacts.limits(group)) == [
+            FactLines.lines(GroupFacts.limits(group, clock: Samples.clock)) == [
                 "priority:   0, weight 3",
                 "at most:    1 connection, 10.0 MiB/s",
                 "            2.0 MiB/s from 08:00 to 18:00 Europe/Berlin",
                 "runs:       from 22:00 to 06:00 Europe/Berlin",
-                "deadline:   2026-03-01T12:00:00.000Z (overdue, goes on)",
+                "deadline:   2026-03-01 13:00:00 (15s ago), overdue, goes on",
                 "after:      a (satisfied)",
                 "after:      b finished (waiting)",
             ]
@@ -102,16 +102,16 @@ struct GroupFactsTests {
             at: Samples.moment
         )
         #expect(
-            GroupExplanationText.lines(explanation) == [
+            GroupExplanationText.lines(explanation, clock: Samples.clock) == [
                 "nightly: sealed, 12/40 files, 1.1 GiB/2.5 GiB",
                 "28 tasks wait for a connection to https://a.example:443",
                 "next: the next one begins as soon as one is free",
-                "done: in 2m 5s, by 2026-03-01T12:00:00.000Z at the latest: at the speed of the last minute",
+                "done: in 2m 5s, by 2026-03-01 13:00:00 (15s ago) at the latest: at the speed of the last minute",
                 "",
                 "waits:",
-                "  TASKS  UNTIL                     WHY",
-                "   100+  -                         the origin \\u{1b}is busy",
-                "      2  2026-03-01T12:00:00.000Z  paused",
+                "  TASKS  UNTIL                          WHY",
+                "   100+  -                              the origin \\u{1b}is busy",
+                "      2  2026-03-01 13:00:00 (15s ago)  paused",
                 "",
                 "slowest origin:",
                 "  https://a.example:443: 1.0 MiB/s, 4 of 4 connections, 1.0 GiB left",
@@ -125,11 +125,12 @@ struct GroupFactsTests {
             GroupExplanationText.estimate(
                 .init(
                     seconds: 400, earliest: Samples.moment,
-                    latest: Timestamp(microseconds: Samples.moment.microseconds + 3_000_000), because: "so much comes"))
-                == "in 6m 40s, by 2026-03-01T12:00:03.000Z at the latest: so much comes",
+                    latest: Timestamp(microseconds: Samples.moment.microseconds + 3_000_000), because: "so much comes"),
+                Samples.clock)
+                == "in 6m 40s, by 2026-03-01 13:00:03 (12s ago) at the latest: so much comes",
             "where the rate is used up both are as good as one")
         #expect(
-            GroupExplanationText.estimate(.init(seconds: nil, because: "no size is known"))
+            GroupExplanationText.estimate(.init(seconds: nil, because: "no size is known"), Samples.clock)
                 == "nobody can tell: no size is known")
     }
 }

@@ -29,13 +29,16 @@ struct GetSessionTests {
         let pipe = try FileDescriptor.pipe()
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
+        let own = OwnWorkers()
         let session = GetSession(
             client: log.client(), tasks: tasks, survey: survey, transfers: try settings.transfers(base: "/"),
-            directory: directory.path, onFull: .fail,
+            directory: directory.path, room: DatabaseRoom(tellsOfRunning: false, remark: { _ in }), onFull: .fail,
             context: CommandContext(
                 settings: settings, console: Console(json: false, output: pipe.writeEnd, errorOutput: null)),
-            beginWork: {})
+            own: own, beginWork: {})
+        #expect(own.arePassing)
         #expect(try await session.run().group.state == .succeeded)
+        #expect(!own.arePassing, "from then on it would be told that there is no worker")
         try pipe.writeEnd.close()
         var buffer = [UInt8](repeating: 0, count: 4_096)
         let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }

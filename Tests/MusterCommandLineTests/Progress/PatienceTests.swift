@@ -36,4 +36,32 @@ struct PatienceTests {
             }
         }
     }
+
+    /// A coordinator that answers can be reached, and knows best what it lacks.
+    @Test func whatTheCoordinatorLacksIsToldInItsOwnWordsAndOnlyWhatIsNew() async throws {
+        let pipe = try FileDescriptor.pipe()
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        defer { try? null.close() }
+        let patience = Patience(console: Console(json: false, output: null, errorOutput: pipe.writeEnd))
+        var answers: [any Error] = [
+            Problem(.databaseUnavailable, "the disk is full"), Problem(.databaseUnavailable, "the disk is full"),
+            Unreachable("refused"),
+        ]
+        #expect(try await patience.persist(until: nil) { 1 } == 1)
+        _ = try await patience.persist(until: nil) {
+            if let error = answers.popLast() { throw error }
+            return 1
+        }
+        try pipe.writeEnd.close()
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
+        try pipe.readEnd.close()
+        #expect(
+            String(decoding: buffer[..<count], as: UTF8.self) == """
+                the coordinator can't be reached; trying again
+                the coordinator can't work now: the disk is full; trying again
+                the coordinator can work again
+
+                """)
+    }
 }

@@ -1,9 +1,13 @@
 import MusterAPI
 import MusterCore
 
+@testable import MusterCommandLine
+
 /// Documents for tests.
 enum Samples {
     /// 2026-03-01T12:00:00Z.
+    /// A quarter of a minute after the moment of the samples, an hour east of Greenwich.
+    static let clock = WallClock(now: Timestamp(microseconds: moment.microseconds + 15_000_000)) { _ in 3_600 }
     static let moment = Timestamp(microseconds: 1_772_366_400_000_000)
 
     /// A group half done.

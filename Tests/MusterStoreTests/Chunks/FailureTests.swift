@@ -184,6 +184,9 @@ import Testing
             try await worker.learn(first, size: 900)
             try await worker.fail(first, .noSpace)
             try await fixture.check()
+            let roomless = try await fixture.store.explanation(of: "g").roomless
+            #expect(roomless.tasks == 1 && roomless.first.map(\.key) == ["huge"])
+            #expect(roomless.first.first?.detail?.isEmpty == false)
             #expect(try await worker.claim().first?.path != "huge", "another chunk of it does not go first either")
             try await fixture.passBackoffs()
             #expect(try await worker.claim(2).map(\.path).contains("huge") == false)

@@ -56,6 +56,31 @@ import Testing
         }
     }
 
+    @Test func sessionsAreJudgedOnceForAPageOfGroups() async throws {
+        // One connection, whose reads are counted as it ends its statements.
+        try await StoreFixture.run(connections: 1) { fixture in
+            for number in 1...30 { _ = try await fixture.makeWorker("w\(number)") }
+            func read(_ groups: Int32) async throws -> Int64 {
+                let count: SQL =
+                    "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) AS count FROM pg_stat_user_tables WHERE relname = 'sessions'"
+                let flush: SQL = "SELECT pg_stat_force_next_flush()::text"
+                _ = try await fixture.pool.query(flush)
+                let before: Int64 = try await fixture.pool.query(count)[0].decode("count")
+                #expect(try await fixture.store.groups(state: nil, after: nil, limit: groups).count == groups)
+                _ = try await fixture.pool.query(flush)
+                return try await fixture.pool.query(count)[0].decode("count") - before
+            }
+            for number in 1...20 {
+                try await fixture.makeGroup("g\(number)", Wanted.many(1, "g\(number)", origins: ["a"]))
+            }
+            try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h'")
+            #expect(try await fixture.store.group("g1").silent.count == 30)
+            let one = try await read(1)
+            #expect(one > 0, "what is read is counted at all")
+            #expect(try await read(20) == one)
+        }
+    }
+
     /// One that brings bytes tells of them every three seconds; one that waits for bytes, four times in the life of its session.
     @Test func aWorkerThatMissesTwoSyncsIsNamed() async throws {
         try await StoreFixture.run { fixture in

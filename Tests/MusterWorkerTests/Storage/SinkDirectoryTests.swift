@@ -75,7 +75,9 @@ import Testing
             mount.unmount()
             let error = #expect(throws: StorageError.self) { try scratch.sink.part(task: TaskID(1), version: 1) }
             #expect(error?.parksSink == true && error?.failureKind == .storage)
-            #expect(throws: StorageError.self) { try scratch.sink.probe() }
+            let bare = #expect(throws: StorageError.self) { try scratch.sink.probe() }
+            #expect(bare?.description.contains("\(mount.path) is there, but not what this worker keeps in it") == true)
+            #expect(bare?.description.contains("as after an unmount") == true && bare?.parksSink == true)
             #expect(!scratch.exists(".muster"), "nothing is written below the bare mount point")
             try mount.mountAgain(size: "1m")
             #expect(throws: StorageError.self, "it is another file system than before") { try scratch.sink.probe() }
@@ -131,6 +133,24 @@ import Testing
             #expect(error?.detail.errno == EROFS && error?.parksSink == true)
             #expect(throws: StorageError.self) { try scratch.sink.probe() }
             tmpfs.unmount()
+        }
+    }
+
+    @Test func aSinkThatIsNotThereIsSaidToBeGoneAndWhatHelps() async throws {
+        try await ScratchSink.with { scratch in
+            try #require(rename(scratch.path, scratch.path + ".away") == 0)
+            let looks: [() throws -> Void] = [
+                { try scratch.sink.check() }, { try scratch.sink.probe() },
+                { _ = try SinkDirectory.look(at: scratch.path) },
+            ]
+            for look in looks {
+                let error = #expect(throws: StorageError.self) { try look() }
+                #expect(error?.parksSink == true && error?.failureKind == .storage)
+                let text = error?.description ?? ""
+                #expect(text.contains("\(scratch.path) is not there") && text.contains("mount that again"), "\(text)")
+                #expect(!text.contains("No such file"))
+            }
+            try #require(rename(scratch.path + ".away", scratch.path) == 0)
         }
     }
 

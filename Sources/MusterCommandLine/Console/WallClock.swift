@@ -1,0 +1,61 @@
+import FoundationEssentials
+import MusterCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Moments as a person reads them: by the clock on the wall, to the second, with how long ago that was or in how long it will be.
+struct WallClock: Sendable {
+    /// Now.
+    let now: Timestamp
+    /// Seconds east of UTC at a moment in seconds since 1970.
+    let offset: @Sendable (Int64) -> Int64
+
+    /// A clock in a time zone: that of this process if none is given.
+    init(now: Timestamp, offset: @escaping @Sendable (Int64) -> Int64 = WallClock.ownOffset) {
+        self.now = now
+        self.offset = offset
+    }
+
+    /// The clock of this machine, which may differ a little from the database's.
+    static var ofThisMachine: WallClock { WallClock(now: .ofThisMachine) }
+
+    /// What the system's zone says.
+    private static func ownOffset(_ seconds: Int64) -> Int64 {
+        var (time, parts) = (time_t(seconds), tm())
+        return localtime_r(&time, &parts) == nil ? 0 : Int64(parts.tm_gmtoff)
+    }
+
+    /// `2026-03-01 13:00:00 (in 2h 5m)`, or `… (12s ago)`.
+    func text(_ moment: Timestamp) -> String {
+        let seconds = Self.seconds(moment)
+        let local = Timestamp(microseconds: (seconds + offset(seconds)) * 1_000_000).description
+        return "\(local.prefix(10)) \(local.dropFirst(11).prefix(8)) (\(distance(moment)))"
+    }
+
+    /// `12s ago`, `in 2h 5m`, or `now`.
+    func distance(_ moment: Timestamp) -> String {
+        let seconds = Self.seconds(moment) - Self.seconds(now)
+        let text = DurationNotation.format(.seconds(abs(seconds)))
+        return seconds > 0 ? "in \(text)" : seconds == 0 ? "now" : "\(text) ago"
+    }
+
+    /// Whole seconds, rounded down: so that no clock shows a second before it is there.
+    private static func seconds(_ moment: Timestamp) -> Int64 {
+        moment.microseconds / 1_000_000 - (moment.microseconds % 1_000_000 < 0 ? 1 : 0)
+    }
+
+    /// A sentence of a coordinator, in which moments stand as in JSON.
+    func sentence(_ text: String) -> String {
+        text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) { match in
+            let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+            guard let date = try? style.parse(String(match.output)) else { return String(match.output) }
+            return self.text(Timestamp(microseconds: Int64((date.timeIntervalSince1970 * 1_000).rounded()) * 1_000))
+        }
+    }
+}

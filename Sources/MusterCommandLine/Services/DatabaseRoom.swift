@@ -1,0 +1,47 @@
+import MusterEmbeddedPostgres
+import Synchronization
+
+/// Whether the disk of a private database has room for it. The service of the database finds out; whoever is asked why the database does not
+/// work says it.
+final class DatabaseRoom: Sendable {
+    /// What is known.
+    private struct State {
+        /// What is missing.
+        var lack: EmbeddedPostgresError?
+        /// Whether somebody was told.
+        var isTold = false
+    }
+
+    private let state = Mutex(State())
+    private let tellsOfRunning: Bool
+    private let remark: @Sendable (String) -> Void
+
+    /// Room of which nothing bad is known.
+    ///
+    /// - Parameters:
+    ///   - tellsOfRunning: whether it is told here too that a server which runs lacks room: `get` looks at the same disk for its files, and
+    ///     tells what these lack.
+    ///   - remark: told what a person should know.
+    init(tellsOfRunning: Bool, remark: @escaping @Sendable (String) -> Void) {
+        self.tellsOfRunning = tellsOfRunning
+        self.remark = remark
+    }
+
+    /// What is missing; `nil` while there is room.
+    var lack: EmbeddedPostgresError? { state.withLock { $0.lack } }
+
+    /// Takes what was found, and tells what is new about it.
+    func found(_ lack: EmbeddedPostgresError?, isRunning: Bool) {
+        let news: String? = state.withLock { state in
+            state.lack = lack
+            guard let lack else {
+                defer { state.isTold = false }
+                return state.isTold ? "there is room again; going on" : nil
+            }
+            guard !state.isTold, tellsOfRunning || !isRunning else { return nil }
+            state.isTold = true
+            return "\(lack); waiting for room: make some, and it goes on by itself"
+        }
+        if let news { remark(news) }
+    }
+}
