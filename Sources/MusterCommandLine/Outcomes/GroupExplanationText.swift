@@ -18,7 +18,7 @@ enum GroupExplanationText {
         // How and that it ended has been said.
         if !group.state.isTerminal { lines.append("done: " + estimate(explanation.eta)) }
         lines = lines.map { TextWidth.escaped($0) }
-        let hints = FailureAdvice.groupHints(failures)
+        let hints = FailureAdvice.groupHints(failures, of: group.name)
         if !hints.isEmpty { lines += ["", "what helps:"] + hints.map { "  \($0)" } }
         if !explanation.waits.isEmpty {
             lines += ["", "waits:"] + waits(explanation.waits).lines(width: width.map { $0 - 2 }).map { "  \($0)" }
