@@ -50,8 +50,7 @@ $$;
 -- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
 -- allowance, or just had been (I12). A refusal changes nothing where no other lane leads to the origin, where refusals are far rarer than
 -- one lane too many would make them, or where the file was refused before while others are served. Connections that are refused while nothing
--- is served are an outage, which gives back what was taken when it began and could not be told yet: so they take once in three seconds at the
--- most, and are no tries in between. The caller has locked the origin.
+-- is served are an outage. As long as nobody can tell, for two seconds, they take nothing and are no tries. The caller has locked the origin.
 CREATE FUNCTION heed_limit(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -66,14 +65,13 @@ BEGIN
     IF NOT FOUND THEN RETURN NULL; END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR shares_origin(l);
-    IF f.unreached_attempts IS NOT NULL AND f.kind = 'network' AND NOT v_is_echo THEN
+    IF f.unreached_attempts IS NOT NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
+        o := doubt(o, v_is_shared);
         IF o.out_since IS NOT NULL OR is_out(o, l) THEN
-            UPDATE origins
-            SET out_since = coalesce(out_since, rate_at), limited_at = NULL, learned = NULL, learned_at = NULL
-            WHERE id = o.id;
+            UPDATE origins SET out_since = coalesce(out_since, rate_at) WHERE id = o.id;
             RETURN NULL;
         END IF;
-        IF o.limited_with IS NULL AND o.limited_at > statement_timestamp() - interval '3 s' THEN RETURN false; END IF;
+        IF o.doubted_at > statement_timestamp() - interval '2 s' THEN RETURN false; END IF;
     END IF;
     -- A refusal that may have another reason is believed if there was something to limit, and if it worked before or nothing came at all.
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
@@ -97,20 +95,32 @@ BEGIN
     v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
-        limited_epoch = (SELECT last_value FROM lease_epochs)
+        doubted_at = NULL, limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     RETURN v_learned = v_allowed;
 END
 $$;
 
--- Whether an origin that refused one more connection serves nothing: since it was taken for limited nothing has come of it, and no other lane that
--- leads there was kept for long, as one is that waits for its answer. The caller has locked the origin.
+-- Notes that an origin refuses connections: since when, without a break of two seconds, if it began to while several lanes led there. Returns it.
+CREATE FUNCTION doubt(o origins, p_is_shared boolean) RETURNS origins
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE origins
+    SET refusals = decayed(refusals, refused_at, 0), refused_at = statement_timestamp(),
+        doubted_at = CASE WHEN doubted_at IS NOT NULL AND refused_at > statement_timestamp() - interval '2 s' THEN doubted_at
+            WHEN p_is_shared THEN statement_timestamp() END
+    WHERE id = o.id RETURNING * INTO o;
+    RETURN o;
+END
+$$;
+
+-- Whether an origin that refused one more connection serves nothing: since it began to, nothing has come of it but what was on its way, and no
+-- other lane that leads there is kept for long, as one is that waits for its answer. The caller has locked the origin.
 CREATE FUNCTION is_out(o origins, l leases) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN o.limited_with IS NULL
-        AND o.limited_at BETWEEN statement_timestamp() - interval '1 min' AND statement_timestamp() - interval '1 s'
-        AND o.rate_at < statement_timestamp() - interval '1500 ms'
+    RETURN o.doubted_at <= statement_timestamp() - interval '2 s'
+        AND o.rate_at < o.doubted_at + interval '1600 ms'
         AND NOT EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id)
         AND NOT EXISTS (
             SELECT 1 FROM leases h
@@ -132,10 +142,8 @@ $$;
 
 -- Whether something has come of an origin for as long back as the longest backoff.
 CREATE FUNCTION has_served_lately(p_origin bigint) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN has_served(p_origin, interval '5 min');
-END
+LANGUAGE sql STABLE AS $$
+    SELECT has_served(p_origin, interval '5 min')
 $$;
 
 -- Whether a refusal that may have another reason may be a limit. One of a file that worked before may be, and one of a file of which nothing has
