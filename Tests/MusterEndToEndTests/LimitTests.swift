@@ -36,6 +36,28 @@ extension EndToEnd {
             }
         }
 
+        @Test func aTokenThatIsRefusedIsReplacedAsTheHintSays() async throws {
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("w1")
+                let origin = try await ScriptedOrigin.start()
+                let file = origin.serveFile("secret.bin", size: 1_000)
+                origin.misbehave("/\(file.path)", .requires(.header(.init("X-Token", "new-one"))))
+                let failed = try await fleet.muster(
+                    ["add", "g", "--header", "X-Token: old-one", "--wait", file.url], expecting: 1)
+                #expect(failed.standardOutput.contains("changed with: muster set g …, and then: muster retry g"))
+                let nothing = try await fleet.muster(["set", "g"], expecting: 2)
+                #expect(nothing.standardError.contains("muster help set"))
+                let set = try await fleet.muster(["set", "g", "--header", "X-Token: new-one"])
+                #expect(
+                    set.standardOutput.contains("its sources are asked with headers from now on")
+                        && set.standardOutput.contains("1 task has failed; put it back with: muster retry g"))
+                #expect(!set.standardOutput.contains("new-one"))
+                _ = try await fleet.muster(["retry", "g"])
+                _ = try await fleet.muster(["wait", "g"])
+                try await fleet.check("g", [file], endings: [.failed, .succeeded])
+            }
+        }
+
         @Test func whatTheCoordinatorRefusesIsSix() async throws {
             try await Fleet.run { fleet in
                 _ = try await fleet.muster(["add", "a", "--open"])

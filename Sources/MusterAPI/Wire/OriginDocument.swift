@@ -22,7 +22,8 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     public var bytes: LeaseProgress?
     /// In how many seconds these are there as things go; `null` when that can't be told, or nothing comes from it.
     public var etaSeconds: Int64?
-    /// Why fewer connections are allowed now than the most, or when it last refused, in a sentence; absent if it never did.
+    /// For how long it has served nothing and refused connections, why fewer connections are allowed now than the most, or when it last refused, in a
+    /// sentence; absent if it never did.
     public var note: String?
 
     /// An origin's document.

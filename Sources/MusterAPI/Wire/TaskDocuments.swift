@@ -114,12 +114,15 @@ public struct RetryDocument: Hashable, Sendable, Codable {
     public var limit: Int32?
     /// In how many seconds it is due; absent when it is under way, or as soon as there is room for it.
     public var inSeconds: Int64?
+    /// Whether nobody was reached of an origin that has served lately; absent otherwise.
+    public var outage: Bool?
 
     /// What is tried next.
-    public init(number: Int32, limit: Int32? = nil, inSeconds: Int64? = nil) {
+    public init(number: Int32, limit: Int32? = nil, inSeconds: Int64? = nil, outage: Bool? = nil) {
         self.number = number
         self.limit = limit
         self.inSeconds = inSeconds
+        self.outage = outage
     }
 }
 
@@ -172,6 +175,8 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     public var effectiveURL: String?
     /// Digests as computed, once the task succeeded; before that, those expected.
     public var digests: [String: String]
+    /// CRC32C of the finished file, where it is known.
+    public var crc32c: UInt32?
     /// Failures so far.
     public var attempts: Int32
     /// Why it failed, or what went wrong last; `null` when nothing did.
@@ -206,7 +211,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         digests: [String: String], attempts: Int32, failure: FailureDocument?, createdAt: Timestamp,
         startedAt: Timestamp?, finishedAt: Timestamp?, contentType: String? = nil, deadlineAt: Timestamp? = nil,
         fetchOptions: [String]? = nil, bytesPerSecond: Int64? = nil, reusedFrom: String? = nil,
-        etaSeconds: Int64? = nil, retry: RetryDocument? = nil
+        etaSeconds: Int64? = nil, retry: RetryDocument? = nil, crc32c: UInt32? = nil
     ) {
         self.key = key
         self.state = state
@@ -221,6 +226,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         self.lastModified = lastModified
         self.effectiveURL = effectiveURL
         self.digests = digests
+        self.crc32c = crc32c
         self.attempts = attempts
         self.failure = failure
         self.retry = retry
@@ -251,6 +257,7 @@ public struct TaskDocument: Hashable, Sendable, Codable {
         try container.encode(lastModified, forKey: .lastModified)
         try container.encode(effectiveURL, forKey: .effectiveURL)
         try container.encode(digests, forKey: .digests)
+        try container.encodeIfPresent(crc32c, forKey: .crc32c)
         try container.encode(attempts, forKey: .attempts)
         try container.encode(failure, forKey: .failure)
         try container.encodeIfPresent(retry, forKey: .retry)

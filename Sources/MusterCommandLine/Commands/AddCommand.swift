@@ -130,7 +130,7 @@ struct AddCommand: MusterSubcommand {
             }
             if !transfers.isEmpty, !result.isCreated {
                 context.console.remark(
-                    "note: the group was there already; how its files are fetched stays as it was made with"
+                    "note: the group was there already; how its files are fetched stays as it was made with: muster set \(group) …"
                 )
             }
             var end: GroupWatcher.End?

@@ -29,39 +29,69 @@ extension GetSession {
         return try await StatusCommand.groups(client).filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
     }
 
-    /// Frees the paths of this request that unfinished ones of this directory hold. Files that both want alike are brought by those that
-    /// have begun them, with the bytes that they have. Files that this request wants otherwise are dropped there, since it was made
-    /// later. All else of them stays, paused.
+    /// What an unfinished request of this directory has begun, and this one wants alike.
+    struct Held {
+        /// Its group.
+        fileprivate let group: GroupDocument
+        /// The files, as that has them.
+        fileprivate let tasks: [TaskDocument]
+        /// Their keys in this request.
+        fileprivate let keys: Set<String>
+    }
+
+    /// Frees the paths of this request that unfinished ones of this directory hold and it wants otherwise: these are dropped there, since it
+    /// was made later. All else of them stays, paused.
     ///
-    /// - Returns: whether there was an unfinished request.
-    func freePaths() async throws -> Bool {
+    /// - Returns: what both want alike; `nil` where there is no unfinished request.
+    func freePaths() async throws -> [Held]? {
         let others = try await otherUnfinished()
-        let files = { $0 == 1 ? "a file" : "\($0) files" }
+        var held: [Held] = []
         for group in others {
             let common = try await common(with: group)
             if !common.dropped.isEmpty {
                 let bytes = ByteCount(bytes: common.dropped.reduce(0) { $0 + $1.bytes.done })
                 context.console.remark(
-                    "dropped \(files(common.dropped.count)) of an unfinished request that this one wants in another way: \(bytes) had come"
+                    "dropped \(Self.files(common.dropped.count)) of an unfinished request that this one wants in another way: \(bytes) had come"
                 )
                 try await inPages(common.dropped) { _ = try await client.removeTasks($0, of: group.name) }
             }
-            guard !common.shared.isEmpty else { continue }
-            context.console.remark("going on with \(files(common.shared.count)) of an unfinished request")
-            try await askAsWanted(group)
-            if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
-            let start = try await watcher("").lastPosition()
-            let since = try await client.groupExplanation(of: group.name).at
-            let part = GroupPart(before: try await client.group(group.name), tasks: common.shared)
-            try await inPages(common.shared) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
-            try await awaitWorker()
-            _ = try await wait(group.name, after: start, since: since, part: part)
+            if !common.shared.isEmpty { held.append(Held(group: group, tasks: common.shared, keys: common.keys)) }
         }
-        return !others.isEmpty
+        return others.isEmpty ? nil : held
     }
 
-    /// What a group has not finished yet of the paths of this request: what both want alike, and what this one wants otherwise.
-    private func common(with group: GroupDocument) async throws -> (shared: [TaskDocument], dropped: [TaskDocument]) {
+    /// The keys of this request, or of those that are chosen of it, but for what an unfinished one has begun.
+    func ownKeys(among chosen: Set<String>?, without held: [Held]) throws -> Set<String> {
+        guard !held.isEmpty else { return [] }
+        var keys: Set<String> = []
+        try tasks.visit { task, _ in
+            if chosen?.contains(task.key) != false { keys.insert(task.key) }
+        }
+        for part in held { keys.subtract(part.keys) }
+        return keys
+    }
+
+    /// Has the request that has begun some files bring them, with the bytes that they have.
+    func goOn(_ held: Held) async throws {
+        let (group, tasks) = (held.group, held.tasks)
+        context.console.remark("going on with \(Self.files(tasks.count)) of an unfinished request")
+        try await askAsWanted(group)
+        if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
+        let start = try await watcher("").lastPosition()
+        let since = try await client.groupExplanation(of: group.name).at
+        let part = GroupPart(before: try await client.group(group.name), tasks: tasks)
+        try await inPages(tasks) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
+        try await awaitWorker()
+        _ = try await wait(group.name, after: start, since: since, part: part)
+    }
+
+    private static func files(_ count: Int) -> String { count == 1 ? "a file" : "\(count) files" }
+
+    /// What a group has not finished yet of the paths of this request: what both want alike, with its keys here, and what this one wants
+    /// otherwise.
+    private func common(
+        with group: GroupDocument
+    ) async throws -> (shared: [TaskDocument], keys: Set<String>, dropped: [TaskDocument]) {
         var unfinished: [String: TaskDocument] = [:]
         for state in TaskState.allCases where !state.isTerminal {
             for task in try await Page.all({
@@ -74,13 +104,19 @@ extension GetSession {
             group.policy == transfers.policy
             && group.fetchOptions?.contains("decode") ?? false == (transfers.fetch?.decode == true)
         var (shared, dropped): ([TaskDocument], [TaskDocument]) = ([], [])
+        var keys: Set<String> = []
         try tasks.visit { task, fetch in
             guard let other = unfinished.removeValue(forKey: task.path.string) else { return }
             let wanted = Definition(task, fetch: fetch)
             let isShared = isAlike && wanted != nil && wanted == Definition(other)
-            if isShared { shared.append(other) } else { dropped.append(other) }
+            if isShared {
+                shared.append(other)
+                keys.insert(task.key)
+            } else {
+                dropped.append(other)
+            }
         }
-        return (shared, dropped)
+        return (shared, keys, dropped)
     }
 
     /// Does something with the keys of tasks, as many at a time as a request may name.

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterWorker
 import SystemPackage
 
 /// What `get` wants of its coordinator: a group for this very request, done, and its files in place.
@@ -151,7 +152,7 @@ struct GetSession {
     }
 
     private func submit(_ generation: Int, chosen: Set<String>?, reopens: Bool = false) async throws -> GroupDocument {
-        let submission = Submission(
+        var submission = Submission(
             client: client,
             group: name(generation),
             sink: defaultSinkName,
@@ -166,7 +167,15 @@ struct GetSession {
         do {
             return try await submission.submit(survey).group
         } catch let problem as Problem where problem.code == .destinationTaken {
-            guard try await freePaths() else { throw problem }
+            guard let held = try await freePaths() else { throw problem }
+            // What this request alone wants does not wait for what both want.
+            let own = try ownKeys(among: chosen, without: held)
+            if !held.isEmpty, !own.isEmpty {
+                (submission.chosen, submission.seals) = (own, false)
+                _ = try await submission.submit(survey)
+                (submission.chosen, submission.seals) = (chosen, true)
+            }
+            for part in held { try await goOn(part) }
             return try await submission.submit(survey).group
         }
     }
@@ -258,7 +267,7 @@ struct GetSession {
                 try await client.tasks(of: name(earlier), state: .succeeded, after: $0, limit: Limits.pageSize)
             }) where failed.remove(task.path) != nil {
                 guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else { continue }
-                if file.size == task.bytes.total, !task.wasFinished(before: file) { unchecked.append(task.path) }
+                if try await !isChanged(task, file) { unchecked.append(task.path) }
             }
         }
         return unchecked.sorted()
@@ -268,8 +277,16 @@ struct GetSession {
     private struct Findings {
         /// Keys of tasks whose files are gone.
         var missing: Set<String> = []
-        /// Paths of files that have another size by now, or were written to since. Muster does not overwrite them.
+        /// Paths of files that have another content by now. Muster does not overwrite them.
         var changed: [String] = []
+    }
+
+    /// Whether somebody changed the file of a finished task since. One that was written to later is read: it may have been given what it had.
+    private func isChanged(_ task: TaskDocument, _ file: Directories.FileFacts) async throws -> Bool {
+        if let size = task.bytes.total, size != file.size { return true }
+        guard task.wasFinished(before: file) else { return false }
+        guard let checksum = task.crc32c else { return true }
+        return try await FileChecksum.crc32c(of: directory.appending(task.path).string) != checksum
     }
 
     /// Looks for the files. A later group knows better what a file was when it was fetched again.
@@ -291,9 +308,7 @@ struct GetSession {
                         findings.missing.insert(task.key)
                         continue
                     }
-                    if task.bytes.total.map({ $0 != file.size }) ?? false || task.wasFinished(before: file) {
-                        findings.changed.append(task.path)
-                    }
+                    if try await isChanged(task, file) { findings.changed.append(task.path) }
                 }
                 after = page.next
             } while after != nil

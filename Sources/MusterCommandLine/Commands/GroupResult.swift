@@ -16,10 +16,12 @@ struct GroupResult {
         let group = end.group
         if !console.json {
             if group.tasks.failed > 0 {
-                let lines = Self.lines(try await failures(of: group), of: group)
-                // Where each failure had its line while it happened, only the command that tells more is left to be said.
+                let failures = try await failures(of: group)
+                // What had its line while it happened needs no other one. What helps is said whenever the group ended.
                 let isTold = end.namedFailures >= group.tasks.failed
-                for line in isTold ? lines.suffix(1) : lines[...] { try console.line(line) }
+                for line in isTold ? Self.hints(failures, of: group) : Self.lines(failures, of: group) {
+                    try console.line(line)
+                }
             }
             try console.line(PlainProgress.summary(group))
         }
@@ -36,7 +38,12 @@ struct GroupResult {
         var lines = failures.map(PlainProgress.failure)
         let rest = group.tasks.failed - Int64(failures.count)
         if rest > 0 { lines.append("… and \(rest) more: muster tasks \(group.name) --state failed") }
-        lines += FailureAdvice.groupHints(failures).map { "hint: \($0)" }
+        return lines + hints(failures, of: group)
+    }
+
+    /// What helps against these failures, and the command that tells more.
+    static func hints(_ failures: [TaskDocument], of group: GroupDocument) -> [String] {
+        var lines = FailureAdvice.groupHints(failures, of: group.name).map { "hint: \($0)" }
         if let key = failures.first?.key {
             lines.append("why: \(TextWidth.escaped(FailureText.hint(group: group.name, key: key)))")
         }

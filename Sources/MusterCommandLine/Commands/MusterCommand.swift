@@ -31,8 +31,8 @@ struct MusterCommand: AsyncParsableCommand {
                 name: "Groups",
                 subcommands: [
                     AddCommand.self, SealCommand.self, StatusCommand.self, TasksCommand.self, ExplainCommand.self,
-                    WaitCommand.self, LimitCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
-                    RetryCommand.self, RemoveCommand.self,
+                    WaitCommand.self, LimitCommand.self, SetCommand.self, PauseCommand.self, ResumeCommand.self,
+                    CancelCommand.self, RetryCommand.self, RemoveCommand.self,
                 ]
             ),
             CommandGroup(

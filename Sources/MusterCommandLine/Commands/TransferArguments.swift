@@ -2,7 +2,7 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// Options of commands that make groups: how sources are asked. Secrets may be references that the worker resolves.
+/// Options of commands that make groups, or change them: how sources are asked. Secrets may be references that the worker resolves.
 struct SourceArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -65,9 +65,6 @@ struct SourceArguments: ParsableArguments {
     @Flag(help: "Send headers, cookies and password to the other origins too that redirects and resolvers lead to.")
     var locationTrusted = false
 
-    @Flag(help: "Store what an origin keeps compressed (Content-Encoding) decompressed. (MUSTER_DECODE)")
-    var decode = false
-
     @Option(
         help: ArgumentHelp(
             "What is offered: \(FetchOptions.HTTPVersion.allCases.map(\.rawValue).joined(separator: ", ")). (MUSTER_HTTP_VERSION)",
@@ -83,7 +80,7 @@ struct SourceArguments: ParsableArguments {
             .certificate: certificate, .key: key, .knownHosts: knownHosts, .privateKey: privateKey,
             .httpVersion: httpVersion,
         ]).merging(Given.lists([.header: header, .cookie: cookie])) { $1 }
-            .merging(Given.flags([.locationTrusted: locationTrusted, .decode: decode])) { $1 }
+            .merging(Given.flags([.locationTrusted: locationTrusted])) { $1 }
     }
 }
 
@@ -99,6 +96,9 @@ struct PolicyArguments: ParsableArguments {
         )
     )
     var ifExists: String?
+
+    @Flag(help: "Store what an origin keeps compressed (Content-Encoding) decompressed. (MUSTER_DECODE)")
+    var decode = false
 
     @Flag(help: "Give files the time at which the origin says they changed. (MUSTER_KEEP_TIME)")
     var keepTime = false
@@ -144,7 +144,10 @@ struct PolicyArguments: ParsableArguments {
     var given: [SettingName: [String]] {
         Given.values([.ifExists: ifExists, .validators: validators, .reuse: reuse, .resolver: resolver])
             .merging(
-                Given.flags([.keepTime: keepTime, .suggestedNames: suggestedNames, .acceptUnframed: acceptUnframed])
+                Given.flags([
+                    .decode: decode, .keepTime: keepTime, .suggestedNames: suggestedNames,
+                    .acceptUnframed: acceptUnframed,
+                ])
             ) { $1 }
     }
 }

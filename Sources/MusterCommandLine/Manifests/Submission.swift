@@ -26,7 +26,7 @@ struct Submission {
     /// How its files are to be fetched.
     let transfers: TransferSettings
     /// Whether it is sealed afterwards.
-    let seals: Bool
+    var seals: Bool
     /// Whether it is opened again if it is sealed or finished.
     let reopens: Bool
     /// The tasks.

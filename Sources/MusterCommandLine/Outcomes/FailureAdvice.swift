@@ -92,12 +92,23 @@ enum FailureAdvice {
     /// The most files that an advice names.
     private static let namedFiles = 3
 
-    /// The same for somebody who reads of a group: options are given before that.
-    static func groupHints(_ tasks: [TaskDocument]) -> [String] {
+    /// The same for somebody who reads of a group, with the commands that take these options: how sources are asked can be changed, all else is
+    /// said when the files are added.
+    static func groupHints(_ tasks: [TaskDocument], of group: String) -> [String] {
         let hints = hints(tasks)
-        guard hints.contains(where: { $0.firstRange(of: " --") != nil }) else { return hints }
-        return hints + ["options are given when the files are added: muster add"]
+        let options = hints.filter { $0.firstRange(of: " --") != nil }
+        let asking = options.filter { hint in askingOptions.contains { hint.firstRange(of: $0) != nil } }
+        var lines = hints
+        if !asking.isEmpty {
+            let name = FailureText.quoted(group)
+            lines.append("such options are changed with: muster set \(name) …, and then: muster retry \(name)")
+        }
+        if asking.count < options.count { lines.append("options are given when the files are added: muster add") }
+        return lines
     }
+
+    /// Those of the options that are named here which say how sources are asked.
+    private static let askingOptions = ["--user", "--header", "--proxy", "--cookie", "--ca-file"]
 
     /// The same for somebody who may run `get` once more, which is what helps where nothing else is known.
     static func lines(_ tasks: [TaskDocument]) -> [String] {

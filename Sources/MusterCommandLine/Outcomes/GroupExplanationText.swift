@@ -19,7 +19,7 @@ enum GroupExplanationText {
         // How and that it ended has been said.
         if !group.state.isTerminal { lines.append("done: " + estimate(explanation.eta, clock)) }
         lines = lines.map { TextWidth.escaped(clock.sentence($0)) }
-        let hints = FailureAdvice.groupHints(failures)
+        let hints = FailureAdvice.groupHints(failures, of: group.name)
         if !hints.isEmpty { lines += ["", "what helps:"] + hints.map { "  \($0)" } }
         if !explanation.waits.isEmpty {
             lines +=

@@ -83,6 +83,7 @@ struct GroupWatcher {
         var pace = Self.pace.first
         let patience = Patience(console: console, limit: self.patience)
         var last: Look?
+        var standstill: Standstill?
         do {
             // The log's end is known before the first look: what happens after that look rings.
             var listener = try await LogListener(client, group: group, after: start, patience: patience)
@@ -102,7 +103,8 @@ struct GroupWatcher {
                     try display.finish()
                     return End(group: document, namedFailures: teller.failures)
                 }
-                let look = try await look(document, display, patience, deadline)
+                if ownsWorkers { standstill = Standstill(document, after: standstill, now: clock.now) }
+                let look = try await look(document, display, patience, deadline, standstill)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
                 if let deadline, clock.now >= deadline {
@@ -193,7 +195,7 @@ struct GroupWatcher {
     /// What there is to be shown of a group: in a terminal some of its files, and everywhere those that are in trouble.
     private func look(
         _ document: GroupDocument, _ display: ProgressDisplay, _ patience: Patience,
-        _ deadline: ContinuousClock.Instant?
+        _ deadline: ContinuousClock.Instant?, _ standstill: Standstill? = nil
     ) async throws -> Look {
         var shown = part?.numbers(of: document) ?? document
         // That it is held open by what is paused is no news where nothing else is wanted.
@@ -201,6 +203,7 @@ struct GroupWatcher {
         if let maxRate, !document.state.isTerminal {
             shown.notes.append("it is limited to \(ProgressSnapshot.rate(maxRate)) now")
         }
+        if let standstill, let note = try await standstill.note(of: group, client) { shown.notes.append(note) }
         var look = Look(snapshot: ProgressSnapshot(group: shown), troubles: [])
         if document.trouble != nil, display.shownTroubles > 0 {
             look.troubles = try await patience.persist(until: deadline) {

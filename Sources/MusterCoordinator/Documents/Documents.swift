@@ -19,7 +19,10 @@ extension TaskDocument {
             contentType: record.contentType, deadlineAt: record.deadlineAt,
             fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, bytesPerSecond: record.bytesPerSecond,
             reusedFrom: record.reusedFrom, etaSeconds: Self.seconds(record),
-            retry: record.retry.map { RetryDocument(number: $0.number, limit: $0.limit, inSeconds: $0.inSeconds) })
+            retry: record.retry.map {
+                RetryDocument(
+                    number: $0.number, limit: $0.limit, inSeconds: $0.inSeconds, outage: $0.isOutage ? true : nil)
+            }, crc32c: record.contentCRC)
     }
 
     /// In how many seconds its bytes are there as things go. There is no telling while nothing comes, while its size is unknown, or
@@ -78,7 +81,7 @@ extension OriginDocument {
             connections: record.connections, pausedUntil: record.pausedUntil, limitedAt: record.limitedAt,
             bytesPerSecond: record.bytesPerSecond, bytesPerSecondLimit: record.bytesPerSecondLimit,
             bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond),
-            note: record.limit.map(WaitSentence.limit)
+            note: record.secondsOut.map(WaitSentence.outage) ?? record.limit.map(WaitSentence.limit)
                 ?? record.secondsSinceRefusal.map { "it last refused \(DurationNotation.format(.seconds($0))) ago" })
     }
 }

@@ -114,9 +114,11 @@ extension GroupDocument {
     private static func origins(_ record: GroupRecord) -> String? {
         guard let first = record.pausedOrigins.first, let until = record.originsPausedUntil else { return nil }
         let count = record.pausedOrigins.count
-        return count == 1
+        let tried = record.areOriginsTried ? "; \(WaitSentence.tried)" : ""
+        return
+            (count == 1
             ? "the origin \(first) is paused until \(until)"
-            : "\(count) of its origins are paused; \(first) goes on at \(until)"
+            : "\(count) of its origins are paused; \(first) goes on at \(until)") + tried
     }
 
     private static func members(_ record: GroupRecord) -> [String] {

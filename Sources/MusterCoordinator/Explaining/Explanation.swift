@@ -154,7 +154,8 @@ struct Explanation: Sendable {
         let moments = facts.origins.compactMap(\.pausedUntil)
         guard let until = moments.min(), moments.count == facts.origins.count else { return nil }
         let what = facts.origins.count == 1 ? "the origin \(facts.origins[0].key) is" : "all of its origins are"
-        return Wait(reason: .originPaused, detail: "\(what) paused", until: until)
+        let tried = facts.origins.contains(where: \.isTried) ? "; \(WaitSentence.tried)" : ""
+        return Wait(reason: .originPaused, detail: "\(what) paused\(tried)", until: until)
     }
 
     private var groupFull: Wait? {

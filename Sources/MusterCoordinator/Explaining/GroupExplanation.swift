@@ -223,7 +223,8 @@ struct GroupExplanation: Sendable {
         let origins = facts.origins.filter { $0.pausedUntil != nil && $0.ready.number > 0 }
         guard let until = origins.compactMap(\.pausedUntil).min() else { return nil }
         let what = origins.count == 1 ? "the origin \(origins[0].key) is" : "\(origins.count) of its origins are"
-        return wait(.originPaused, "\(what) paused", total(origins.map(\.ready)), until: until)
+        let tried = origins.contains(where: \.isTried) ? "; \(WaitSentence.tried)" : ""
+        return wait(.originPaused, "\(what) paused\(tried)", total(origins.map(\.ready)), until: until)
     }
 
     private var groupFull: Wait? {

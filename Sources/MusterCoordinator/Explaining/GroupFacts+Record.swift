@@ -76,7 +76,8 @@ extension GroupFacts.Origin {
     /// An origin and the group's part of it.
     fileprivate init(_ record: GroupExplanationRecord.Origin) {
         self.init(
-            key: record.origin.key, pausedUntil: record.origin.pausedUntil, leases: record.origin.connections,
+            key: record.origin.key, pausedUntil: record.origin.pausedUntil, isTried: record.origin.isTried,
+            leases: record.origin.connections,
             allowed: record.origin.allowedConnections, limit: record.origin.limit,
             bytesPerSecond: record.origin.bytesPerSecond,
             bytesPerSecondLimit: record.origin.bytesPerSecondLimit, own: record.connections,

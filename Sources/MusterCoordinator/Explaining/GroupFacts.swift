@@ -22,6 +22,8 @@ struct GroupFacts: Sendable {
         var key: String
         /// Nothing is leased on it before this moment, if that is still to come.
         var pausedUntil: Timestamp?
+        /// Whether it asked for that itself, so that one connection tries it sooner.
+        var isTried = false
         /// Leases of all groups on it now.
         var leases: Int64
         /// How many leases there may be.
@@ -159,7 +161,8 @@ extension TaskFacts.Origin {
     /// The origin without what the group has on it.
     init(_ origin: GroupFacts.Origin) {
         self.init(
-            key: origin.key, pausedUntil: origin.pausedUntil, leases: origin.leases, allowed: origin.allowed,
+            key: origin.key, pausedUntil: origin.pausedUntil, isTried: origin.isTried, leases: origin.leases,
+            allowed: origin.allowed,
             limit: origin.limit)
     }
 }

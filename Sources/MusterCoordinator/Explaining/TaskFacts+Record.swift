@@ -58,7 +58,8 @@ extension TaskFacts {
         {
             origins.append(
                 Origin(
-                    key: source.origin.key, pausedUntil: source.origin.pausedUntil, leases: source.origin.connections,
+                    key: source.origin.key, pausedUntil: source.origin.pausedUntil,
+                    isTried: source.origin.isTried, leases: source.origin.connections,
                     allowed: source.origin.allowedConnections, limit: source.origin.limit))
         }
         return origins

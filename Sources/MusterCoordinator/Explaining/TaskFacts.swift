@@ -11,6 +11,8 @@ struct TaskFacts: Sendable {
         var key: String
         /// Nothing is leased on it before this moment, if that is still to come.
         var pausedUntil: Timestamp?
+        /// Whether it asked for that itself, so that one connection tries it sooner.
+        var isTried = false
         /// Connections that workers may use to it now.
         var leases: Int64
         /// How many there may be.

@@ -64,6 +64,14 @@ enum WaitSentence {
         "it refused others\(limit.status.map { " with \($0)" } ?? "") \(limit.seconds) s ago; one more is tried every 10 s"
     }
 
+    /// What is done about an origin that asked to be left alone.
+    static let tried = "one connection tries it every 10 s, and ends the pause if it is served"
+
+    /// For so many seconds an origin has refused connections and served nothing.
+    static func outage(_ seconds: Int64) -> String {
+        "it refuses connections, and has served nothing for \(DurationNotation.format(.seconds(seconds)))"
+    }
+
     private static func all(_ connections: Int32) -> String {
         connections == 1 ? "the one connection" : "all of the \(connections) connections"
     }

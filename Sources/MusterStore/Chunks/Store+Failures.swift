@@ -17,14 +17,16 @@ extension Store {
                     \(reports.map(\.kind.rawValue)), \(reports.map(\.detail)), \(reports.map(\.source)),
                     \(reports.map(\.retryAfter)), \(reports.map(\.status)), \(reports.map(\.requestID)),
                     \(reports.map(\.address)), \(reports.map(\.limitSignal.rawValue)), \(reports.map(\.isExpiry)),
-                    \(reports.map(\.random)), \(limits.map(\.attempts)), \(limits.map(\.backoff.milliseconds))) AS u))::text
+                    \(reports.map(\.random)), \(limits.map(\.attempts)),
+                    \(reports.map { $0.isUnreached ? policy.unreachedAttempts : nil }), \(limits.map(\.backoff.milliseconds)))
+                    AS u))::text
             """, waking: [.work, .events])
     }
 
     /// How many tries without progress end the task of a failure, and the longest pause between two.
     private func bounds(of report: LeaseReport.Failed) -> (attempts: Int32, backoff: Duration) {
         guard policy.waitsForRoom, report.kind == .noSpace else {
-            return (policy.attempts(isUnreached: report.isUnreached), policy.backoffMaximum)
+            return (policy.attempts, policy.backoffMaximum)
         }
         return (.max, min(policy.backoffMaximum, Policy.roomBackoff))
     }

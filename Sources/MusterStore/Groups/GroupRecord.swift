@@ -49,6 +49,8 @@ public struct GroupRecord: Sendable {
     public let pausedOrigins: [String]
     /// When that one goes on.
     public let originsPausedUntil: Timestamp?
+    /// Whether one of them asked for that itself, so that one connection tries it sooner (range contract, row 25).
+    public let areOriginsTried: Bool
     /// What it wants where there is a choice, as JSON.
     public let policy: String?
     /// Whether its tasks are made of files that the sink has, and its files are for others.
@@ -115,6 +117,9 @@ public struct GroupRecord: Sendable {
         (SELECT min(o.not_before) FROM origins o WHERE o.not_before > statement_timestamp() AND (
             SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
         ) AS origins_paused_until,
+        (SELECT bool_or(o.try_at IS NOT NULL) FROM origins o WHERE o.not_before > statement_timestamp() AND (
+            SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
+        ) IS TRUE AS origins_tried,
         g.policy::text AS policy, g.reuses, (g.resolver - 'headers')::text AS resolver,
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(g.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
         g.bytes_per_second, group_rate(g) AS rate_allowed, to_char(g.window_from, 'HH24:MI') AS window_from,
@@ -167,6 +172,7 @@ public struct GroupRecord: Sendable {
         silent = try SilentWorker.all(row)
         areAllSilent = try row.decode("all_silent")
         pausedOrigins = try row.decode("paused_origins")
+        areOriginsTried = try row.decode("origins_tried")
         originsPausedUntil = try row.decode("origins_paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
         policy = try row.decode("policy")
         reuses = try row.decode("reuses")

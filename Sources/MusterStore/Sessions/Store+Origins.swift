@@ -15,10 +15,14 @@ public struct OriginRecord: Sendable {
     public let inHand: LeasedBytes
     /// Nothing is leased on it before this moment.
     public let pausedUntil: Timestamp?
+    /// Whether it asked for that itself, so that one connection tries it sooner (row 25).
+    public let isTried: Bool
     /// When it last refused because of too much at once.
     public let limitedAt: Timestamp?
     /// The whole seconds since then.
     public let secondsSinceRefusal: Int64?
+    /// For how many seconds it has refused connections and served nothing; `nil` where it serves.
+    public let secondsOut: Int64?
     /// Why it may have fewer connections now than its cap says, if that is so.
     public let limit: Limit?
     /// Bytes per second lately.
@@ -47,10 +51,13 @@ public struct OriginRecord: Sendable {
     static func columns(cap: Int32) -> SQL {
         """
         o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed, (SELECT count(*) FROM lanes_to(o.id)) AS lanes,
-        CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.limited_at,
+        CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.try_at IS NOT NULL AS is_tried,
+        o.limited_at,
         CASE WHEN o.limited_at IS NOT NULL
             THEN greatest(0, extract(epoch FROM statement_timestamp() - o.limited_at)) END::bigint AS limited_seconds,
         allowed_connections(o, \(cap)) < coalesce(o.max_connections, \(cap)) AS is_limited, o.limited_with,
+        CASE WHEN o.out_since IS NOT NULL
+            THEN greatest(0, extract(epoch FROM statement_timestamp() - o.out_since)) END::bigint AS seconds_out,
         bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate, o.bytes_per_second AS rate_limit, u.*
         """
     }
@@ -62,11 +69,13 @@ public struct OriginRecord: Sendable {
         connections = try row.decode("lanes")
         inHand = try LeasedBytes(row)
         pausedUntil = try row.decode("paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
+        isTried = try row.decode("is_tried")
         limitedAt = try row.decode("limited_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         let seconds = try row.decode("limited_seconds", as: Int64?.self)
         let status = try row.decode("limited_with", as: Int32?.self)
         secondsSinceRefusal = seconds
         limit = try row.decode("is_limited") ? Limit(status: status, seconds: seconds ?? 0) : nil
+        secondsOut = try row.decode("seconds_out")
         bytesPerSecond = try row.decode("rate")
         bytesPerSecondLimit = try row.decode("rate_limit")
     }

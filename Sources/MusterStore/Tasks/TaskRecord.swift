@@ -25,6 +25,8 @@ public struct TaskRetry: Sendable, Hashable {
     public let limit: Int32?
     /// In how many seconds it is due; `nil` when it is under way, or as soon as there is room for it.
     public let inSeconds: Int64?
+    /// Whether nobody was reached of an origin that has served lately.
+    public let isOutage: Bool
 }
 
 /// A task as it is stored, without its headers: nobody but leases sees these.
@@ -59,6 +61,8 @@ public struct TaskRecord: Sendable {
     public let effectiveURL: String?
     /// Digests as computed, or as expected, as a JSON object.
     public let digests: String?
+    /// CRC32C of the finished file, where it is known.
+    public let contentCRC: UInt32?
     /// Failures so far.
     public let attempts: Int32
     /// The last failure, unless it succeeded.
@@ -95,9 +99,9 @@ public struct TaskRecord: Sendable {
             (SELECT max(l.attempts) FROM leases l WHERE l.task_id = t.id AND l.durable = l.resume)), 0)
         """
 
-    /// The seconds until that chunk may be leased; NULL for one that is leased.
+    /// The seconds until that chunk may be leased; NULL for one that is leased. One that asked to be left alone is tried sooner (row 25).
     private static let secondsToTry: SQL = """
-        (SELECT ceil(extract(epoch FROM greatest(c.not_before, o.not_before) - statement_timestamp()))::bigint
+        (SELECT ceil(extract(epoch FROM greatest(c.not_before, least(o.not_before, o.try_at)) - statement_timestamp()))::bigint
             FROM ready_chunks c LEFT JOIN origins o ON o.id = c.origin_id WHERE c.task_id = t.id AND c.kind <> 'purge'
             ORDER BY c.attempts DESC, c.not_before, c.id LIMIT 1)
         """
@@ -109,6 +113,13 @@ public struct TaskRecord: Sendable {
             AND (\(tries) > 0 OR \(secondsToTry) > 0 OR NOT EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id)))
         """
 
+    /// Whether nobody was reached of an origin that has served lately.
+    private static let isOutage: SQL = """
+        (t.failure_kind IN ('dns', 'network') AND t.failure_status IS NULL AND (
+            SELECT has_served_lately(coalesce(s.fresh_origin_id, s.origin_id)) FROM sources s
+            WHERE s.task_id = t.id AND s.ordinal = t.failure_source))
+        """
+
     /// What is read of the tasks `t`.
     ///
     /// - Parameter policy: says after how many tries without progress a task fails.
@@ -116,8 +127,10 @@ public struct TaskRecord: Sendable {
         """
         \(standing),
         CASE WHEN \(isInTrouble) THEN \(tries) + 1 END AS next_try, \(secondsToTry) AS next_try_seconds,
+        coalesce(\(isOutage), false) AS is_outage,
         CASE
             WHEN t.failure_kind = 'noSpace' AND \(policy.waitsForRoom) THEN NULL
+            WHEN \(isOutage) THEN \(policy.attempts)::integer
             WHEN t.failure_kind = 'dns' THEN \(policy.attempts(isUnreached: true))::integer
             -- Refused, which is given up as early, or cut on its way: which of both is not stored. A body may break off at the same byte
             -- each time (is_hopeless).
@@ -133,7 +146,7 @@ public struct TaskRecord: Sendable {
         t.last_modified, t.effective_url, coalesce(t.digests, t.expected_digests)::text AS digests, t.attempts,
         t.failure_kind, t.failure_detail, t.failure_at, t.failure_status, t.failure_request,
         (SELECT s.url FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source) AS failure_url,
-        t.created_at, t.started_at, t.finished_at,
+        t.created_at, t.started_at, t.finished_at, CASE WHEN t.state = 'succeeded' THEN t.content_crc END AS content_crc,
         ARRAY (SELECT s.url FROM sources s WHERE s.task_id = t.id ORDER BY s.ordinal) AS urls,
         (t.bytes_done
             + coalesce((SELECT sum(l.durable - l.first) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'), 0)
@@ -146,7 +159,7 @@ public struct TaskRecord: Sendable {
                 AND l.progress_at > statement_timestamp() - interval '20 seconds' AND NOT \(SilentWorker.isSilent)), 0)::bigint AS rate,
         CASE WHEN t.state = 'active' THEN greatest(
             (SELECT max(\(LeasedBytes.seconds)) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'),
-            (SELECT ceil(extract(epoch FROM max(greatest(c.not_before, CASE WHEN c.status = 'ready' THEN o.not_before END))
+            (SELECT ceil(extract(epoch FROM max(greatest(c.not_before, CASE WHEN c.status = 'ready' THEN least(o.not_before, o.try_at) END))
                     - statement_timestamp()))::bigint
                 FROM ready_chunks c LEFT JOIN origins o ON o.id = c.origin_id WHERE c.task_id = t.id AND c.kind = 'fetch')
         ) END AS seconds_at_least,
@@ -189,12 +202,16 @@ public struct TaskRecord: Sendable {
         secondsAtLeast = try row.decode("seconds_at_least")
         secondsInWindow = try row.decode("seconds_in_window")
         reusedFrom = try row.decode("reused_from")
+        contentCRC = try row.decode("content_crc", as: Int64?.self).flatMap { UInt32(exactly: $0) }
         let seconds = try row.decode("next_try_seconds", as: Int64?.self)
         // What is given up for what was answered is tried again only since that may have been a limit (row 24), nobody knows how often.
         let isGivenUp = failure?.kind.rule == .nextSource
+        let isOutage = try row.decode("is_outage", as: Bool.self)
         let limit = isGivenUp ? nil : try row.decode("retry_limit", as: Int32?.self)
         retry = try row.decode("next_try", as: Int32?.self).map {
-            TaskRetry(number: min($0, limit ?? $0), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil })
+            TaskRetry(
+                number: min($0, limit ?? $0), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil },
+                isOutage: isOutage)
         }
     }
 }

@@ -45,7 +45,7 @@ struct HelpTests {
         #expect(
             MusterCommand.names == [
                 "get", "up", "serve", "work", "migrate", "add", "seal", "status", "tasks", "explain", "wait", "limit",
-                "pause", "resume", "cancel", "retry", "remove", "events", "on", "subscriptions", "deliveries",
+                "set", "pause", "resume", "cancel", "retry", "remove", "events", "on", "subscriptions", "deliveries",
                 "workers",
                 "origins", "drain",
             ]

@@ -163,6 +163,10 @@ struct ExplanationTextTests {
             ]
         )
         #expect(GroupResult.lines([], of: Samples.group()).isEmpty)
+        // What helps is said too where the failures themselves were told while they happened.
+        #expect(
+            GroupResult.lines([task(.failed, failure: failure)], of: group).dropFirst(2)
+                == GroupResult.hints([task(.failed, failure: failure)], of: group)[...])
     }
 
     @Test func whatHelpsNamesTheFilesThatItIsFor() {
@@ -179,7 +183,12 @@ struct ExplanationTextTests {
         #expect(
             GroupExplanationText.lines(explanation, failures: [refused[0]]).suffix(3) == [
                 "what helps:", "  \(FailureAdvice.hints([refused[0]])[0])",
-                "  options are given when the files are added: muster add",
+                "  such options are changed with: muster set nightly …, and then: muster retry nightly",
             ])
+        // What a file is put in place by is said when it is added.
+        let taken = FailureDocument(kind: .storage, detail: "another file stands at a", at: Samples.moment)
+        #expect(
+            FailureAdvice.groupHints([task(.failed, failure: taken)], of: "g").last
+                == "options are given when the files are added: muster add")
     }
 }

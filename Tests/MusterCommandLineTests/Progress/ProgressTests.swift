@@ -76,6 +76,23 @@ struct ProgressTests {
         task.retry = RetryDocument(number: 2, limit: 3)
         task.state = .active
         #expect(try next() == "try 2 of 3 now")
+        task.retry = RetryDocument(number: 3, limit: 8, inSeconds: 4, outage: true)
+        #expect(try next() == "it has served lately: try 3 of 8 in 4s")
+    }
+
+    @Test func filesThatNobodyBeginsAreToldOfOnceThatLasts() {
+        var group = Samples.group()
+        (group.tasks.queued, group.tasks.active) = (3, 2)
+        group.trouble = [.init(kind: .timeout, tasks: 1)]
+        let start = ContinuousClock.now
+        let first = Standstill(group, after: nil, now: start)
+        #expect(first?.count == 2 && first?.isLong == false)
+        let later = Standstill(group, after: first, now: start + .seconds(6))
+        #expect(later?.isLong == true)
+        group.tasks.queued = 2
+        #expect(Standstill(group, after: later, now: start + .seconds(7))?.isLong == false, "one was begun")
+        group.tasks.queued = 1
+        #expect(Standstill(group, after: later, now: start + .seconds(8)) == nil)
     }
 
     @Test func aGroupOfWhichNothingMayComeHasNoSpeed() {

@@ -126,6 +126,31 @@ import Testing
         }
     }
 
+    /// An origin that has served lately and refuses connections is out: no name was wrong.
+    @Test func originThatHasServedLatelyIsTriedAsOftenAsAFleetTries() async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.finishAll([try #require(try await worker.claim().first)])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            for _ in 1...9 {
+                let lease = try #require(try await worker.claim().first)
+                try await worker.fail(lease, .network, isUnreached: true)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+            }
+            // It has served within the last 40 s: the last try is still to come.
+            let retry = try #require(try await fixture.store.task("t", of: "g").retry)
+            #expect(retry.number == 8 && retry.limit == 8 && retry.isOutage)
+            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '1 min'")
+            #expect(try await failures(fixture, of: "t", &worker, .network, isUnreached: true) == 1)
+            // What was served long ago is no sign of an outage.
+            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '1 h'")
+            _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            #expect(try await failures(fixture, of: "t", &worker, .network, isUnreached: true) == 3)
+        }
+    }
+
     /// What repeats itself to the byte is not tried eight times.
     @Test func bodyThatBreaksOffAtTheSameByteIsGivenUpTheThirdTime() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in

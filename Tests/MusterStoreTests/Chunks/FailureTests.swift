@@ -211,10 +211,14 @@ import Testing
             let lease = try #require(try await worker.claim().first)
             try await worker.fail(lease, .httpStatus(429), retryAfter: 1_000_000)
             try await fixture.check()
+            // It is tried long before that.
+            let retry = try #require(try await fixture.store.tasksInTrouble(of: "g", limit: 1).first?.retry)
+            #expect(try #require(retry.inSeconds) <= 30)
             try await fixture.passBackoffs()
             #expect(try await worker.claim(9).map(\.path) == ["other"])
             let paused = try await fixture.store.origins(after: nil, limit: 10).filter { $0.pausedUntil != nil }
-            #expect(paused.map(\.key) == ["http://a.test:80"])
+            #expect(paused.map(\.key) == ["http://a.test:80"] && paused[0].isTried)
+            #expect(try await fixture.store.group("g").areOriginsTried)
             let seconds: Double = try await fixture.value(
                 """
                 SELECT max(extract(epoch FROM not_before - statement_timestamp()))::double precision FROM origins

@@ -183,7 +183,7 @@ struct StoreFixture: Sendable {
             DELETE FROM groups
             """)
         try await run(
-            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, limited_epoch = NULL, rate_bytes = 0, refusals = 0, limits_with = '{}', refuses_with = '{}'"
+            "UPDATE origins SET not_before = NULL, learned = NULL, learned_at = NULL, limited_at = NULL, limited_epoch = NULL, doubted_at = NULL, out_since = NULL, rate_bytes = 0, refusals = 0, limits_with = '{}', refuses_with = '{}'"
         )
         try await forgetAnswers()
     }

@@ -140,6 +140,8 @@ CREATE TABLE origins (
     -- The newest fencing token when it last refused. Only a lease with a greater one can halve again, so that a burst of refusals
     -- halves once, whatever becomes of the clock (I11).
     limited_epoch    bigint,
+    doubted_at       timestamptz,                            -- since when it refuses connections, and nobody knows yet whether that is a limit
+    out_since        timestamptz,                            -- since when it refuses connections and serves nothing; NULL: it serves
     serves_again     boolean NOT NULL DEFAULT false,         -- it has served two requests for one file (row 22, adr/0027)
     rate_bytes       double precision NOT NULL DEFAULT 0,    -- a decaying counter of bytes, as of rate_at
     answers          double precision NOT NULL DEFAULT 0,    -- a decaying counter of leases that it fulfilled, as of rate_at

@@ -238,6 +238,7 @@ CREATE TYPE failure AS (
     is_expiry    boolean,                                    -- whether an expired URL is answered so
     random       double precision,                           -- within [0, 1): sets the jitter
     max_attempts integer,                                    -- so many tries without progress end a task
+    unreached_attempts integer,                              -- so many where nobody was reached, of an origin that has not served lately; NULL: one was
     maximum_ms   bigint,                                     -- the longest backoff
     base_ms      bigint,                                     -- the first backoff
     first_chunk  bigint,                                     -- the size of a first chunk, in bytes

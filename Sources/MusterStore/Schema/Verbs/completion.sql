@@ -39,7 +39,7 @@ BEGIN
         SET active = g.active - n.active, finalizing = g.finalizing - n.finalizing, succeeded = g.succeeded + n.count,
             bytes_done = g.bytes_done + n.more, bytes_total = g.bytes_total + n.grown,
             unknown_tasks = g.unknown_tasks - n.unknown,
-            rate_bytes = decayed(g.rate_bytes, g.rate_at, n.came), rate_at = statement_timestamp(),
+            rate_bytes = flowed(g.rate_bytes, g.rate_at, n.came), rate_at = statement_timestamp(),
             served = g.served + n.charge / g.weight
         FROM (
             SELECT group_id, count(*) AS count, sum((was = 'active')::integer) AS active,

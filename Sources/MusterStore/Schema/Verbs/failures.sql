@@ -116,6 +116,20 @@ BEGIN
 END
 $$;
 
+-- So many tries without progress end a task. Where nobody was reached they may be fewer, but not of an origin that has served lately: that is an
+-- outage, and no wrong name. The last try is not made in vain as long as the origin has served within 40 s.
+CREATE FUNCTION most_attempts(p_origin bigint, p_attempts integer, f failure) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE
+        WHEN f.unreached_attempts IS NULL OR p_attempts < least(f.unreached_attempts, f.max_attempts) THEN f.max_attempts
+        WHEN NOT has_served_lately(p_origin) THEN least(f.unreached_attempts, f.max_attempts)
+        WHEN p_attempts >= f.max_attempts AND has_served(p_origin, interval '40 s') THEN p_attempts + 1
+        ELSE f.max_attempts
+    END;
+END
+$$;
+
 -- A failure that counts, unless it is a sign of too much at once: moves the chunk on by the rule of its kind, or fails the task.
 -- Returns what followed.
 CREATE FUNCTION follow_rule(l leases, t tasks, p_source integer, f failure) RETURNS text
@@ -127,9 +141,11 @@ DECLARE
     v_before integer := CASE WHEN l.durable >= l.resume + little(t) AND t.rung <> 'whole'
         THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
+    v_most integer := most_attempts(l.origin_id, v_attempts, f);
     v_next integer;
     v_wait interval;
 BEGIN
+    IF v_most > f.max_attempts THEN v_attempts := v_before; END IF;
     UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id AND v_attempts > v_before;
     IF v_rule = 'startOver' AND f.kind = 'digestMismatch' THEN
         RETURN fetch_again(l, t, p_source, f);
@@ -138,7 +154,7 @@ BEGIN
     END IF;
     -- Another source is no help to what fetches nothing: its tries are bounded whatever the rule (I12).
     IF v_rule = 'giveUp'
-        OR (v_rule IN ('retry', 'setBack') OR l.kind <> 'fetch') AND v_attempts >= f.max_attempts AND v_attempts > v_before
+        OR (v_rule IN ('retry', 'setBack') OR l.kind <> 'fetch') AND v_attempts >= v_most AND v_attempts > v_before
     THEN
         PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
         RETURN 'failed';

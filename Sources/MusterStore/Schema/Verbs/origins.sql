@@ -49,7 +49,8 @@ $$;
 -- beside the refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no
 -- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
 -- allowance, or just had been (I12). A refusal changes nothing where no other lane leads to the origin, where refusals are far rarer than
--- one lane too many would make them, or where the file was refused before while others are served. The caller has locked the origin.
+-- one lane too many would make them, or where the file was refused before while others are served. Connections that are refused while nothing
+-- is served are an outage. As long as nobody can tell, for two seconds, they take nothing and are no tries. The caller has locked the origin.
 CREATE FUNCTION heed_limit(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -64,6 +65,14 @@ BEGIN
     IF NOT FOUND THEN RETURN NULL; END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR shares_origin(l);
+    IF f.unreached_attempts IS NOT NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
+        o := doubt(o, v_is_shared);
+        IF o.out_since IS NOT NULL OR is_out(o, l) THEN
+            UPDATE origins SET out_since = coalesce(out_since, rate_at) WHERE id = o.id;
+            RETURN NULL;
+        END IF;
+        IF o.doubted_at > statement_timestamp() - interval '2 s' THEN RETURN false; END IF;
+    END IF;
     -- A refusal that may have another reason is believed if there was something to limit, and if it worked before or nothing came at all.
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
     -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
@@ -86,10 +95,55 @@ BEGIN
     v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
-        limited_epoch = (SELECT last_value FROM lease_epochs)
+        doubted_at = NULL, limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     RETURN v_learned = v_allowed;
 END
+$$;
+
+-- Notes that an origin refuses connections: since when, without a break of two seconds, if it began to while several lanes led there. Returns it.
+CREATE FUNCTION doubt(o origins, p_is_shared boolean) RETURNS origins
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE origins
+    SET refusals = decayed(refusals, refused_at, 0), refused_at = statement_timestamp(),
+        doubted_at = CASE WHEN doubted_at IS NOT NULL AND refused_at > statement_timestamp() - interval '2 s' THEN doubted_at
+            WHEN p_is_shared THEN statement_timestamp() END
+    WHERE id = o.id RETURNING * INTO o;
+    RETURN o;
+END
+$$;
+
+-- Whether an origin that refused one more connection serves nothing: since it began to, nothing has come of it but what was on its way, and no
+-- other lane that leads there is kept for long, as one is that waits for its answer. The caller has locked the origin.
+CREATE FUNCTION is_out(o origins, l leases) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN o.doubted_at <= statement_timestamp() - interval '2 s'
+        AND o.rate_at < o.doubted_at + interval '1600 ms'
+        AND NOT EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id)
+        AND NOT EXISTS (
+            SELECT 1 FROM leases h
+            WHERE h.origin_id = o.id AND (h.session_id, h.lane) <> (l.session_id, l.lane)
+                AND greatest(h.granted_at, h.progress_at) < statement_timestamp() - interval '1 s');
+END
+$$;
+
+-- Whether something has come of an origin within this time.
+CREATE FUNCTION has_served(p_origin bigint, p_within interval) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM origins o WHERE o.id = p_origin AND (
+            o.rate_bytes + o.answers > 0 AND o.rate_at > statement_timestamp() - p_within
+            OR EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id)));
+END
+$$;
+
+-- Whether something has come of an origin for as long back as the longest backoff.
+CREATE FUNCTION has_served_lately(p_origin bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT has_served(p_origin, interval '5 min')
 $$;
 
 -- Whether a refusal that may have another reason may be a limit. One of a file that worked before may be, and one of a file of which nothing has
@@ -176,8 +230,8 @@ BEGIN
 END
 $$;
 
--- Adds up the bytes and answers that came from origins. A transaction of its own that locks origins alone; those that another transaction has locked
--- are left for the next round. Returns how many origins there were.
+-- Adds up the bytes and answers that came from origins. A transaction of its own that locks origins, and chunks of those that were out; what
+-- another transaction has locked is left alone. Returns how many origins there were.
 CREATE FUNCTION fold_origin_rates() RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -189,12 +243,13 @@ BEGIN
         ORDER BY o.id FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked;
     IF v_origins IS NULL THEN RETURN 0; END IF;
+    PERFORM try_again(ARRAY(SELECT o.id FROM origins o WHERE o.id = ANY (v_origins) AND o.out_since IS NOT NULL));
     WITH taken AS MATERIALIZED (
         DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave
     )
     UPDATE origins o
-    SET rate_bytes = decayed(o.rate_bytes, o.rate_at, n.bytes), answers = decayed(o.answers, o.rate_at, n.answers),
-        rate_at = statement_timestamp(),
+    SET rate_bytes = flowed(o.rate_bytes, o.rate_at, n.bytes), answers = decayed(o.answers, o.rate_at, n.answers),
+        rate_at = statement_timestamp(), out_since = NULL,
         limits_with = ARRAY(SELECT DISTINCT status FROM unnest(o.limits_with || n.forgave) AS u (status) WHERE status IS NOT NULL),
         -- It has served somebody since one lane may try it.
         not_before = CASE WHEN n.answers > 0 AND o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s'
@@ -208,16 +263,37 @@ BEGIN
 END
 $$;
 
+-- Ends the waits of what was refused while these origins were out: they serve again.
+CREATE FUNCTION try_again(p_origins bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_origins = '{}' THEN RETURN; END IF;
+    UPDATE ready_chunks SET not_before = statement_timestamp()
+    WHERE id IN (
+        SELECT c.id FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
+        WHERE c.status = 'waiting' AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
+            AND t.failure_kind = 'network' AND t.failure_status IS NULL
+        LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
+END
+$$;
+
 -- Adds to a counter that decays with a time constant of 10 s.
 CREATE FUNCTION decayed(p_bytes double precision, p_at timestamptz, p_more double precision) RETURNS double precision
 LANGUAGE sql STABLE AS $$
     SELECT p_bytes * exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_at)::double precision / 10))) + p_more
 $$;
 
--- Bytes per second of such a counter; none where nothing has come for a time constant. A counter that is younger than its time constant is
--- divided by what it could hold by now, so that a speed does not seem to rise for half a minute.
+-- Adds to a counter of bytes, of which a speed is made: it decays with a time constant of 4 s, so that the speed is that of the last five
+-- seconds or so. Workers of a fleet tell every three seconds what has come.
+CREATE FUNCTION flowed(p_bytes double precision, p_at timestamptz, p_more double precision) RETURNS double precision
+LANGUAGE sql STABLE AS $$
+    SELECT p_bytes * exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_at)::double precision / 4))) + p_more
+$$;
+
+-- Bytes per second of such a counter; none where nothing has come for ten seconds. A counter that is younger than its time constant is
+-- divided by what it could hold by now, so that a speed does not seem to rise at first.
 CREATE FUNCTION bytes_per_second(p_bytes double precision, p_at timestamptz, p_since timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN p_at < statement_timestamp() - interval '10 s' THEN 0 ELSE least(9e18, decayed(p_bytes, p_at, 0) / (10 * greatest(0.1,
-        1 - exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_since)::double precision / 10)))))) END::bigint
+    SELECT CASE WHEN p_at < statement_timestamp() - interval '10 s' THEN 0 ELSE least(9e18, flowed(p_bytes, p_at, 0) / (4 * greatest(0.25,
+        1 - exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_since)::double precision / 4)))))) END::bigint
 $$;

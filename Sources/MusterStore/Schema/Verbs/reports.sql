@@ -77,7 +77,7 @@ BEGIN
         RETURNING l.chunk_id, l.epoch, l.session_id, l.last, l.group_id, l.origin_id, l.kind, l.durable - before.durable AS more
     ), counted AS (
         UPDATE groups g
-        SET bytes_done = g.bytes_done + n.more, rate_bytes = decayed(g.rate_bytes, g.rate_at, n.more),
+        SET bytes_done = g.bytes_done + n.more, rate_bytes = flowed(g.rate_bytes, g.rate_at, n.more),
             rate_at = statement_timestamp()
         FROM (SELECT group_id, sum(more)::bigint AS more FROM moved WHERE kind = 'fetch' GROUP BY 1) AS n
         WHERE g.id = n.group_id AND n.more > 0
@@ -139,7 +139,7 @@ BEGIN
     )
     UPDATE groups g
     SET active = g.active - n.left_active, queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing,
-        bytes_done = g.bytes_done + n.more, rate_bytes = decayed(g.rate_bytes, g.rate_at, n.more),
+        bytes_done = g.bytes_done + n.more, rate_bytes = flowed(g.rate_bytes, g.rate_at, n.more),
         rate_at = statement_timestamp(), served = g.served + n.charge / g.weight,
         -- How fast leases are: the newer ones weigh more.
         lease_bytes = g.lease_bytes * 9 / 10 + n.brought, lease_ms = g.lease_ms * 9 / 10 + n.busy

@@ -50,7 +50,7 @@ BEGIN
         full_sinks = CASE WHEN p_sequence <= s.sequence THEN s.full_sinks WHEN p_parked = '{}' THEN '{}' ELSE ARRAY(
             SELECT u.sink ->> 'name' FROM jsonb_array_elements(p_status) AS u (sink) WHERE u.sink ->> 'parked' = 'storageFull') END,
         sink_status = CASE WHEN p_sequence > s.sequence THEN p_status ELSE s.sink_status END,
-        rate_bytes = CASE WHEN p_received > 0 THEN decayed(s.rate_bytes, s.rate_at, p_received) ELSE s.rate_bytes END,
+        rate_bytes = CASE WHEN p_received > 0 THEN flowed(s.rate_bytes, s.rate_at, p_received) ELSE s.rate_bytes END,
         rate_at = CASE WHEN p_received > 0 THEN statement_timestamp() ELSE s.rate_at END
     WHERE s.id = p_session
     RETURNING s.sequence = p_sequence, s.draining INTO is_newest, is_draining;

@@ -1,0 +1,23 @@
+import Glibc
+
+/// Tells whether a file that stands somewhere is still what was put there.
+public enum FileChecksum {
+    /// Reads a file once, and lets others run between its pieces.
+    ///
+    /// - Returns: CRC32C of its content.
+    /// - Throws: what opening or reading it fails with; `CancellationError` where the task is cancelled.
+    public static func crc32c(of path: String) async throws -> UInt32 {
+        let file = Descriptor(owning: try Descriptor.patiently { open(path, O_RDONLY | O_CLOEXEC) })
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentReader.pieceBytes, alignment: 64)
+        defer { buffer.deallocate() }
+        var (checksum, offset) = (CRC32C.empty, Int64(0))
+        while true {
+            try Task.checkCancellation()
+            let count = try file.read(into: buffer, at: offset)
+            if count == 0 { return checksum }
+            checksum = CRC32C.extend(checksum, UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            offset += Int64(count)
+            await Task.yield()
+        }
+    }
+}
