@@ -202,6 +202,7 @@ struct GetSession {
         var watcher = context.watcher(client, group: name)
         // The coordinator is in this process, which also says what keeps it from answering.
         watcher.patience = nil
+        watcher.tellsStandstills = true
         // It was read without complaint before anything began.
         watcher.maxRate = try? context.settings.rate(.maxRate)
         return watcher

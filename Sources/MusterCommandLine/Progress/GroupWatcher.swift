@@ -59,6 +59,9 @@ struct GroupWatcher {
     /// The most bytes per second that the command allows its workers, if it does: that is why no more comes.
     var maxRate: Int64?
 
+    /// Whether it is said why files are not begun when nothing has changed for a while.
+    var tellsStandstills = false
+
     /// How often a group is looked at that somebody watches in a terminal: its bytes grow without any event.
     private static let livePeriod: Duration = .milliseconds(500)
     /// The least time between two looks at a group that keeps ringing: short groups are noticed soon, long ones cost little.
@@ -103,7 +106,7 @@ struct GroupWatcher {
                     try display.finish()
                     return End(group: document, namedFailures: teller.failures)
                 }
-                if ownsWorkers { standstill = Standstill(document, after: standstill, now: clock.now) }
+                if tellsStandstills { standstill = Standstill(document, after: standstill, now: clock.now) }
                 let look = try await look(document, display, patience, deadline, standstill)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
