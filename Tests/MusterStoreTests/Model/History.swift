@@ -81,15 +81,25 @@ struct History {
         try await fixture.wipe()
     }
 
+    /// The lines that there are more of, as often as there are more.
+    private static func surplus(of lines: [String], over others: [String]) -> [String] {
+        var left = Dictionary(others.map { ($0, 1) }, uniquingKeysWith: +)
+        return lines.filter { line in
+            guard let count = left[line], count > 0 else { return true }
+            left[line] = count - 1
+            return false
+        }
+    }
+
     private mutating func compare() async throws {
         var problems = problems
         problems += try await waking.compare(fixture)
         let shown = try await StoreText.lines(fixture)
         let wanted = model.lines
         if shown != wanted {
-            problems += wanted.filter { !shown.contains($0) }.map { "- \($0)" }
-            problems += shown.filter { !wanted.contains($0) }.map { "+ \($0)" }
-            if problems.isEmpty { problems.append("the same lines in different numbers") }
+            problems += Self.surplus(of: wanted, over: shown).map { "- \($0)" }
+            problems += Self.surplus(of: shown, over: wanted).map { "+ \($0)" }
+            if problems.isEmpty { problems.append("the same lines in another order") }
         }
         problems += try await Invariants.check(fixture)
         guard problems.isEmpty else { throw Failure(seed: seed, steps: steps, problems: problems) }

@@ -50,6 +50,11 @@ enum StoreText {
         SELECT concat_ws(' ', 'origin', key, 'learned', learned) FROM origins WHERE learned IS NOT NULL
         UNION ALL
         SELECT concat_ws(' ', 'event', type, data ->> 'group', data ->> 'key', data ->> 'generation', data ->> 'contentVersion')
-        FROM (SELECT id, type, data FROM events UNION SELECT id, type, data FROM pending_events) AS said
+        FROM (
+            -- The same fact is logged once, as it was first told (I9).
+            SELECT DISTINCT ON (id) id, type, data
+            FROM (SELECT id, type, data, 0 AS serial FROM events UNION ALL SELECT id, type, data, serial FROM pending_events) AS told
+            ORDER BY id, serial
+        ) AS said
         """
 }
