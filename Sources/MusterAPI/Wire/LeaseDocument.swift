@@ -72,8 +72,8 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// Whether the source is another one than that which taught the representation: then a difference is the source's fault, and
     /// nothing but a size with a strong ETag or a digest makes its bytes the same content (range contract, row 30).
     public var isOtherMirror: Bool?
-    /// The size that the source stated together with a validator, of a content version that was given up since: what has neither that size nor a
-    /// validator is not believed (range contract, row 27). Absent when there was none.
+    /// The size that the source stated of a content version that was given up since: what is smaller and has no validator is not believed (range
+    /// contract, row 27). Absent when there was none.
     public var earlierSize: Int64?
     /// For `resolve`: whom to ask what.
     public var resolver: Resolver?

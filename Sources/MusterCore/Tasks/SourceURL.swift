@@ -70,14 +70,19 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         return String(text[start...].drop { !"/?#".contains($0) }.prefix { !"?#".contains($0) })
     }
 
-    /// Whether the path ends in an extension, and in none of those that pages of HTML have (range contract, row 27).
-    public var namesNoPage: Bool {
+    /// Whether the path ends in an extension, and in none of those that pages and other generated texts have (range contract, row 27).
+    public var namesNoText: Bool {
         guard let name = path.split(separator: "/").last, let dot = name.lastIndex(of: "."), dot > name.startIndex
         else { return false }
         let kind = name[name.index(after: dot)...].lowercased()
-        let pages = ["asp", "aspx", "cgi", "do", "htm", "html", "jsp", "jspx", "php", "shtml", "xhtml"]
-        return !kind.isEmpty && !pages.contains(kind)
+        return !kind.isEmpty && !Self.texts.contains(kind)
     }
+
+    private static let texts: Set<String> = [
+        "asp", "aspx", "atom", "cgi", "css", "csv", "do", "htm", "html", "ics", "js", "json", "jsonl", "jsp", "jspx",
+        "log", "m3u8", "md",
+        "mpd", "ndjson", "php", "rss", "shtml", "svg", "tsv", "txt", "xhtml", "xml", "xsd", "yaml", "yml",
+    ]
 
     /// The port of a scheme that Muster fetches (range contract, row 37); `nil` for all others, `file` among them.
     private static func defaultPort(scheme: String) -> Int? {

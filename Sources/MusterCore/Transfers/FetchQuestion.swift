@@ -21,11 +21,11 @@ public struct FetchQuestion: Hashable, Sendable {
     public var isOtherMirror: Bool
     /// The size that an answer stated which was not believed for another reason: less than that is not believed either (row 5).
     public var claimedSize: Int64?
-    /// The size that the source stated together with a validator, of a content version that was given up since: a whole body of another size that
-    /// states no validator is not the next version, but something in its place (row 27).
+    /// The size that the source stated of a content version that was given up since: a smaller body that states no validator is not the next version,
+    /// but something in its place (row 27).
     public var earlierSize: Int64?
-    /// Whether the URL names a file that is no page of HTML, by its extension (row 27).
-    public var namesNoPage: Bool
+    /// Whether the URL names a file that is no text, by its extension (row 27).
+    public var namesNoText: Bool
     /// Whether a coding of the content is taken off a whole body before it is stored (row 13).
     public var decodes: Bool
     /// The media type that the caller expects, in lower case and without parameters (row 27).
@@ -38,7 +38,7 @@ public struct FetchQuestion: Hashable, Sendable {
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
-        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil, namesNoPage: Bool = false,
+        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil, namesNoText: Bool = false,
         decodes: Bool = false, expectedContentType: String? = nil,
         held: Representation? = nil
     ) {
@@ -53,7 +53,7 @@ public struct FetchQuestion: Hashable, Sendable {
         self.isOtherMirror = isOtherMirror
         self.claimedSize = claimedSize
         self.earlierSize = earlierSize
-        self.namesNoPage = namesNoPage
+        self.namesNoText = namesNoText
         self.decodes = decodes
         self.expectedContentType = expectedContentType
         self.held = held

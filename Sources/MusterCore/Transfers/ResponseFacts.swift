@@ -87,7 +87,11 @@ public struct ResponseFacts: Sendable, Hashable {
 
     /// Whether redirects led to what may be shown in the place of what was asked for (row 27): a login, a notice, an error in JSON.
     var isPageElsewhere: Bool {
-        guard isRedirected else { return false }
+        isRedirected && isTextual
+    }
+
+    /// Whether the body is of a type that pages, notices and errors have, or of none that is stated.
+    var isTextual: Bool {
         guard let type = mediaType else { return true }
         return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml")
     }

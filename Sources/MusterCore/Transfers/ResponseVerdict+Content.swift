@@ -4,7 +4,10 @@ extension ResponseVerdict {
     static func wrongType(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict? {
         guard let expected = question.expectedContentType, let found = facts.mediaType, found != expected.lowercased()
         else { return nil }
-        return refuse(.httpStatus(facts.status), "the origin sends \(found.quoted), not \(expected)")
+        let what = "the origin sends \(found.quoted), not \(expected)"
+        // Some have a page of theirs for requests with a Range alone: a plain GET tells.
+        return question.range == nil || question.planned
+            ? refuse(.httpStatus(facts.status), what) : .descend(what, to: .whole)
     }
 
     /// Rows 6, 8–11, 27, 29, 30 and 35: refuses what is not, or can't be told to be, the content that was asked for.
@@ -38,7 +41,9 @@ extension ResponseVerdict {
 
     /// Row 27: a whole body that differs from a content with validators, and states none itself, is not its next version but
     /// something in its place, such as an error page. Nothing starts over for it.
-    static func foreignPage(_ found: Representation, _ question: FetchQuestion) -> ResponseVerdict? {
+    static func foreignPage(
+        _ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion
+    ) -> ResponseVerdict? {
         guard !found.hasValidator, !question.isProvable else { return nil }
         if question.known.hasValidator,
             case .different(let what) = question.known.agreement(with: found, under: question.effectiveRule)
@@ -46,15 +51,18 @@ extension ResponseVerdict {
             return refuse(.network, "the response states no validator, and is something else: \(what)")
         }
         guard let earlier = question.earlierSize, found.size != earlier else { return nil }
+        // A log grows, and pages have no length sometimes: what is larger is doubted if it is a page, and what is endless if it may be one.
+        let isDoubtful = found.size.map { $0 < earlier || facts.mediaType == "text/html" } ?? facts.isTextual
+        guard isDoubtful else { return nil }
         let size = found.size.map { "\($0) bytes" } ?? "bytes without end"
-        return refuse(
-            .network, "the response states no validator, and \(size), where the origin had \(earlier) with one")
+        return refuse(.network, "the response states no validator, and \(size), where the origin had \(earlier) before")
     }
 
-    /// Row 27: whether what answers a request with a Range may be a page in the file's place, which some origins have for such requests alone. A plain
-    /// GET tells.
+    /// Row 27: whether what answers a request with a Range may be a page in the file's place, which some origins have for such requests alone: text
+    /// for a name that is not one of texts, without a date of its own, and without a tag if it is a part. A plain GET tells.
     static func mayBePage(_ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion) -> Bool {
-        question.namesNoPage && !question.planned && !found.hasValidator && facts.mediaType == "text/html"
+        guard question.namesNoText, !question.planned, found.lastModified == nil, facts.isTextual else { return false }
+        return facts.status != 206 || found.etag == nil && facts.mediaType != nil
     }
 
     static func wrongSize(_ size: Int64, expected: Int64) -> ResponseVerdict {

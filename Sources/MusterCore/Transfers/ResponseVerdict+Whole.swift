@@ -12,7 +12,7 @@ extension ResponseVerdict {
         let length = isDecoded ? nil : length
         var found = facts.representation(size: length)
         if isDecoded { found.digests = nil }
-        if let refusal = foreignPage(found, question) { return refusal }
+        if let refusal = foreignPage(found, facts, question) { return refusal }
         if let refusal = otherContent(found, statedSize: length, facts, question) { return refusal }
         if let claimed = question.claimedSize, let length, length < claimed, facts.contentCoding == nil {
             return .descend("\(length) bytes of a file that was said to have \(claimed)", to: .whole)

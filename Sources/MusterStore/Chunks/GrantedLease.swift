@@ -47,7 +47,7 @@ public struct GrantedLease: Sendable {
     public let source: Int32
     /// Whether another source than this one taught the content version (range contract, row 30).
     public let isOtherMirror: Bool
-    /// The size that the source stated together with a validator, of a content version that was given up since (row 27).
+    /// The size that the source stated of a content version that was given up since (row 27).
     public let earlierSize: Int64?
     /// Whether the first request is for all of the file, since the origin is not known to serve another one (row 22).
     public let asksForAll: Bool

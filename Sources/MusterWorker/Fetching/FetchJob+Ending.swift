@@ -54,7 +54,8 @@ extension FetchJob {
         )
         do {
             let durable = try await settled(writer)
-            return .failed(failure, durable, durable == nil ? nil : resumable(plan))
+            // The size is told where nothing can be gone on with too: what comes next is doubted by it (row 27).
+            return .failed(failure, durable, durable == nil ? nil : plan.learned)
         } catch {
             return ending(of: error, durable: nil, nil)
         }

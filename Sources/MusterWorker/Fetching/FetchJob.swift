@@ -219,7 +219,7 @@ struct FetchJob: Sendable {
         if plan.isWorthTellingAtOnce {
             writer.share()
             context.tell(lease.name, .progress(nil, plan.learned))
-        } else if let learned = resumable(plan) {
+        } else if let learned = plan.learned {
             context.checkpointer.note(learned, of: lease.name)
         }
         if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }

@@ -107,7 +107,7 @@ struct FetchPlan: Sendable {
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
             earlierSize: lease.earlierSize,
-            namesNoPage: (try? SourceURL(validating: source.url))?.namesNoPage == true,
+            namesNoText: (try? SourceURL(validating: source.url))?.namesNoText == true,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation

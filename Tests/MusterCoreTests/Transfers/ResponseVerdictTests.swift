@@ -76,11 +76,14 @@ struct ResponseVerdictTests {
     /// Row 27: what a source stated of a version that was given up is not forgotten with it.
     @Test(
         arguments: [
-            (5_000, [], true), (nil, [], true), (1_000, [], false), (5_000, ["ETag: \"b\""], false),
-            (5_000, ["Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"], false),
+            (500, [], true), (nil, [], true), (1_000, [], false), (500, ["ETag: \"b\""], false),
+            (500, ["Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"], false),
+            (500, ["Content-Type: application/zip"], true),
+            (5_000, ["Content-Type: text/plain"], false), (5_000, ["Content-Type: text/html"], true),
+            (nil, ["Content-Type: application/zip"], false),
         ] as [(Int64?, [String], Bool)]
     )
-    func wholeOfAnotherSizeWithoutAValidatorIsNoVersionAfterOneThatHadIt(
+    func wholeThatIsSmallerAndHasNoValidatorIsNoVersionAfterAnother(
         size: Int64?, headers: [String], isRefused: Bool
     ) {
         let question = FetchQuestion(range: nil, planned: false, known: Representation(), earlierSize: 1_000)
@@ -93,16 +96,17 @@ struct ResponseVerdictTests {
     @Test(
         arguments: [
             (200, "text/html", [], true, true), (200, "application/zip", [], true, false),
-            (200, "text/html", [], false, false), (200, "text/html", ["ETag: \"a\""], true, false),
+            (200, "text/html", [], false, false), (200, "application/json", ["ETag: \"a\""], true, true),
+            (200, "text/plain", ["Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"], true, false),
             (206, "text/html", ["Content-Range: bytes 0-4999/5000"], true, true),
             (206, "text/html", ["Content-Range: bytes 0-4999/5000", "ETag: \"a\""], true, false),
         ] as [(Int, String, [String], Bool, Bool)]
     )
     func pageInAnswerToARangeForAFileIsNotBelieved(
-        status: Int, type: String, headers: [String], namesNoPage: Bool, isRefused: Bool
+        status: Int, type: String, headers: [String], namesNoText: Bool, isRefused: Bool
     ) {
         var question = FetchQuestion.first
-        question.namesNoPage = namesNoPage
+        question.namesNoText = namesNoText
         let row = OriginRow(
             27, "a page", status, headers + ["Content-Type: \(type)", "Content-Length: 5000"], to: question,
             .descend(.whole))
@@ -113,11 +117,11 @@ struct ResponseVerdictTests {
         arguments: [
             ("https://h/a.zip", true), ("https://h/a.tar.GZ?x=y.html", true), ("https://h/a.html", false),
             ("https://h/a/index.PHP?f=a.zip", false), ("https://h/a", false), ("https://h/", false),
-            ("https://h/.zip", false), ("https://h/a.", false), ("https://h/a.b/c", false),
+            ("https://h/.zip", false), ("https://h/a.json", false), ("https://h/a.", false), ("https://h/a.b/c", false),
         ]
     )
-    func urlTellsByItsExtensionThatItNamesNoPage(url: String, namesNoPage: Bool) throws {
-        #expect(try SourceURL(validating: url).namesNoPage == namesNoPage)
+    func urlTellsByItsExtensionThatItNamesNoPage(url: String, namesNoText: Bool) throws {
+        #expect(try SourceURL(validating: url).namesNoText == namesNoText)
     }
 
     @Test func detailsShowNoControlCharactersAndEndSomewhere() throws {

@@ -31,11 +31,23 @@ extension Row {
             stage.origin.misbehave("/file.bin", .htmlErrorPage, when: .ranged)
             return play.with { $0.task.urls = [stage.origin.url("/file.bin")] }
         },
-        Row(27, "a page in the place of a file that a plain GET was served of, and cut") {
+        Row(27, "a page in answer to requests with a Range, and no others, and the media type is known") {
+            $0.file((.htmlErrorPage, .ranged)).with { $0.task.contentType = "application/octet-stream" }
+        },
+        Row(27, "a page in answer to requests with a Range, and no others, and the digest is known") { stage in
+            let content = ScriptedOrigin.Content.seeded(seed: 7, size: Stage.size)
+            return stage.file((.htmlErrorPage, .ranged)).with { $0.task.digests = ["sha256": content.sha256()] }
+        },
+        Row(27, "a page in the place of a file that a plain GET was served of, and cut", of: .unknown) {
             $0.file(
                 (.status(400, retryAfter: nil), .ranged),
-                (.truncated(afterBytes: .mebibytes(2)), .init(requests: 0..<2, hasRange: false)),
-                (.htmlErrorPage, .init(requests: 2..<3, hasRange: false)))
+                (.truncated(afterBytes: .mebibytes(2)), .init(requests: 1..<2)),
+                (.htmlErrorPage, .init(requests: 2..<3)))
+        },
+        Row(27, "pages in the place of a file without validators that was cut") {
+            $0.file(
+                (.noValidators, .always), (.ignoreRange, .always), (.truncated(afterBytes: .mebibytes(2)), .first(1)),
+                (.htmlErrorPage, .init(requests: 1..<3)))
         },
         Row(
             28, "surplus bytes after a response, which must not become the beginning of the next one",

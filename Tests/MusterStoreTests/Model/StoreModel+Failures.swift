@@ -251,6 +251,7 @@ extension StoreModel {
     private mutating func fetchAgain(_ place: Place, _ chunk: Chunk, _ source: Int) {
         guard var task = self[place] else { return }
         if task.isClean { task.sources[source].isDead = true }
+        task.sources[source].rung = .whole
         task.isClean = true
         self[place] = task
         let living = task.sources.indices.filter { !task.sources[$0].isDead }

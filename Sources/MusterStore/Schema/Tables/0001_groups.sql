@@ -260,7 +260,7 @@ CREATE TABLE sources (
     rung            text NOT NULL DEFAULT 'chunks',          -- how it is asked, as in tasks: it contradicted the rungs above
     failures        integer NOT NULL DEFAULT 0,              -- how often it failed; shown only
     mismatches      integer NOT NULL DEFAULT 0,              -- how often its content had another digest (row 29)
-    -- The size that it stated together with a validator, of a content version that was given up since (row 27).
+    -- The size that it stated of a content version that was given up since (row 27).
     earlier_size    bigint,
     differs_in      integer,                                 -- the content version that its own content is not (row 30)
     -- What the resolver said last; goes before url, headers and origin_id (row 21).

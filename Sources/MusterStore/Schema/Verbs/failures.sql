@@ -237,14 +237,14 @@ BEGIN
 END
 $$;
 
--- The content is whole, and has another digest than is expected (row 29): it is fetched once more from where it came from, past
+-- The content is whole, and has another digest than is expected (row 29): it is fetched once more from where it came from, by a plain GET, past
 -- caches and without mixing sources; after that every other source is tried once. The wrong bytes are dropped each time.
 CREATE FUNCTION fetch_again(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_next integer;
 BEGIN
-    UPDATE sources SET mismatches = mismatches + 1, dead = dead OR t.clean WHERE task_id = t.id AND ordinal = p_source;
+    UPDATE sources SET mismatches = mismatches + 1, dead = dead OR t.clean, rung = 'whole' WHERE task_id = t.id AND ordinal = p_source;
     UPDATE tasks SET clean = true WHERE id = t.id;
     SELECT s.ordinal INTO v_next FROM sources s
     WHERE s.task_id = t.id AND NOT s.dead ORDER BY s.ordinal <> p_source, s.ordinal < p_source, s.ordinal LIMIT 1;

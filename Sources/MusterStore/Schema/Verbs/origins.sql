@@ -271,7 +271,7 @@ BEGIN
     UPDATE ready_chunks SET not_before = statement_timestamp()
     WHERE id IN (
         SELECT c.id FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
-        WHERE c.status = 'waiting' AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
+        WHERE is_waiting(c.status) AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
             AND t.failure_kind = 'network' AND t.failure_status IS NULL
         LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
 END
