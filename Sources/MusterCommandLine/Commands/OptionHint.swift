@@ -45,7 +45,7 @@ struct OptionHint: Sendable {
             text: "no option is needed: failures are tried again, and the same command goes on where it was"),
         OptionHint(
             names: ["-q", "-s", "-nv", "--quiet", "--silent", "--no-verbose", "--no-progress-meter"], option: "--json",
-            text: "no option is needed: bars are drawn on a terminal alone, and > /dev/null leaves nothing but errors"),
+            text: "no option is needed: bars are drawn on a terminal alone; with > /dev/null the exit code tells"),
         OptionHint(
             names: ["-L", "--location"], option: "--header", text: "no option is needed: redirects are followed"),
     ]

@@ -1,8 +1,8 @@
 import MusterEmbeddedPostgres
 import Synchronization
 
-/// Whether the disk of a private database has room for it. The service of the database finds out; whoever is asked why the database does not
-/// work says it.
+/// Whether the disk of a private database has room for it. The service of the database finds out; each command and answer that has to
+/// say why the database does not work takes it from here.
 final class DatabaseRoom: Sendable {
     /// What is known.
     private struct State {

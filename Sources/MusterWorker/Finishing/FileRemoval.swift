@@ -24,14 +24,14 @@ struct FileRemoval {
         walk = SinkWalk(sink)
     }
 
-    /// Deletes the file of a task, at its path or at the numbered names that follow without a gap.
+    /// Deletes the file of a task: at its path, and at the numbered names that follow without a gap where no report said which of them it has.
     mutating func remove(_ file: PurgeOrder.File, of order: PurgeOrder) throws(StorageError) {
         if walk.isFull {
             try synchronize()
             touched = [:]
             walk.forget()
         }
-        for number in 1...(1 + Placement.numberedNames) {
+        for number in 1...(file.size == nil ? 1 + Placement.numberedNames : 1) {
             guard let path = number == 1 ? file.path : file.path.numbered(number),
                 let place = try walk.place(of: path, making: false)
             else { return }
@@ -65,7 +65,7 @@ struct FileRemoval {
         func matches(_ descriptor: Descriptor, _ status: FileStatus) -> Bool {
             guard file.size == nil || file.size == status.size else { return false }
             guard let owner = file.owner, let mark = FileMark.read(descriptor, path: file.path) else {
-                return file.size != nil && !isNumbered
+                return file.size != nil
             }
             return mark.owner == owner && (file.size != nil || !mark.isAdopted && mark.version <= order.version)
         }

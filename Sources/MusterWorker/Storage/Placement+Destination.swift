@@ -9,7 +9,7 @@ import MusterCore
 /// - It is the very inode of the part or its copy: the task's own.
 /// - The part is gone: it was moved, so that a file with exactly the content is it. If there is none, the content is lost.
 /// - Both are there, and the file has exactly the content. With `verify` that is enough, whoever put it there. With `rename` it is as
-///   well, at the path or at any of its numbered names: a second copy would be a duplicate of what the task has already. With
+///   well, at the path or at any of its numbered names that is no other task's: a second copy would be a duplicate of what the task has already. With
 ///   `fail` it counts only if a lease was lost (`fenced`), since otherwise there was no predecessor to put it there. With
 ///   `replace` it doesn't matter: the file is replaced by the same bytes.
 extension Placement {
@@ -120,6 +120,8 @@ extension Placement {
         case .gone: return .gone
         case .foreign(let reason): return .foreign(reason)
         }
+        // The path may pass from one task to the next; a numbered name is one task's alone (I17).
+        guard spot.path == order.path || !isAnothers(file, order) else { return .foreign("it is another task's") }
         let verdict: ContentCheck.Verdict
         do {
             verdict = try check.examine(

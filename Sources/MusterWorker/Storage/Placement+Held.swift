@@ -90,8 +90,11 @@ extension Placement {
         }
         // 1. A clone shares the storage, and nothing else.
         if let clone = try clone(file, order) { return .made(clone) }
-        // 2. A second name shares the times too: it won't do where this file is to have others.
-        if order.modificationTime == nil || order.modificationTime == file.status.modified {
+        // 2. A second name shares the times and the marks too: it won't do where this file is to have others, or where the mark of this task would
+        // take the place of another one's that has a numbered name of the same path.
+        if order.modificationTime == nil || order.modificationTime == file.status.modified,
+            path == order.path || !isAnothers(file, order)
+        {
             if let linked = try link(file, at: spot, order) { return linked }
         }
         // 3. A copy, by the system where it can.

@@ -17,6 +17,12 @@ extension Placement {
         return found?.owner == owner && found?.isAdopted == false
     }
 
+    /// Whether a file says that it was another task's under the path of the order: the names that follow that path have the same mark.
+    func isAnothers(_ file: OpenPart, _ order: FinalizeOrder) -> Bool {
+        guard let mark = order.mark, let found = FileMark.read(file.descriptor, path: order.path) else { return false }
+        return found.owner != mark.owner
+    }
+
     /// Whether what stands at a path was put there by the task itself.
     func isOwn(at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Bool {
         guard case .file(let file) = try openDestination(at: spot) else { return false }

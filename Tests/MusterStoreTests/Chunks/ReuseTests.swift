@@ -77,6 +77,8 @@ import Testing
             // Nothing came, so that nobody was faster by it.
             #expect(group.bytesPerSecond == 0)
             #expect(try await fixture.value("SELECT coalesce(sum(bytes), 0)::bigint FROM origin_flow") == Int64(80))
+            // The origin has served all the same: while it does, nothing else is given up as if it were gone.
+            #expect(try await fixture.value("SELECT coalesce(sum(answers), 0)::bigint FROM origin_flow") == Int64(2))
             #expect(try await fixture.store.task("t", of: "second").reusedFrom == "first/t")
             #expect(
                 try await fixture.logged.values(

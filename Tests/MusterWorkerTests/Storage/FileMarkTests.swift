@@ -135,6 +135,51 @@ import Testing
         }
     }
 
+    /// A numbered name is the file of another task, although its mark is under the path that both asked for.
+    @Test(arguments: [nil, Int64(bytes.count)])
+    func fileMadeOfANumberedOneGoesAlone(size: Int64?) async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.write([1, 2, 3], to: "a")
+            try scratch.makePart(1, Self.bytes)
+            let first = try scratch.order(1, path: "a", Self.bytes, ifExists: .rename)
+            #expect(try await scratch.finalizer.finalize(first).finished?.path == "a (2)")
+            let second = try scratch.order(
+                2, path: "a", Self.bytes, ifExists: .replace, held: try DestinationPath(validating: "a (2)"))
+            #expect(try await scratch.finalizer.finalize(second).isInPlace)
+            #expect(try scratch.read("a") == Self.bytes)
+            #expect(try found("a (2)", under: "a", in: scratch) == mark(1))
+            try purge(2, size: size, in: scratch)
+            #expect(try scratch.read("a (2)") == Self.bytes)
+            // What it replaced can't come back, so that it stays unless it is asked to go.
+            #expect(scratch.exists("a") == (size == nil))
+        }
+    }
+
+    /// Two tasks that are to be renamed never have one name, whether the second one's file is fetched or made of the first one's.
+    @Test(arguments: [false, true], ["a (2)", "other", nil])
+    func numberedNameOfAnotherTaskIsNotTaken(fenced: Bool, held: String?) async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.write([1, 2, 3], to: "a")
+            try scratch.write(Self.bytes, to: "other")
+            try scratch.makePart(1, Self.bytes)
+            // The first one has the inode of another file.
+            let first = try scratch.order(
+                1, path: "a", Self.bytes, ifExists: .rename,
+                held: held == "other" ? try DestinationPath(validating: "other") : nil)
+            #expect(try await scratch.finalizer.finalize(first).finished?.path == "a (2)")
+            if held == nil { try scratch.makePart(2, Self.bytes) }
+            let second = try scratch.order(
+                2, path: "a", Self.bytes, fenced: fenced, ifExists: .rename,
+                held: try held.map { try DestinationPath(validating: $0) })
+            #expect(try await scratch.finalizer.finalize(second).finished?.path == "a (3)")
+            try purge(2, path: "a (3)", size: Int64(Self.bytes.count), in: scratch)
+            try purge(2, in: scratch)
+            #expect(try scratch.fileNames() == ["a", "a (2)", "other"])
+            try purge(1, path: "a (2)", size: Int64(Self.bytes.count), in: scratch)
+            #expect(try scratch.fileNames() == ["a", "other"])
+        }
+    }
+
     /// The file of a cancelled task becomes that of another one which asks for the same: neither's end deletes it.
     @Test func adoptedFilesStayWhoeverIsCancelled() async throws {
         try await ScratchSink.with { scratch in

@@ -24,7 +24,7 @@ BEGIN
         FROM finished f WHERE f.mirrors > 1 AND f.done_by = 'fetch' AND s.task_id = f.id AND s.ordinal = f.served_by
     ), flowed AS (
         INSERT INTO origin_flow (origin_id, bytes, answers, forgave)
-        SELECT origin_id, sum(came), count(*), refused_with FROM finished WHERE came > 0 AND done_by = 'fetch' AND origin_id > 0 GROUP BY 1, 4
+        SELECT origin_id, sum(came), count(*), refused_with FROM finished WHERE done_by = 'fetch' AND origin_id > 0 GROUP BY 1, 4
     ), late AS (
         -- A worker that has lost a lease, and has not said yet that it stopped, may make the part once more.
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
