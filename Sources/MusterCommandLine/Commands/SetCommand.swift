@@ -14,7 +14,8 @@ struct SetCommand: MusterSubcommand {
             back with muster retry. Secrets are never shown: give env:NAME or file:PATH, which the worker resolves.
 
             Examples:
-              muster set nightly --header "Authorization: env:TOKEN" && muster retry nightly
+              muster set nightly --header "Authorization: env:TOKEN"
+              muster retry nightly
               muster set nightly --user anna:file:/run/secrets/anna
             """
     )
