@@ -96,10 +96,9 @@ let package = Package(
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "conditions",
                         "deadlines",
                         "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
-                        "mirrors", "once", "origins", "paths", "preemption", "purges", "questions", "reports",
-                        "returns",
-                        "reuse", "sessions", "shares", "sharing",
-                        "slices", "stragglers", "verbs", "windows",
+                        "limits", "mirrors", "once", "origins", "paths", "preemption", "purges", "questions",
+                        "reports", "returns", "reuse", "sessions", "shares", "sharing", "slices", "stragglers",
+                        "verbs", "windows",
                     ])),
         library(
             "MusterCoordinator",

@@ -46,6 +46,7 @@ enum Schema {
         Script("incarnation", PackageResources.incarnation_sql),
         Script("ladder", PackageResources.ladder_sql),
         Script("lanes", PackageResources.lanes_sql),
+        Script("limits", PackageResources.limits_sql),
         Script("mirrors", PackageResources.mirrors_sql),
         Script("once", PackageResources.once_sql),
         Script("origins", PackageResources.origins_sql),

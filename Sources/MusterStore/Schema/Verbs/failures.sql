@@ -1,5 +1,5 @@
 -- What a failure means, and where the chunk goes from there. In this order: the URL has expired (row 21, questions.sql); there is too much
--- at once (row 24, origins.sql); the content is not what it was (rows 6, 29, 30); and the rule of the failure's kind for everything else.
+-- at once (row 24, limits.sql); the content is not what it was (rows 6, 29, 30); and the rule of the failure's kind for everything else.
 --
 -- clock_timestamp() is used where a moment is compared with those at which leases were granted: it is taken after the locks were.
 

@@ -1,0 +1,128 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// Refusals of which nobody can tell at first whether they are limits of connections (range contract, row 24).
+@Suite struct DoubtTests {
+    /// How many leases origin `a` may have now; the cap of the small policy is 16.
+    private func allowed(_ fixture: StoreFixture) async throws -> Int32 {
+        try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
+    }
+
+    /// Chunks' failures without progress, together.
+    private func tries(_ fixture: StoreFixture) async throws -> Int64 {
+        try await fixture.value("SELECT coalesce(sum(attempts), 0)::bigint FROM ready_chunks")
+    }
+
+    /// Lets five seconds pass in which nothing comes of origins.
+    private func passDoubt(_ fixture: StoreFixture) async throws {
+        try await fixture.run(
+            "UPDATE origins SET doubted_at = doubted_at - interval '5 s', rate_at = rate_at - interval '5 s'")
+    }
+
+    /// The newest origin's record.
+    private func origin(_ fixture: StoreFixture) async throws -> OriginRecord {
+        try #require(try await fixture.store.origins(after: nil, limit: 1).first)
+    }
+
+    @Test func connectionsThatAreRefusedWhileNothingIsServedAreAnOutageAndNoLimit() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(12, size: 10))
+            var worker = try await fixture.makeWorker()
+            var leases = try await worker.claim(4)
+            try await worker.finishAll([leases[0]])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            // Something came a moment ago: nobody can tell whether this is a limit.
+            for lease in leases[1...] { try await worker.fail(lease, .network, isUnreached: true) }
+            leases = try await worker.claim(4)
+            for lease in leases[..<2] { try await worker.fail(lease, .network, isUnreached: true) }
+            #expect(try await allowed(fixture) == 16)
+            #expect(try await tries(fixture) == 0)
+            try await passDoubt(fixture)
+            for lease in leases[2...] { try await worker.fail(lease, .network, isUnreached: true) }
+            try await fixture.check()
+            #expect(try await allowed(fixture) == 16)
+            #expect(try await tries(fixture) == 2)
+            let out = try await origin(fixture)
+            #expect(out.limit == nil && out.secondsSinceRefusal == nil)
+            #expect(try #require(out.secondsOut) >= 5)
+            try await fixture.run(
+                "UPDATE ready_chunks SET not_before = not_before + interval '1 h' WHERE status = 'waiting'")
+            try await worker.finishAll(try await worker.claim(1))
+            #expect(try await fixture.store.promoteDueChunks() == 0)
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            #expect(try await origin(fixture).secondsOut == nil)
+            #expect(try await fixture.store.promoteDueChunks() > 0, "they are tried as soon as it serves again")
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func connectionsThatAreRefusedWhileOthersAreKeptAreALimit(isServed: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(8, size: 100))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.fail(leases[0], .network, isUnreached: true)
+            #expect(try await allowed(fixture) == 16)
+            // One that is refused after a break is the first one again.
+            try await fixture.run(
+                "UPDATE origins SET doubted_at = doubted_at - interval '9 s', refused_at = refused_at - interval '9 s'")
+            try await worker.fail(leases[3], .network, isUnreached: true)
+            #expect(try await allowed(fixture) == 16)
+            try await passDoubt(fixture)
+            // The others wait for an answer, or bring bytes.
+            try await fixture.run(
+                "UPDATE leases SET granted_at = granted_at - interval '5 s', progress_at = progress_at - interval '5 s'"
+            )
+            if isServed { #expect(try await worker.progress(leases[1], to: 10)) }
+            try await worker.fail(try #require(try await worker.claim().first), .network, isUnreached: true)
+            #expect(try await allowed(fixture) == 8)
+            #expect(try await origin(fixture).secondsOut == nil)
+            #expect(try await tries(fixture) == 0)
+            try await fixture.check()
+        }
+    }
+
+    /// The file of this path is claimed again, whatever else is, after all backoffs.
+    private func claimAgain(
+        _ path: String, by worker: inout TestWorker, _ fixture: StoreFixture
+    ) async throws -> GrantedLease {
+        try await fixture.passBackoffs()
+        return try #require(try await worker.claim(16).first { $0.path == path })
+    }
+
+    @Test func fileThatIsRefusedBesideNoMoreThanAreServedIsToBlame() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(12, size: 100))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(12)
+            let dead = try #require(leases.first).path
+            try await worker.refuse(leases[0], 404)
+            #expect(try await allowed(fixture) == 16, "it is not known yet how many are served")
+            #expect(try await tries(fixture) == 0)
+            for lease in leases[1...] { #expect(try await worker.progress(lease, to: 10)) }
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            try await passDoubt(fixture)
+            // Eleven are served beside it: one more may be too many.
+            try await worker.refuse(try await claimAgain(dead, by: &worker, fixture), 404)
+            #expect(try await allowed(fixture) == 11)
+            #expect(try await tries(fixture) == 0)
+            try await fixture.check()
+            // Two end, another one is served, and the file is refused again: it was no lane too many.
+            try await worker.finishAll([leases[1]])
+            try await fixture.run("DELETE FROM origin_flow")
+            try await fixture.makeGroup("h", [Wanted("next", size: 100)])
+            let next = try #require(try await worker.claim(1).first)
+            #expect(try await worker.progress(next, to: 10))
+            try await worker.finishAll([leases[2]])
+            try await worker.refuse(try await claimAgain(dead, by: &worker, fixture), 404)
+            #expect(try await allowed(fixture) == 11)
+            #expect(try await tries(fixture) == 1)
+            try await worker.refuse(try await claimAgain(dead, by: &worker, fixture), 404)
+            #expect(try await fixture.store.task(dead, of: "g").state == .failed)
+            #expect(try await allowed(fixture) == 16, "what was taken for it is given back")
+            try await fixture.check()
+        }
+    }
+}
