@@ -20,8 +20,8 @@ struct MachineConfiguration: Sendable {
 
     /// The wait between attempts to reach a coordinator: soon, since trust runs out meanwhile.
     var reconnect = Backoff(base: .milliseconds(200), maximum: .seconds(3))
-    /// The wait between probes of a parked sink.
-    var probing = Backoff(base: .seconds(4), maximum: .seconds(60))
+    /// The wait between probes of a parked sink: room that others make is noticed within ten seconds.
+    var probing = Backoff(base: .seconds(4), maximum: .seconds(10))
     /// How long a plain progress report may wait for company (I16 bounds what this can cost).
     var progressDelay: Duration = .seconds(1)
     /// How often a worker that has shares of byte budgets syncs at least: what it uses decides about the next shares.

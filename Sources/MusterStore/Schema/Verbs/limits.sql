@@ -86,12 +86,12 @@ BEGIN
 END
 $$;
 
--- Whether an origin is known to refuse for good with this status what it refuses now: it has done so, and is not asked for more at once than it has been
--- seen to serve.
+-- Whether an origin is known to refuse for good with this status what it refuses now: it has done so, and never what it served later, and is not asked
+-- for more at once than it has been seen to serve.
 CREATE FUNCTION is_believed(o origins, p_status integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN p_status = ANY (o.refuses_with) AND (
+    RETURN p_status = ANY (o.refuses_with) AND p_status <> ALL (o.limits_with) AND (
         knows_served(o) IS NOT TRUE OR (SELECT count(*) FROM lanes_to(o.id)) <= o.served);
 END
 $$;
