@@ -16,9 +16,8 @@ struct GetCommand: MusterSubcommand {
         abstract: "Downloads URLs into a directory: everything embedded, with progress bars.",
         usage: "muster get [-d <dir>] [-i <manifest>] [<options>] [<url> ...]",
         discussion: """
-            Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was; after a \
-            failure it tries again what failed; after a success it checks that the files are still there, and fetches those \
-            that are not. A new token (--header, --user) and a list of other files keep what has come of the files that are wanted \
+            Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was: what \
+            failed is tried again, and files that came before but are not there any more are fetched again. A new token (--header, --user) and a list of other files keep what has come of the files that are wanted \
             again. Failures are shown as they happen, with the next try. User and password in a URL are sent to its origin and never \
             shown. URLs of the command line that end in the same name get numbers: a.bin and "a (2).bin".
 

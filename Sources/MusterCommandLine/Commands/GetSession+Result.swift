@@ -78,7 +78,8 @@ extension GetSession {
             guard changed.isEmpty else {
                 let kept = group.tasks.succeeded - Int64(changed.count)
                 let what = changed.count == 1 ? "1 file was" : "\(changed.count) files were"
-                lines.append("\(group.name): failed: \(what) changed since" + (kept > 0 ? ", \(kept) as fetched" : ""))
+                let counts = [(kept, "as fetched"), (group.tasks.failed, "failed")].filter { $0.0 > 0 }
+                lines.append(counts.reduce("\(group.name): failed: \(what) changed since") { "\($0), \($1.0) \($1.1)" })
                 return lines
             }
             lines += unchecked.prefix(GetSession.shownFailures).map {

@@ -53,7 +53,7 @@ extension GetSession {
                 context.console.remark(
                     "dropped \(Self.files(common.dropped.count)) of an unfinished request that this one wants in another way: \(bytes) had come"
                 )
-                try await inPages(common.dropped) { _ = try await client.removeTasks($0, of: group.name) }
+                try await inPages(common.dropped.map(\.key)) { _ = try await client.removeTasks($0, of: group.name) }
             }
             if !common.shared.isEmpty { held.append(Held(group: group, tasks: common.shared, keys: common.keys)) }
         }
@@ -80,7 +80,7 @@ extension GetSession {
         let start = try await watcher("").lastPosition()
         let since = try await client.groupExplanation(of: group.name).at
         let part = GroupPart(before: try await client.group(group.name), tasks: tasks)
-        try await inPages(tasks) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
+        try await inPages(tasks.map(\.key)) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
         try await awaitWorker()
         _ = try await wait(group.name, after: start, since: since, part: part)
     }
@@ -120,9 +120,9 @@ extension GetSession {
     }
 
     /// Does something with the keys of tasks, as many at a time as a request may name.
-    private func inPages(_ tasks: [TaskDocument], _ body: ([String]) async throws -> Void) async throws {
-        for first in stride(from: 0, to: tasks.count, by: Limits.pageSize) {
-            try await body(tasks[first..<min(tasks.count, first + Limits.pageSize)].map(\.key))
+    func inPages(_ keys: [String], _ body: ([String]) async throws -> Void) async throws {
+        for first in stride(from: 0, to: keys.count, by: Limits.pageSize) {
+            try await body(Array(keys[first..<min(keys.count, first + Limits.pageSize)]))
         }
     }
 }
