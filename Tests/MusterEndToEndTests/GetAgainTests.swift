@@ -26,7 +26,7 @@ extension EndToEnd {
                 }
                 let get = try await TestProcess.muster(["get", "-d", directory.path.string, file.url])
                 #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(end.code), "\(get.standardError)")
-                #expect(get.standardOutput.contains(end.words), "\(get.standardOutput)")
+                #expect((get.standardError + get.standardOutput).contains(end.words), "\(get.standardOutput)")
             }
         }
 

@@ -162,7 +162,7 @@ extension EndToEnd {
             origin.misbehave("/bad.bin", .status(503, retryAfter: nil))
             let get = try await TestProcess.muster(["get", "-d", directory.path.string] + files.map(\.url))
             try await get.waitForLine(
-                containing: "retrying: bad.bin: 503 Service Unavailable, ", in: .standardOutput)
+                containing: "retrying: bad.bin: 503 Service Unavailable, ", in: .standardError)
             try get.signal(SIGINT)
             #expect(try await get.waitForExit() == .exited(130), "\(get.standardError)")
             let last = try #require(get.standardOutput.split(separator: "\n").last)

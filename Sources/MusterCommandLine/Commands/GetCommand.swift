@@ -235,7 +235,9 @@ struct GetCommand: MusterSubcommand {
         if console.json {
             try console.document(result)
         } else {
-            for line in result.lines { try console.line(line) }
+            for line in result.troubles { console.remark(line) }
+            try console.line(result.summary)
+            for line in result.hints { console.remark(line) }
         }
         if result.status != .success { throw CommandFailure.ended(result.status) }
     }

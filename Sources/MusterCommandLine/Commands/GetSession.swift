@@ -202,8 +202,6 @@ struct GetSession {
 
     func watcher(_ name: String) -> GroupWatcher {
         var watcher = context.watcher(client, group: name)
-        // The coordinator is in this process, which also says what keeps it from answering.
-        watcher.patience = nil
         watcher.tellsStandstills = true
         // It was read without complaint before anything began.
         watcher.maxRate = try? context.settings.rate(.maxRate)

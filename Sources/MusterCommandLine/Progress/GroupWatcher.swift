@@ -48,8 +48,6 @@ struct GroupWatcher {
     let console: Console
     /// The environment, for the terminal's abilities.
     let environment: [String: String]
-    /// How long a coordinator may be away that has answered; for ever when absent.
-    var patience: Duration? = Patience.usual
     /// Whether a group of which all that is left is paused counts as done.
     var endsAtPause = false
     /// The tasks of it whose numbers are shown; all of them when absent.
@@ -82,9 +80,9 @@ struct GroupWatcher {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
         let start = display.printsFailures ? news.start : nil
-        var teller = NewsTeller(tellsFinishedFiles: display.printsFinishedFiles, news)
+        var teller = NewsTeller(news)
         var pace = Self.pace.first
-        let patience = Patience(console: console, limit: self.patience)
+        let patience = Patience(console: console)
         var last: Look?
         var standstill: Standstill?
         do {
@@ -101,7 +99,7 @@ struct GroupWatcher {
                     // Nothing comes behind the group's own end, if that has been told. Of a group that had ended before, nobody
                     // waits to be told.
                     if start != nil, end == nil, !(last == nil && news.areFailuresAlone) {
-                        try await tellLastNews(&listener, &teller, &display, deadline)
+                        try await tellLastNews(&listener, &teller, display, deadline)
                     }
                     try display.finish()
                     return End(group: document, namedFailures: teller.failures)
@@ -115,7 +113,7 @@ struct GroupWatcher {
                 }
                 let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
                 let events = try await listener.listen(limit: quiet(display), until: deadline)
-                if start != nil { try teller.tell(events, &display) }
+                if start != nil { try teller.tell(events, display) }
                 end = try Self.end(events)
                 if end != nil { continue }
                 if start == nil, events.count == LogListener.page { try await listener.skip() }
@@ -145,14 +143,14 @@ struct GroupWatcher {
 
     /// The position behind the last event there is, of whatever group.
     func lastPosition() async throws -> Int64 {
-        try await LogListener(client, group: group, patience: Patience(console: console, limit: patience)).position
+        try await LogListener(client, group: group, patience: Patience(console: console)).position
     }
 
     /// What there is to be shown now: what was seen last may be old by the time that a command is stopped.
     private func lastLook(_ display: ProgressDisplay) async -> Look? {
         // A task of its own, since this one may be cancelled.
         let looking = Task {
-            let patience = Patience(console: console, limit: .zero)
+            let patience = Patience(console: console)
             return try await look(try await client.group(group), display, patience, nil)
         }
         let limit = Task {
@@ -185,12 +183,12 @@ struct GroupWatcher {
     /// Tells what happened since, up to the group's own end: events get their positions a moment after what they tell of, so that
     /// the group may be seen to be done before its last ones are in the log.
     private func tellLastNews(
-        _ listener: inout LogListener, _ teller: inout NewsTeller, _ display: inout ProgressDisplay,
+        _ listener: inout LogListener, _ teller: inout NewsTeller, _ display: ProgressDisplay,
         _ deadline: ContinuousClock.Instant?
     ) async throws {
         while true {
             let events = try await listener.listen(limit: Self.lastWait, until: deadline)
-            try teller.tell(events, &display)
+            try teller.tell(events, display)
             if try events.isEmpty || Self.end(events) != nil { return }
         }
     }

@@ -166,11 +166,11 @@ struct CommandTests {
         var result = GetSession.Result(
             group: Samples.group(state: .failed, total: 1, succeeded: 0, failed: 1), failures: [task],
             explanations: [], wasComplete: false, changed: [], directory: "/d")
-        #expect(result.lines.contains { $0.contains("--if-exists replace") && $0.contains("--if-exists rename") })
-        #expect(!result.lines.contains { $0.contains("run the same command again") })
+        #expect(result.hints.contains { $0.contains("--if-exists replace") && $0.contains("--if-exists rename") })
+        #expect(!result.hints.contains { $0.contains("run the same command again") })
         #expect(GroupResult.lines([task], of: result.group).contains { $0.contains("--if-exists replace") })
         result.failures.append(Samples.troubled("b", kind: .network))
-        #expect(result.lines.contains { $0.contains("run the same command again") })
+        #expect(result.hints.contains { $0.contains("run the same command again") })
     }
 
     @Test(arguments: [
@@ -226,14 +226,14 @@ struct CommandTests {
             directory: "/d"
         )
         #expect(result.status == .failure)
-        #expect(result.lines.last?.contains("failed: 1 file was changed") == true, "\(result.lines)")
+        #expect(result.summary.contains("failed: 1 file was changed"), "\(result.summary)")
     }
 
     @Test func aGetOfNothingSaysThatTheManifestIsEmpty() {
         let result = GetSession.Result(
             group: Samples.group(state: .succeeded, total: 0, succeeded: 0), failures: [], explanations: [],
             wasComplete: true, changed: [], directory: "/d")
-        #expect(result.lines == ["nothing to do: the manifest is empty"])
+        #expect(result.summary == "nothing to do: the manifest is empty")
     }
 
     @Test(
