@@ -129,8 +129,8 @@ struct GetCommand: MusterSubcommand {
         (coordinator.adminToken, coordinator.workerToken, coordinator.hosts) = (token, RandomToken.make(), [])
         if settings.text(.sessionTTL) == nil { coordinator.sessionTimeToLive = Self.sessionTimeToLive }
         coordinator.ownsFleet = true
-        // Somebody waits: a name that is unknown is not asked for minutes on end.
-        coordinator.unreachedAttempts = 3
+        // Somebody waits: a name that is unknown, or a link that hangs, is not asked for minutes on end, unless that is what was asked for.
+        if settings.text(.tries) == nil { coordinator.unreachedAttempts = 3 }
         coordinator.waitsForRoom = onFull == .wait
         try Settings.check(coordinator)
         var configured = try settings.worker(

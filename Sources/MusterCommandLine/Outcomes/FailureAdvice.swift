@@ -104,6 +104,9 @@ enum FailureAdvice {
             lines.append("such options are changed with: muster set \(name) …, and then: muster retry \(name)")
         }
         if asking.count < options.count { lines.append("options are given when the files are added: muster add") }
+        if tasks.contains(where: { $0.failure.flatMap(text) == nil }) {
+            lines.append("what failed is tried again with: muster retry \(FailureText.quoted(group))")
+        }
         return lines
     }
 
@@ -116,7 +119,8 @@ enum FailureAdvice {
         var lines = hints(tasks)
         if advice.contains(room) { lines.append("with --on-full wait the same command waits for room and goes on") }
         if tasks.isEmpty || advice.contains(where: { $0 == nil || $0 == room }) {
-            lines.append("run the same command again to retry")
+            lines.append(
+                "run the same command again to retry; --tries N has it try more often, such as through an outage")
         }
         return lines
     }

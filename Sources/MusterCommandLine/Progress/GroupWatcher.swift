@@ -85,6 +85,7 @@ struct GroupWatcher {
         let patience = Patience(console: console)
         var last: Look?
         var standstill: Standstill?
+        var silence: Silence?
         do {
             // The log's end is known before the first look: what happens after that look rings.
             var listener = try await LogListener(client, group: group, after: start, patience: patience)
@@ -105,7 +106,8 @@ struct GroupWatcher {
                     return End(group: document, namedFailures: teller.failures)
                 }
                 if tellsStandstills { standstill = Standstill(document, after: standstill, now: clock.now) }
-                let look = try await look(document, display, patience, deadline, standstill)
+                silence = Silence(document, after: silence, now: .ofThisMachine)
+                let look = try await look(document, display, patience, deadline, standstill, silence)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
                 if let deadline, clock.now >= deadline {
@@ -196,7 +198,7 @@ struct GroupWatcher {
     /// What there is to be shown of a group: in a terminal some of its files, and everywhere those that are in trouble.
     private func look(
         _ document: GroupDocument, _ display: ProgressDisplay, _ patience: Patience,
-        _ deadline: ContinuousClock.Instant?, _ standstill: Standstill? = nil
+        _ deadline: ContinuousClock.Instant?, _ standstill: Standstill? = nil, _ silence: Silence? = nil
     ) async throws -> Look {
         var shown = part?.numbers(of: document) ?? document
         // That it is held open by what is paused is no news where nothing else is wanted.
@@ -204,6 +206,7 @@ struct GroupWatcher {
         if let maxRate, !document.state.isTerminal {
             shown.notes.append("it is limited to \(ProgressSnapshot.rate(maxRate)) now")
         }
+        if let silence, let note = try await silence.note(of: document, client) { shown.notes.append(note) }
         if let standstill, let note = try await standstill.note(of: group, client) { shown.notes.append(note) }
         var look = Look(snapshot: ProgressSnapshot(group: shown), troubles: [])
         if document.trouble != nil, display.shownTroubles > 0 {

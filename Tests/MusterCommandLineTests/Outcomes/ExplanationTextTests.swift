@@ -159,7 +159,7 @@ struct ExplanationTextTests {
         #expect(
             GroupResult.lines([task(.failed, failure: failure)], of: group) == [
                 "failed: a/b.tar: no answer in time: too late", "… and 2 more: muster tasks nightly --state failed",
-                "why: muster explain nightly a/b.tar",
+                "hint: what failed is tried again with: muster retry nightly", "why: muster explain nightly a/b.tar",
             ]
         )
         #expect(GroupResult.lines([], of: Samples.group()).isEmpty)

@@ -104,6 +104,26 @@ struct ProgressTests {
         #expect(!GroupFacts.all(group).contains { $0.0 == "speed" })
     }
 
+    /// A link that hangs: its try fails after a minute, and the person who waits wonders after seconds.
+    @Test func silenceIsToldWithTheFilesThatNothingComesOf() async throws {
+        var group = Samples.group()
+        (group.tasks.active, group.tasks.finalizing, group.notes) = (3, 0, [])
+        func moment(_ seconds: Int64) -> Timestamp {
+            Timestamp(microseconds: Samples.moment.microseconds + seconds * 1_000_000)
+        }
+        let first = Silence(group, after: nil, now: moment(0))
+        let later = try #require(Silence(group, after: first, now: moment(5)))
+        #expect(first?.isLong == false && later.isLong && later.since == moment(0))
+        let log = ScriptedLog(.init(tasks: [Samples.finished("a.bin", size: 3), Samples.finished("b.bin", size: 3)]))
+        #expect(
+            try await later.note(of: group, log.client())
+                == "nothing has come since \(Samples.moment) of a.bin, b.bin and 1 more")
+        group.bytes.done += 1
+        #expect(Silence(group, after: later, now: moment(6))?.isLong == false, "something has come")
+        group.notes = ["no live worker"]
+        #expect(Silence(group, after: later, now: moment(9)) == nil, "it says what it waits for")
+    }
+
     @Test func aTroubleIsToldOnceInPlainLines() {
         var progress = PlainProgress()
         var group = Samples.group()
