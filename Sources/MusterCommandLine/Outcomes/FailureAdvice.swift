@@ -8,6 +8,10 @@ enum FailureAdvice {
         if failure.detail.firstRange(of: "can't be read again to prove its end") != nil {
             return "nothing proves that all of it came: --accept-unframed takes what comes"
         }
+        if failure.detail.firstRange(of: "too many redirects") != nil {
+            return
+                "its redirects lead in a circle, as where a cookie or a login is wanted: check the URL (--cookie, --user)"
+        }
         if failure.kind == .authentication, let advice = secret(failure.detail) { return advice }
         return switch failure.kind {
         case .tls: tls(failure.detail)
@@ -50,7 +54,7 @@ enum FailureAdvice {
         for (form, what) in [("env:", "set the variable"), ("file:", "put the file there")]
         where detail.firstRange(of: form) != nil {
             return
-                "a secret that the request names can't be had (\(detail)): \(what) for the worker, or name another one"
+                "a secret that the request names can't be had (\(detail)): \(what) where its worker runs, or name another one"
         }
         return nil
     }

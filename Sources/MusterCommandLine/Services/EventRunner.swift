@@ -70,7 +70,7 @@ struct EventRunner: Service {
             let page: EventsDocument
             do {
                 page = try await cancelWhenGracefulShutdown {
-                    try await patience.persist(until: nil) { try await read() }
+                    try await patience.persist(until: nil, usual: Limits.longPoll) { try await read() }
                 }
             } catch  where Task.isShuttingDownGracefully || error is CancellationError {
                 return

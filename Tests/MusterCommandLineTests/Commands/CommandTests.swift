@@ -124,22 +124,24 @@ struct CommandTests {
 
     @Test func anEventIsALine() throws {
         #expect(
-            try EventsCommand.line(Samples.event("task.cancelled", Samples.task("a\nb")))
-                == "      42  2026-03-01T12:00:00.000Z  task.cancelled  groups/nightly  a\\u{a}b"
+            try EventsCommand.line(Samples.event("task.cancelled", Samples.task("a\nb")), clock: Samples.clock)
+                == "      42  2026-03-01 13:00:00  task.cancelled  groups/nightly  a\\u{a}b"
         )
     }
 
     @Test func anEventOfALaterTypeIsALineToo() throws {
         #expect(
-            try EventsCommand.line(Samples.event("group.of-tomorrow", [:]))
-                == "      42  2026-03-01T12:00:00.000Z  group.of-tomorrow  groups/nightly"
+            try EventsCommand.line(Samples.event("group.of-tomorrow", [:]), clock: Samples.clock)
+                == "      42  2026-03-01 13:00:00  group.of-tomorrow  groups/nightly"
         )
         #expect(throws: DecodingError.self) { try EventsCommand.line(Samples.event("task.cancelled", [:])) }
     }
 
     @Test func anAdditionIsToldInOneLine() {
-        let result = Submission.Result(group: Samples.group(), added: 4, existing: 0, isCreated: true)
+        var result = Submission.Result(group: Samples.group(), added: 4, existing: 0, isCreated: true)
         #expect(AddCommand.summary(result) == "added 4 tasks to nightly (0 existed already), sealed")
+        (result.isCreated, result.existing) = (true, 1)
+        #expect(AddCommand.summary(result) == "added 4 tasks to nightly (1 listed twice), sealed")
     }
 
     @Test func theResultOfGetIsTheGroupsDocumentWithMore() throws {
