@@ -72,14 +72,16 @@ extension GetSession {
     }
 
     /// Has the request that has begun some files bring them, with the bytes that they have.
-    func goOn(_ held: Held) async throws {
+    ///
+    /// - Parameter name: the group of what this request alone wants; there is none if that is nothing.
+    func goOn(_ held: Held, beside name: String) async throws {
         let (group, tasks) = (held.group, held.tasks)
         context.console.remark("going on with \(Self.files(tasks.count)) of an unfinished request")
         try await askAsWanted(group)
         if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
         let start = try await watcher("").lastPosition()
         let since = try await client.groupExplanation(of: group.name).at
-        let part = GroupPart(before: try await client.group(group.name), tasks: tasks)
+        let part = GroupPart(before: try await client.group(group.name), tasks: tasks, beside: name)
         try await inPages(tasks.map(\.key)) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
         try await awaitWorker()
         _ = try await wait(group.name, after: start, since: since, part: part)

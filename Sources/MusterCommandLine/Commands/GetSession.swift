@@ -177,7 +177,7 @@ struct GetSession {
                 _ = try await submission.submit(survey)
                 (submission.chosen, submission.seals) = (chosen, true)
             }
-            for part in held { try await goOn(part) }
+            for part in held { try await goOn(part, beside: submission.group) }
             return try await submission.submit(survey).group
         }
     }

@@ -195,12 +195,28 @@ struct GroupWatcher {
         }
     }
 
+    /// The group beside a part, if there is one by now.
+    private func beside(_ part: GroupPart) async throws -> GroupDocument? {
+        guard let name = part.beside else { return nil }
+        do {
+            return try await client.group(name)
+        } catch let problem as Problem where problem.code == .groupNotFound {
+            return nil
+        }
+    }
+
     /// What there is to be shown of a group: in a terminal some of its files, and everywhere those that are in trouble.
     private func look(
         _ document: GroupDocument, _ display: ProgressDisplay, _ patience: Patience,
         _ deadline: ContinuousClock.Instant?, _ standstill: Standstill? = nil, _ silence: Silence? = nil
     ) async throws -> Look {
-        var shown = part?.numbers(of: document) ?? document
+        var names = [group]
+        var shown = document
+        if let part {
+            let other = try await beside(part)
+            if let other { names.append(other.name) }
+            shown = part.numbers(of: document, beside: other)
+        }
         // That it is held open by what is paused is no news where nothing else is wanted.
         if endsAtPause { shown.notes = [] }
         if let maxRate, !document.state.isTerminal {
@@ -209,9 +225,11 @@ struct GroupWatcher {
         if let silence, let note = try await silence.note(of: document, client) { shown.notes.append(note) }
         if let standstill, let note = try await standstill.note(of: group, client) { shown.notes.append(note) }
         var look = Look(snapshot: ProgressSnapshot(group: shown), troubles: [])
-        if document.trouble != nil, display.shownTroubles > 0 {
-            look.troubles = try await patience.persist(until: deadline) {
-                try await client.tasksInTrouble(of: group, limit: display.shownTroubles).filter(isNews)
+        if shown.trouble != nil, display.shownTroubles > 0 {
+            for name in names where look.troubles.count < display.shownTroubles {
+                look.troubles += try await patience.persist(until: deadline) {
+                    try await client.tasksInTrouble(of: name, limit: display.shownTroubles).filter(isNews)
+                }
             }
             // The newest comes first: if it is of an earlier run, all are.
             if look.troubles.isEmpty { look.snapshot.group.trouble = nil }
@@ -220,9 +238,10 @@ struct GroupWatcher {
         let most = ProgressSnapshot.shownFiles
         var others: [TaskDocument] = []
         let known = Set(look.troubles.map(\.key))
-        for state in [TaskState.active, .finalizing] where others.count < most {
+        let pages = [TaskState.active, .finalizing].flatMap { state in names.map { (state, $0) } }
+        for (state, name) in pages where others.count < most {
             let page = try await patience.persist(until: deadline) {
-                try await client.tasks(of: group, state: state, limit: most)
+                try await client.tasks(of: name, state: state, limit: most)
             }
             others += page.items.filter { !known.contains($0.key) }.map { task in
                 var task = task
