@@ -139,6 +139,14 @@ struct ProgressTests {
         #expect(progress.lines([again], of: group).count == 1)
     }
 
+    @Test func aFileOfWhichNothingIsThereYetHasBeenAskedFor() {
+        func row(_ done: Int64, _ speed: Int64) -> String {
+            let file = ProgressSnapshot.File(name: "a.bin", done: done, total: nil, bytesPerSecond: speed)
+            return plain.lines(ProgressSnapshot(group: Samples.group(), files: [file]), width: 80)[1]
+        }
+        #expect(row(0, 0).hasSuffix("asked for") && row(9, 0).hasSuffix("0 B/s") && row(0, 9).hasSuffix("9 B/s"))
+    }
+
     /// A terminal cuts what is too long for it, wherever that is: so nothing may be.
     @Test(arguments: [24, 40, 60, 80, 100, 120, 200])
     func everyLineFitsItsTerminal(width: Int) {
