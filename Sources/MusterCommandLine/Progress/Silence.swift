@@ -16,8 +16,9 @@ struct Silence: Sendable {
     let since: Timestamp
     private let now: Timestamp
 
-    /// How long nothing comes before anything is said of it.
-    private static let patience: Duration = .seconds(5)
+    /// How long nothing comes before anything is said of it: workers of a fleet report every three seconds, and what they report is on the disk by
+    /// then.
+    private static let patience: Duration = .seconds(8)
     /// The most files that are named.
     private static let named = 2
 

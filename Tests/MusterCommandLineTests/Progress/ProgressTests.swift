@@ -112,16 +112,16 @@ struct ProgressTests {
             Timestamp(microseconds: Samples.moment.microseconds + seconds * 1_000_000)
         }
         let first = Silence(group, after: nil, now: moment(0))
-        let later = try #require(Silence(group, after: first, now: moment(5)))
+        let later = try #require(Silence(group, after: first, now: moment(8)))
         #expect(first?.isLong == false && later.isLong && later.since == moment(0))
         let log = ScriptedLog(.init(tasks: [Samples.finished("a.bin", size: 3), Samples.finished("b.bin", size: 3)]))
         #expect(
             try await later.note(of: group, log.client())
                 == "nothing has come since \(Samples.moment) of a.bin, b.bin and 1 more")
         group.bytes.done += 1
-        #expect(Silence(group, after: later, now: moment(6))?.isLong == false, "something has come")
+        #expect(Silence(group, after: later, now: moment(9))?.isLong == false, "something has come")
         group.notes = ["no live worker"]
-        #expect(Silence(group, after: later, now: moment(9)) == nil, "it says what it waits for")
+        #expect(Silence(group, after: later, now: moment(12)) == nil, "it says what it waits for")
     }
 
     @Test func aTroubleIsToldOnceInPlainLines() {
