@@ -13,8 +13,10 @@ struct PlainProgress: Sendable {
     init() {}
 
     /// The lines about what went wrong since the last look.
-    mutating func lines(_ troubles: [TaskDocument], of group: GroupDocument) -> [String] {
-        self.troubles.lines(troubles, of: group)
+    mutating func lines(
+        _ troubles: [TaskDocument], of group: GroupDocument, now: ContinuousClock.Instant
+    ) -> [String] {
+        self.troubles.lines(troubles, of: group, now: now)
     }
 
     /// The line about the group, if one is due: it says something new and the last one is long enough ago.

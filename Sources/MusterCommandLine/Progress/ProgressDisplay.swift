@@ -67,7 +67,7 @@ struct ProgressDisplay {
         case .live(let terminal):
             try console.show(view.lines(snapshot, width: Terminal.size(of: terminal).columns), on: terminal)
         case .plain(var progress):
-            for line in progress.lines(troubles, of: snapshot.group) { console.remark(line) }
+            for line in progress.lines(troubles, of: snapshot.group, now: now) { console.remark(line) }
             let line = progress.line(snapshot, now: now)
             mode = .plain(progress)
             if let line { try console.line(line) }

@@ -129,14 +129,21 @@ struct ProgressTests {
         var group = Samples.group()
         group.trouble = [.init(kind: .httpStatus(503), tasks: 9)]
         let tasks = (1...5).map { Samples.troubled("\($0).bin\u{1B}") }
-        let first = progress.lines(tasks, of: group)
+        let start = ContinuousClock.now
+        let first = progress.lines(tasks, of: group, now: start)
         #expect(first.count == 6)
         #expect(first[0] == "retrying: 1.bin\\u{1b}: 503 Service Unavailable, try 3 of 8 in 4s")
         #expect(first[5] == "… and 4 more are tried again")
-        #expect(progress.lines(tasks, of: group).isEmpty)
+        #expect(progress.lines(tasks, of: group, now: start + .seconds(1)).isEmpty)
         var again = tasks[0]
         again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 1)
-        #expect(progress.lines([again], of: group).count == 1)
+        #expect(
+            progress.lines([again], of: group, now: start + .seconds(3)).isEmpty,
+            "another chunk of it, before the try that was told of")
+        #expect(progress.lines([again], of: group, now: start + .seconds(4)).count == 1)
+        again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 2)
+        again.retry?.number += 1
+        #expect(progress.lines([again], of: group, now: start + .seconds(5)).count == 1, "one more try has failed")
     }
 
     @Test func aFileOfWhichNothingIsThereYetHasBeenAskedFor() {
