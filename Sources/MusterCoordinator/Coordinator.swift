@@ -72,6 +72,7 @@ public struct Coordinator: Service {
         policy.fleetRate = configuration.maxBytesPerSecond
         policy.backoffBase = configuration.retryBase
         policy.backoffMaximum = configuration.retryMaximum
+        policy.attempts = configuration.attempts
         policy.unreachedAttempts = configuration.unreachedAttempts
         policy.waitsForRoom = configuration.waitsForRoom
         let wakeup = Wakeup()

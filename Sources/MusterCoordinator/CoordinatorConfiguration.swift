@@ -48,6 +48,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var ownProcess = OwnProcess()
     /// How long events are kept: a reader that comes back later is told what it has missed.
     public var eventRetention: Duration = .seconds(30 * 86_400)
+    /// How often a chunk is tried without progress.
+    public var attempts: Int32 = Limits.attempts
     /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections or closes them without a word.
     public var unreachedAttempts: Int32 = Limits.attempts
     /// Whether a file for which there is no room is tried again until there is.
@@ -115,6 +117,9 @@ public struct CoordinatorConfiguration: Sendable {
         guard retryBase > .zero, retryBase <= retryMaximum else {
             throw ConfigurationRefusal(
                 "the waits after a failure must be positive, the first no longer than the longest")
+        }
+        guard Limits.attemptsAllowed.contains(attempts) else {
+            throw ConfigurationRefusal("the tries of a file must be \(Limits.attemptsAllowed)")
         }
         guard eventRetention > .zero, eventRetention <= Limits.eventRetention.upperBound else {
             throw ConfigurationRefusal("events must be kept for some time, at most 3650d")

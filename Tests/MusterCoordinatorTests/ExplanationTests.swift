@@ -56,6 +56,19 @@ struct ExplanationTests {
         #expect(document.next == "the file is verified and put in place when its last bytes are there")
     }
 
+    /// Lists of tasks and progress show the same numbers.
+    @Test func whatIsForetoldOfATaskIsWhatItsDocumentSays() {
+        var facts = Self.facts(.active, ready: 0, leased: 1)
+        facts.work = [Self.work(.fetch)]
+        facts.task.etaSeconds = 60
+        #expect(Explanation(facts: facts).document.next?.hasSuffix("as things go at \(Self.later)") == true)
+        var paused = Self.facts()
+        paused.origins[0].pausedUntil = Timestamp(microseconds: Self.later.microseconds + 60_000_000)
+        #expect(Explanation(facts: paused).document.next == "it goes on at 2026-03-01T12:02:00.000Z")
+        paused.task.retry = .init(number: 2, inSeconds: 60)
+        #expect(Explanation(facts: paused).document.next == "it goes on at \(Self.later)")
+    }
+
     @Test func aWorkerThatIsSilentIsNamed() {
         var facts = Self.facts(.active, ready: 0, leased: 2)
         facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]

@@ -162,7 +162,7 @@ extension EndToEnd {
             origin.misbehave("/bad.bin", .status(503, retryAfter: nil))
             let get = try await TestProcess.muster(["get", "-d", directory.path.string] + files.map(\.url))
             try await get.waitForLine(
-                containing: "retrying: bad.bin: 503 Service Unavailable, ", in: .standardOutput)
+                containing: "retrying: bad.bin: 503 Service Unavailable, ", in: .standardError)
             try get.signal(SIGINT)
             #expect(try await get.waitForExit() == .exited(130), "\(get.standardError)")
             let last = try #require(get.standardOutput.split(separator: "\n").last)
@@ -197,8 +197,8 @@ extension EndToEnd {
                     atPath: directory.path.appending("s0.bin").string, contents: Data("mine".utf8)))
             let get = try await TestProcess.muster(["get", "-d", directory.path.string] + files.map(\.url))
             #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(1), "\(get.standardError)")
-            #expect(get.standardOutput.contains("--if-exists replace"))
-            #expect(!get.standardOutput.contains("run the same command again"))
+            #expect(get.standardError.contains("--if-exists replace"))
+            #expect(!get.standardError.contains("run the same command again"))
             #expect(get.standardError.contains("/d2/s0.bin is stored as s0 (2).bin"))
             #expect(try FileDigest.sha256(directory.path.appending("s0 (2).bin")) == files[1].sha256)
         }
@@ -221,7 +221,7 @@ extension EndToEnd {
             for _ in 0..<2 {
                 let refused = try await get(files[0])
                 #expect(try await refused.waitForExit(limit: .seconds(120)) == .exited(1), "\(refused.standardError)")
-                #expect(refused.standardOutput.contains("a file stands at old.bin, and the group takes none that was"))
+                #expect(refused.standardError.contains("a file stands at old.bin, and the group takes none that was"))
             }
             #expect(origin.requests(for: "/old.bin").isEmpty, "nothing is fetched for it")
             let document = try await TestProcess.muster(
@@ -291,7 +291,7 @@ extension EndToEnd {
             scene.demand(token: "new")
             let refused = try await scene.start(token: "old")
             #expect(try await refused.waitForExit(limit: .seconds(120)) == .exited(1), "\(refused.standardError)")
-            #expect(refused.standardOutput.contains("401"), "\(refused.standardOutput)")
+            #expect(refused.standardError.contains("401"), "\(refused.standardError)")
 
             let second = try await scene.start(token: "new")
             #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")

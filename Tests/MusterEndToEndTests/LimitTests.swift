@@ -44,7 +44,7 @@ extension EndToEnd {
                 origin.misbehave("/\(file.path)", .requires(.header(.init("X-Token", "new-one"))))
                 let failed = try await fleet.muster(
                     ["add", "g", "--header", "X-Token: old-one", "--wait", file.url], expecting: 1)
-                #expect(failed.standardOutput.contains("changed with: muster set g …, and then: muster retry g"))
+                #expect(failed.standardError.contains("changed with: muster set g …, and then: muster retry g"))
                 let nothing = try await fleet.muster(["set", "g"], expecting: 2)
                 #expect(nothing.standardError.contains("muster help set"))
                 let set = try await fleet.muster(["set", "g", "--header", "X-Token: new-one"])

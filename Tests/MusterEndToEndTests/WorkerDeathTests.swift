@@ -34,6 +34,37 @@ extension EndToEnd {
             return chunks
         }
 
+        /// Nobody could wait for such a session to expire.
+        @Test func upGoesOnAtOnceWithWhatAKilledWorkerHeld() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("big.bin", size: .mebibytes(2))
+            let path = "/\(file.path)"
+            origin.hold(path, afterBytes: Self.held)
+            let directory = try TemporaryDirectory()
+            let environment: [String: String?] = [
+                "XDG_RUNTIME_DIR": directory.path.string, "MUSTER_TOKEN": nil, "MUSTER_WORKER_TOKEN": nil,
+            ]
+            let up = try await TestProcess.muster(
+                [
+                    "up", "--data", directory.path.appending("data").string, "--listen", "127.0.0.1:0", "--workers",
+                    "1",
+                    "--session-ttl", "10m",
+                ], environment: environment)
+            let line = try await up.waitForLine(containing: "listening on", in: .standardOutput, limit: .seconds(60))
+            let server = String(line.split(separator: " ").last ?? "")
+            let worker = try await up.waitForLine(containing: "has pid", in: .standardOutput, limit: .seconds(60))
+            let processID = try #require(worker.split(separator: " ").last.flatMap { pid_t($0) })
+            let wait = try await TestProcess.muster(
+                ["add", "g", file.url, "--wait", "--server", server], environment: environment)
+            try await origin.waitForRequests(path, count: 1)
+            try #require(kill(processID, SIGKILL) == 0)
+            try await origin.waitForRequest { $0.isFinished }
+            origin.release(path)
+            #expect(try await wait.waitForExit(limit: .seconds(60)) == .exited(0), "\(wait.standardError)")
+            try up.signal(SIGTERM)
+            #expect(try await up.waitForExit(limit: .seconds(60)) == .exited(0))
+        }
+
         @Test func chunksOfAKilledWorkerAreFinishedByAnotherFromTheirDurableOffsets() async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("big.bin", size: .mebibytes(4))

@@ -18,4 +18,9 @@ extension MusterClient {
     public func closeSession(_ session: SessionID) async throws {
         try await exchange("DELETE", "/v1/sessions/\(session)", timeout: .seconds(5))
     }
+
+    /// `DELETE /v1/sessions/{id}?lost=true`: its process is gone without a word, what it held is taken back as if the session had expired.
+    public func loseSession(_ session: SessionID) async throws {
+        try await exchange("DELETE", "/v1/sessions/\(session)", query: [("lost", "true")], timeout: .seconds(5))
+    }
 }

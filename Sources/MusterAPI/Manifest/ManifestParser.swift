@@ -79,12 +79,27 @@ public struct ManifestParser {
         }
     }
 
+    /// What a line of another program's list is, and how it is written here; `nil` for one that is none.
+    private static func otherFormat(_ line: String) -> String? {
+        if line.firstMatch(of: /^\s*[\[\],]/) != nil {
+            return
+                "is of a JSON array; a list has a URL, or a task as JSON, on each line: jq -c '.[]' makes it of an array"
+        }
+        // An option of a download in an input file of aria2 is indented.
+        if let option = line.firstMatch(of: /^[ \t]+([a-z0-9-]+)=/)?.output.1 {
+            return "is the option \"\(option)\" of an input file of aria2; a file with a name of its own is written "
+                + "{\"urls\": [\"https://example.org/a\"], \"path\": \"b\"}"
+        }
+        return nil
+    }
+
     private func request(first: UInt8) throws(InputRefusal) -> TaskRequest {
         guard first == UInt8(ascii: "{") else {
             guard form == .urlsOrTasks else { throw InputRefusal(pointer: "", reason: "is not a JSON object") }
             guard let text = String(validating: partial, as: UTF8.self) else {
                 throw InputRefusal(pointer: "", reason: "is not UTF-8")
             }
+            if let reason = Self.otherFormat(text) { throw InputRefusal(pointer: "", reason: reason) }
             return TaskRequest(typed: text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))
         }
         do {

@@ -172,10 +172,10 @@ struct AddCommand: MusterSubcommand {
         return name
     }
 
-    /// `added 4 tasks to g (0 existed already), sealed`.
+    /// `added 4 tasks to g (0 existed already), sealed`. Nothing can have existed in a new group: the list says it twice.
     static func summary(_ result: Submission.Result) -> String {
         let state = result.group.sealed ? "sealed" : "open"
         return "added \(result.added) task\(result.added == 1 ? "" : "s") to \(result.group.name) "
-            + "(\(result.existing) existed already), \(state)"
+            + "(\(result.existing) \(result.isCreated && result.existing > 0 ? "listed twice" : "existed already")), \(state)"
     }
 }

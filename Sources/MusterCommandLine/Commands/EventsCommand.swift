@@ -65,7 +65,7 @@ struct EventsCommand: MusterSubcommand {
         var position = position
         while true {
             let start = position
-            let page = try await patience.persist(until: nil) {
+            let page = try await patience.persist(until: nil, usual: follows ? Limits.longPoll : .zero) {
                 try await client.events(
                     after: start,
                     limit: Limits.pageSize,
@@ -99,10 +99,10 @@ struct EventsCommand: MusterSubcommand {
         }
     }
 
-    /// `42  2026-03-01T12:00:00.000Z  group.succeeded  groups/nightly`, with the task where there is one.
-    static func line(_ event: EventDocument) throws -> String {
+    /// `42  2026-03-01 13:00:00  group.succeeded  groups/nightly`, with the task where there is one.
+    static func line(_ event: EventDocument, clock: WallClock = .ofThisMachine) throws -> String {
         var parts = [
-            TextWidth.aligned("\(event.position)", to: 8), event.time.description, EventType.short(event.type),
+            TextWidth.aligned("\(event.position)", to: 8), clock.moment(event.time), EventType.short(event.type),
             event.subject,
         ]
         if let key = try event.payload()?.key { parts.append(key) }

@@ -44,7 +44,8 @@ struct ExplainCommand: MusterSubcommand {
                     ? try await GroupResult(client: client, console: context.console).failures(of: explanation.group)
                     : []
                 try show(
-                    explanation, { GroupExplanationText.lines($0, failures: failures, width: $1) }, context.console)
+                    explanation, { document, _ in GroupExplanationText.lines(document, failures: failures) },
+                    context.console)
             }
         }
     }

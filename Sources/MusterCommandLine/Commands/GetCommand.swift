@@ -16,9 +16,8 @@ struct GetCommand: MusterSubcommand {
         abstract: "Downloads URLs into a directory: everything embedded, with progress bars.",
         usage: "muster get [-d <dir>] [-i <manifest>] [<options>] [<url> ...]",
         discussion: """
-            Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was; after a \
-            failure it tries again what failed; after a success it checks that the files are still there, and fetches those \
-            that are not. A new token (--header, --user) and a list of other files keep what has come of the files that are wanted \
+            Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was: what \
+            failed is tried again, and files that came before but are not there any more are fetched again. A new token (--header, --user) and a list of other files keep what has come of the files that are wanted \
             again. Failures are shown as they happen, with the next try. User and password in a URL are sent to its origin and never \
             shown. URLs of the command line that end in the same name get numbers: a.bin and "a (2).bin".
 
@@ -130,8 +129,8 @@ struct GetCommand: MusterSubcommand {
         (coordinator.adminToken, coordinator.workerToken, coordinator.hosts) = (token, RandomToken.make(), [])
         if settings.text(.sessionTTL) == nil { coordinator.sessionTimeToLive = Self.sessionTimeToLive }
         coordinator.ownsFleet = true
-        // Somebody waits: a name that is unknown is not asked for minutes on end.
-        coordinator.unreachedAttempts = 3
+        // Somebody waits: a name that is unknown, or a link that hangs, is not asked for minutes on end, unless that is what was asked for.
+        if settings.text(.tries) == nil { coordinator.unreachedAttempts = 3 }
         coordinator.waitsForRoom = onFull == .wait
         try Settings.check(coordinator)
         var configured = try settings.worker(
@@ -236,7 +235,9 @@ struct GetCommand: MusterSubcommand {
         if console.json {
             try console.document(result)
         } else {
-            for line in result.lines { try console.line(line) }
+            for line in result.troubles { console.remark(line) }
+            try console.line(result.summary)
+            for line in result.hints { console.remark(line) }
         }
         if result.status != .success { throw CommandFailure.ended(result.status) }
     }

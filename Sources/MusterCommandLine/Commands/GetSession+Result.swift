@@ -42,27 +42,32 @@ extension GetSession {
             try container.encode(unchecked, forKey: .unchecked)
         }
 
-        /// How the group ended. A file that is there is not just a failure of 0 bytes.
-        private var summary: String {
-            guard !unchecked.isEmpty else { return PlainProgress.summary(group) }
-            let files = unchecked.count == 1 ? "1 file is" : "\(unchecked.count) files are"
-            let others = [
-                (group.tasks.failed - Int64(unchecked.count), "failed"), (group.tasks.succeeded, "succeeded"),
-            ].filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }
-            return
-                "\(group.name): \(group.state.rawValue): \(files) there as fetched before, but could not be checked again"
-                + others.joined()
+        /// How it ended, in a line.
+        var summary: String {
+            if wasComplete {
+                return group.tasks.total == 0
+                    ? "nothing to do: the manifest is empty"
+                    : "nothing to do: every file is there already, in \(TextWidth.escaped(directory))"
+            }
+            guard !changed.isEmpty || !unchecked.isEmpty else { return PlainProgress.summary(group) }
+            func files(_ count: Int, _ one: String, _ many: String) -> [String] {
+                count == 0 ? [] : [count == 1 ? "1 file \(one)" : "\(count) files \(many)"]
+            }
+            // A file that is there is not just a failure of 0 bytes.
+            let failed = group.tasks.failed - Int64(unchecked.count)
+            let succeeded = group.tasks.succeeded - Int64(changed.count)
+            let counts = [(failed, "failed"), (succeeded, changed.isEmpty ? "succeeded" : "as fetched")]
+            let parts =
+                files(changed.count, "was changed since", "were changed since")
+                + files(
+                    unchecked.count, "is there as fetched before, but could not be checked again",
+                    "are there as fetched before, but could not be checked again")
+                + counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+            return "\(group.name): failed: " + parts.joined(separator: ", ")
         }
 
-        /// The lines for people. A failure that had its line while it happened gets no other one.
-        var lines: [String] {
-            if wasComplete {
-                return [
-                    group.tasks.total == 0
-                        ? "nothing to do: the manifest is empty"
-                        : "nothing to do: every file is there already, in \(TextWidth.escaped(directory))"
-                ]
-            }
+        /// What went wrong, for people. A failure that had its line while it happened gets no other one.
+        var troubles: [String] {
             var lines: [String] = []
             if namedFailures < group.tasks.failed {
                 lines = failures.map(PlainProgress.failure)
@@ -75,18 +80,13 @@ extension GetSession {
                     "changed: \($0) was written to since it was fetched; move it away to have it fetched again"
                 )
             }
-            guard changed.isEmpty else {
-                let kept = group.tasks.succeeded - Int64(changed.count)
-                let what = changed.count == 1 ? "1 file was" : "\(changed.count) files were"
-                lines.append("\(group.name): failed: \(what) changed since" + (kept > 0 ? ", \(kept) as fetched" : ""))
-                return lines
-            }
-            lines += unchecked.prefix(GetSession.shownFailures).map {
-                TextWidth.escaped("kept: \($0) is there as it was fetched before; it could not be checked again")
-            }
-            lines.append(summary)
-            if status == .failure { lines += FailureAdvice.lines(failures) }
             return lines
+                + unchecked.prefix(GetSession.shownFailures).map {
+                    TextWidth.escaped("kept: \($0) is there as it was fetched before; it could not be checked again")
+                }
         }
+
+        /// What helps.
+        var hints: [String] { group.state == .failed ? FailureAdvice.lines(failures) : [] }
     }
 }

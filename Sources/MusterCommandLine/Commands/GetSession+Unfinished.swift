@@ -53,7 +53,7 @@ extension GetSession {
                 context.console.remark(
                     "dropped \(Self.files(common.dropped.count)) of an unfinished request that this one wants in another way: \(bytes) had come"
                 )
-                try await inPages(common.dropped) { _ = try await client.removeTasks($0, of: group.name) }
+                try await inPages(common.dropped.map(\.key)) { _ = try await client.removeTasks($0, of: group.name) }
             }
             if !common.shared.isEmpty { held.append(Held(group: group, tasks: common.shared, keys: common.keys)) }
         }
@@ -72,15 +72,17 @@ extension GetSession {
     }
 
     /// Has the request that has begun some files bring them, with the bytes that they have.
-    func goOn(_ held: Held) async throws {
+    ///
+    /// - Parameter name: the group of what this request alone wants; there is none if that is nothing.
+    func goOn(_ held: Held, beside name: String) async throws {
         let (group, tasks) = (held.group, held.tasks)
         context.console.remark("going on with \(Self.files(tasks.count)) of an unfinished request")
         try await askAsWanted(group)
         if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
         let start = try await watcher("").lastPosition()
         let since = try await client.groupExplanation(of: group.name).at
-        let part = GroupPart(before: try await client.group(group.name), tasks: tasks)
-        try await inPages(tasks) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
+        let part = GroupPart(before: try await client.group(group.name), tasks: tasks, beside: name)
+        try await inPages(tasks.map(\.key)) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
         try await awaitWorker()
         _ = try await wait(group.name, after: start, since: since, part: part)
     }
@@ -120,9 +122,9 @@ extension GetSession {
     }
 
     /// Does something with the keys of tasks, as many at a time as a request may name.
-    private func inPages(_ tasks: [TaskDocument], _ body: ([String]) async throws -> Void) async throws {
-        for first in stride(from: 0, to: tasks.count, by: Limits.pageSize) {
-            try await body(tasks[first..<min(tasks.count, first + Limits.pageSize)].map(\.key))
+    func inPages(_ keys: [String], _ body: ([String]) async throws -> Void) async throws {
+        for first in stride(from: 0, to: keys.count, by: Limits.pageSize) {
+            try await body(Array(keys[first..<min(keys.count, first + Limits.pageSize)]))
         }
     }
 }

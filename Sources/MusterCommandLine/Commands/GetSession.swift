@@ -5,8 +5,9 @@ import SystemPackage
 
 /// What `get` wants of its coordinator: a group for this very request, done, and its files in place.
 ///
-/// The group is named after the content of the request, so that the same command finds it again. When files of a finished
-/// group have vanished, these alone are fetched again by a further group, `get-<identity>-2` and so on.
+/// The group is named after the content of the request, so that the same command finds it again. Files of it that have vanished are
+/// forgotten there and asked for again, whether or not it has ended and how. Asked with other options, a group that has succeeded is followed
+/// by another one, `get-<identity>-2` and so on.
 struct GetSession {
     /// The coordinator.
     let client: MusterClient
@@ -51,43 +52,29 @@ struct GetSession {
         // What failed up to now has been told by an earlier run.
         let since = generation == 0 ? nil : try await client.groupExplanation(of: name(generation)).at
         var document: GroupDocument
+        // Small files may be there by the time that they were asked for.
+        let isFresh: Bool
         if let known = try await begun(generation) {
             document = try await goOn(known, generation)
+            isFresh = !document.state.isTerminal || document.generation > known.generation
         } else {
             generation += 1
             document = try await submit(generation, chosen: nil)
+            isFresh = document.tasks.total > 0
         }
-        var isFresh = !document.state.isTerminal
         var named: Int64 = 0
         if isFresh {
             try await worker
             (document, named) = try await wait(document.name, after: start, since: since)
         }
-        if document.state == .succeeded {
-            var findings = try await verify(generations: generation)
-            if !findings.missing.isEmpty {
-                let count = findings.missing.count
-                context.console.remark(
-                    count == 1
-                        ? "a file is not there any more; fetching it again"
-                        : "\(count) files are not there any more; fetching them again"
-                )
-                generation += 1
-                document = try await submit(generation, chosen: findings.missing)
-                try await worker
-                (document, named) = try await wait(document.name, after: start, since: since)
-                isFresh = true
-                findings.missing = []
-            }
-            return try await result(
-                document,
-                generation,
-                named: named,
-                wasComplete: !isFresh && findings.changed.isEmpty,
-                changed: findings.changed
-            )
+        var findings = try await verify(document)
+        // Somebody may take files away while others come.
+        if isFresh, !findings.missing.isEmpty {
+            document = try await askAgain(for: findings.missing, generation)
+            (document, named) = try await wait(document.name, after: start, since: since)
+            findings = try await verify(document)
         }
-        return try await result(document, generation, named: named, wasComplete: false, changed: [])
+        return try await result(document, generation, named: named, isFresh: isFresh, changed: findings.changed)
     }
 
     /// Waits for the worker of this process to report: until then the group would be said to lack one, and told to start one. If it takes very
@@ -125,30 +112,45 @@ struct GetSession {
         return document.state == .succeeded && document.metadata != settingsMark ? nil : document
     }
 
-    /// Goes on with a group that is there already.
+    /// Goes on with a group that is there already, whatever has become of its files.
     private func goOn(_ known: GroupDocument, _ generation: Int) async throws -> GroupDocument {
         let name = known.name
         var document = known
         try await askAsWanted(document)
-        switch document.state {
-        case .open:
-            // The last run ended while it was adding; what is there already stays as it is.
-            let chosen = generation == 1 ? nil : try await verify(generations: generation - 1).missing
-            document = try await submit(generation, chosen: chosen)
-        case .failed:
+        guard document.state != .cancelled else { return document }
+        let missing = try await verify(document).missing
+        if !missing.isEmpty { document = try await forget(missing, of: name) }
+        if document.state == .failed {
             context.console.remark("trying again what failed")
             document = try await client.apply(.retry, to: name)
-        case .sealed, .succeeded, .cancelled:
-            break
         }
-        if generation == 1, document.state != .cancelled, document.tasks.total < Int64(survey.count) {
-            // A later request has taken over paths of this one.
-            document = try await submit(generation, chosen: nil, reopens: true)
+        let isOpen = document.state == .open
+        let lacking = Int64(survey.count) - document.tasks.total
+        if isOpen || lacking > 0 {
+            // What else is lacking a run did not add before it ended, or a later request has taken over its path.
+            let isKnown = !isOpen && lacking == Int64(missing.count)
+            document = try await submit(generation, chosen: isKnown ? missing : nil, reopens: !isOpen)
         }
         if document.tasks.paused > 0, !document.state.isTerminal {
             document = try await client.apply(.resume, to: name)
         }
         return document
+    }
+
+    /// Has files come again that are gone.
+    private func askAgain(for missing: Set<String>, _ generation: Int) async throws -> GroupDocument {
+        _ = try await forget(missing, of: name(generation))
+        return try await submit(generation, chosen: missing, reopens: true)
+    }
+
+    /// Forgets tasks whose files are gone, so that they can be asked for again.
+    private func forget(_ missing: Set<String>, of group: String) async throws -> GroupDocument {
+        context.console.remark(
+            missing.count == 1
+                ? "a file is not there any more; fetching it again"
+                : "\(missing.count) files are not there any more; fetching them again")
+        try await inPages(missing.sorted()) { _ = try await client.removeTasks($0, of: group) }
+        return try await client.group(group)
     }
 
     private func submit(_ generation: Int, chosen: Set<String>?, reopens: Bool = false) async throws -> GroupDocument {
@@ -175,7 +177,7 @@ struct GetSession {
                 _ = try await submission.submit(survey)
                 (submission.chosen, submission.seals) = (chosen, true)
             }
-            for part in held { try await goOn(part) }
+            for part in held { try await goOn(part, beside: submission.group) }
             return try await submission.submit(survey).group
         }
     }
@@ -200,8 +202,6 @@ struct GetSession {
 
     func watcher(_ name: String) -> GroupWatcher {
         var watcher = context.watcher(client, group: name)
-        // The coordinator is in this process, which also says what keeps it from answering.
-        watcher.patience = nil
         watcher.tellsStandstills = true
         // It was read without complaint before anything began.
         watcher.maxRate = try? context.settings.rate(.maxRate)
@@ -230,7 +230,7 @@ struct GetSession {
     }
 
     private func result(
-        _ group: GroupDocument, _ generation: Int, named: Int64, wasComplete: Bool, changed: [String]
+        _ group: GroupDocument, _ generation: Int, named: Int64, isFresh: Bool, changed: [String]
     ) async throws -> Result {
         let failures =
             group.tasks.failed == 0
@@ -248,7 +248,7 @@ struct GetSession {
             namedFailures: named,
             failures: failures,
             explanations: explanations,
-            wasComplete: wasComplete,
+            wasComplete: !isFresh && group.state == .succeeded && changed.isEmpty,
             changed: changed,
             unchecked: unchecked,
             directory: directory.string
@@ -274,7 +274,7 @@ struct GetSession {
         return unchecked.sorted()
     }
 
-    /// What became of the files of finished groups.
+    /// What became of the finished files of a group.
     private struct Findings {
         /// Keys of tasks whose files are gone.
         var missing: Set<String> = []
@@ -290,30 +290,22 @@ struct GetSession {
         return try await FileChecksum.crc32c(of: directory.appending(task.path).string) != checksum
     }
 
-    /// Looks for the files. A later group knows better what a file was when it was fetched again.
-    private func verify(generations: Int) async throws -> Findings {
+    /// Looks for the files that a group has finished.
+    private func verify(_ group: GroupDocument) async throws -> Findings {
         var findings = Findings()
-        var seen: Set<String> = []
-        for generation in stride(from: generations, through: 1, by: -1) {
-            var after: String?
-            repeat {
-                let page = try await client.tasks(
-                    of: name(generation),
-                    state: .succeeded,
-                    after: after,
-                    limit: Limits.pageSize
-                )
-                for task in page.items where !seen.contains(task.path) {
-                    if generation > 1 { seen.insert(task.path) }
-                    guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else {
-                        findings.missing.insert(task.key)
-                        continue
-                    }
-                    if try await isChanged(task, file) { findings.changed.append(task.path) }
+        guard group.tasks.succeeded > 0 else { return findings }
+        var after: String?
+        repeat {
+            let page = try await client.tasks(of: group.name, state: .succeeded, after: after, limit: Limits.pageSize)
+            for task in page.items {
+                guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else {
+                    findings.missing.insert(task.key)
+                    continue
                 }
-                after = page.next
-            } while after != nil
-        }
+                if try await isChanged(task, file) { findings.changed.append(task.path) }
+            }
+            after = page.next
+        } while after != nil
         return findings
     }
 }

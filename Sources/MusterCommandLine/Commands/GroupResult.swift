@@ -20,7 +20,7 @@ struct GroupResult {
                 // What had its line while it happened needs no other one. What helps is said whenever the group ended.
                 let isTold = end.namedFailures >= group.tasks.failed
                 for line in isTold ? Self.hints(failures, of: group) : Self.lines(failures, of: group) {
-                    try console.line(line)
+                    console.remark(line)
                 }
             }
             try console.line(PlainProgress.summary(group))

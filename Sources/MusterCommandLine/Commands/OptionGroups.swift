@@ -85,6 +85,14 @@ struct CoordinatorOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "How often a file is tried without any progress until it is given up, 1 to 100. (MUSTER_TRIES; default: 8)",
+            valueName: "n"
+        )
+    )
+    var tries: String?
+
+    @Option(
+        help: ArgumentHelp(
             "The first wait after a failure; it doubles with each further one. (MUSTER_RETRY_BASE; default: 1s)",
             valueName: "duration"
         )
@@ -123,6 +131,7 @@ struct CoordinatorOptions: ParsableArguments {
             .sessionTTL: sessionTTL, .maxConnectionsPerOrigin: maxConnectionsPerOrigin,
             .databaseConnections: databaseConnections, .minimumChunk: minimumChunk, .maximumChunk: maximumChunk,
             .retryBase: retryBase, .retryMaximum: retryMaximum, .maxRate: maxRate,
+            .tries: tries,
         ]).merging(Given.lists([.allowAddress: allowAddress])) { $1 }
             .merging(Given.flags([.guardAddresses: guardAddresses])) { $1 }
     }

@@ -41,6 +41,9 @@ struct OptionHint: Sendable {
         OptionHint(names: ["--checksum"], option: "--digest", text: "--digest sha256:HEX"),
         OptionHint(names: ["--input-file"], option: "--manifest", text: "-i FILE is a list of URLs"),
         OptionHint(
+            names: ["-t", "-m", "--retry", "--max-tries"], option: "--tries",
+            text: "--tries N is how often a file is tried without any progress"),
+        OptionHint(
             names: ["-c", "-C", "--continue", "--continue-at", "--retry"], option: "--header",
             text: "no option is needed: failures are tried again, and the same command goes on where it was"),
         OptionHint(

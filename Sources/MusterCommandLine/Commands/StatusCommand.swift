@@ -73,7 +73,6 @@ struct StatusCommand: MusterSubcommand {
     }
 
     private func watchAll(_ client: MusterClient, _ context: CommandContext) async throws {
-        var region = LiveRegion()
         let patience = Patience(console: context.console)
         var listener = try await LogListener(client, group: nil, patience: patience)
         while true {
@@ -83,7 +82,7 @@ struct StatusCommand: MusterSubcommand {
             } else if let terminal = context.console.liveTerminal {
                 let size = Terminal.size(of: terminal)
                 let lines = groups.isEmpty ? ["there are no groups"] : Self.table(groups).lines(width: size.columns - 1)
-                try context.console.draw(region.redraw(lines, size: size), on: terminal)
+                try context.console.show(lines, on: terminal)
             } else {
                 for group in groups {
                     try context.console.line(

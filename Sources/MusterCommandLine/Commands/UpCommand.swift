@@ -118,6 +118,7 @@ struct UpCommand: MusterSubcommand {
             sinks: sinks,
             base: context.workingDirectory
         )
+        let lost = LostWorker(port: port, host: address.host, token: configuration.adminToken, logger: logger)
         let end = try await SignalledRun(
             services: [
                 PostgresService(
@@ -149,6 +150,7 @@ struct UpCommand: MusterSubcommand {
                     arguments: arguments,
                     token: configuration.workerToken ?? configuration.adminToken,
                     drainLimit: Self.drainLimit,
+                    lose: { await lost.end($0) },
                     report: { news in
                         switch news {
                         case .started(let name, let processID): announcement.worker(name, processID: processID)

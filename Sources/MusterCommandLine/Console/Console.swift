@@ -21,8 +21,8 @@ final class Console: Sendable {
     let json: Bool
     private let output: FileDescriptor
     private let errorOutput: FileDescriptor
-    /// Keeps the lines of several tasks apart.
-    private let lock = Mutex(())
+    /// What stands in place on the live terminal. Its lock keeps the lines of several tasks apart.
+    private let region = Mutex(LiveRegion())
 
     /// A console on two descriptors; tests give pipes.
     init(json: Bool, output: FileDescriptor = .standardOutput, errorOutput: FileDescriptor = .standardError) {
@@ -79,9 +79,20 @@ final class Console: Sendable {
         }
     }
 
-    /// Writes bytes that are laid out for a terminal.
-    func draw(_ text: String, on terminal: FileDescriptor) throws {
-        try write(text, to: terminal)
+    /// Shows lines in place at the bottom of the live terminal. They go away when anything else is printed there.
+    func show(_ lines: [String], on terminal: FileDescriptor) throws {
+        let size = Terminal.size(of: terminal)
+        try region.withLock { try Self.write($0.redraw(lines, size: size), to: terminal) }
+    }
+
+    /// Takes away what stands in place.
+    func clear() throws {
+        try region.withLock { try clear(&$0) }
+    }
+
+    private func clear(_ region: inout LiveRegion) throws {
+        guard !region.isEmpty, let terminal = liveTerminal else { return }
+        try Self.write(region.clear(size: Terminal.size(of: terminal)), to: terminal)
     }
 
     /// The JSON text of a value: fields in alphabetical order, so that two outputs can be compared.
@@ -92,12 +103,17 @@ final class Console: Sendable {
     }
 
     private func write(_ text: String, to descriptor: FileDescriptor) throws {
-        try lock.withLock { _ in
-            do {
-                try descriptor.writeAll(text.utf8)
-            } catch Errno.brokenPipe {
-                throw OutputClosed()
-            }
+        try region.withLock { region in
+            if Terminal.isTerminal(descriptor) { try clear(&region) }
+            try Self.write(text, to: descriptor)
+        }
+    }
+
+    private static func write(_ text: String, to descriptor: FileDescriptor) throws {
+        do {
+            try descriptor.writeAll(text.utf8)
+        } catch Errno.brokenPipe {
+            throw OutputClosed()
         }
     }
 }

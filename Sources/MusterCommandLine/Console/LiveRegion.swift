@@ -9,6 +9,9 @@ struct LiveRegion {
     /// A region of no lines below the cursor.
     init() {}
 
+    /// Whether no lines stand there.
+    var isEmpty: Bool { drawn.isEmpty }
+
     /// Replaces the lines. `above` are lines that stay: they scroll up, the region goes on below them.
     mutating func redraw(_ lines: [String], above: [String] = [], size: Terminal.Size) -> String {
         // One row is left for the cursor: if the region filled the screen, its top would scroll out of reach.

@@ -32,10 +32,13 @@ struct WallClock: Sendable {
     }
 
     /// `2026-03-01 13:00:00 (in 2h 5m)`, or `… (12s ago)`.
-    func text(_ moment: Timestamp) -> String {
+    func text(_ moment: Timestamp) -> String { "\(self.moment(moment)) (\(distance(moment)))" }
+
+    /// `2026-03-01 13:00:00`, for lists of what was.
+    func moment(_ moment: Timestamp) -> String {
         let seconds = Self.seconds(moment)
         let local = Timestamp(microseconds: (seconds + offset(seconds)) * 1_000_000).description
-        return "\(local.prefix(10)) \(local.dropFirst(11).prefix(8)) (\(distance(moment)))"
+        return "\(local.prefix(10)) \(local.dropFirst(11).prefix(8))"
     }
 
     /// `12s ago`, `in 2h 5m`, or `now`.

@@ -73,7 +73,7 @@ enum CommandFailure: Error, Sendable {
         if let line = problem.line { lines.append("  line: \(line)") }
         if let pointer = problem.pointer, !pointer.isEmpty { lines.append("  at: \(pointer)") }
         if problem.code == .groupSealed || problem.code == .groupFinished {
-            lines.append("  muster add --reopen opens the group again")
+            lines.append("  the same command with --reopen opens the group again")
         }
         switch problem.code {
         case .unauthorized: lines.append("  set MUSTER_TOKEN, or give --token")

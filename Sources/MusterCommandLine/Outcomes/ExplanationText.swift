@@ -3,6 +3,9 @@ import MusterCore
 
 /// An explanation for people.
 enum ExplanationText {
+    /// How many failed requests are shown on a terminal.
+    private static let shownAttempts = 5
+
     /// The lines; tables fit `width` if there is one.
     static func lines(
         _ explanation: ExplanationDocument, width: Int? = nil, clock: WallClock = .ofThisMachine
@@ -27,7 +30,10 @@ enum ExplanationText {
         lines = lines.map { TextWidth.escaped(clock.sentence($0)) }
         append(&lines, "work", work(explanation.work, clock), width)
         append(&lines, "sources", sources(explanation.sources, clock), width)
-        append(&lines, count(explanation), attempts(explanation.attempts, clock), width)
+        // A person sees the last ones; all of them are in a file or a pipe, and in JSON.
+        let shown = width == nil ? explanation.attempts[...] : explanation.attempts.suffix(Self.shownAttempts)
+        let heading = count(explanation) + (shown.count < explanation.attempts.count ? "; the last \(shown.count)" : "")
+        append(&lines, heading, attempts(Array(shown), clock), width)
         return lines
     }
 
@@ -106,8 +112,8 @@ enum ExplanationText {
     /// The sources.
     private static func sources(_ sources: [ExplanationDocument.Source], _ clock: WallClock) -> Table {
         var table = Table([
-            .text("STATE"), .number("FAILED REQUESTS"), .number("BYTES"), .number("SPEED"), .text("RESOLVED"),
-            .sentence("SOURCE"),
+            .text("STATE"), .number("FAILED REQUESTS"), .number("BYTES"), .number("SPEED"),
+            .text("RESOLVED", isOptional: true), .sentence("SOURCE"),
         ])
         for source in sources {
             table.add([
@@ -123,13 +129,16 @@ enum ExplanationText {
     /// What was tried.
     private static func attempts(_ attempts: [ExplanationDocument.Attempt], _ clock: WallClock) -> Table {
         var table = Table([
-            .text("TIME"), .text("FAILURE"), .text("THEN"), .name("WORKER"), .text("REQUEST"), .sentence("SOURCE"),
-            .sentence("DETAIL"),
+            .text("TIME"), .text("FAILURE"), .text("THEN"), .name("WORKER"), .text("REQUEST", isOptional: true),
+            .sentence("SOURCE", isOptional: true), .sentence("DETAIL"),
         ])
+        // A single one is among the sources.
+        let namesSources = Set(attempts.map(\.source)).count > 1
         for attempt in attempts {
             table.add([
                 clock.text(attempt.at), attempt.kind.title(status: attempt.status), followed(attempt.outcome),
-                attempt.worker ?? "-", attempt.requestID ?? "-", attempt.source ?? "-", attempt.detail,
+                attempt.worker ?? "-", attempt.requestID ?? "-", (namesSources ? attempt.source : nil) ?? "-",
+                attempt.detail,
             ])
         }
         return table

@@ -8,6 +8,10 @@ enum FailureAdvice {
         if failure.detail.firstRange(of: "can't be read again to prove its end") != nil {
             return "nothing proves that all of it came: --accept-unframed takes what comes"
         }
+        if failure.detail.firstRange(of: "too many redirects") != nil {
+            return
+                "its redirects lead in a circle, as where a cookie or a login is wanted: check the URL (--cookie, --user)"
+        }
         if failure.kind == .authentication, let advice = secret(failure.detail) { return advice }
         return switch failure.kind {
         case .tls: tls(failure.detail)
@@ -50,7 +54,7 @@ enum FailureAdvice {
         for (form, what) in [("env:", "set the variable"), ("file:", "put the file there")]
         where detail.firstRange(of: form) != nil {
             return
-                "a secret that the request names can't be had (\(detail)): \(what) for the worker, or name another one"
+                "a secret that the request names can't be had (\(detail)): \(what) where its worker runs, or name another one"
         }
         return nil
     }
@@ -104,6 +108,9 @@ enum FailureAdvice {
             lines.append("such options are changed with: muster set \(name) …, and then: muster retry \(name)")
         }
         if asking.count < options.count { lines.append("options are given when the files are added: muster add") }
+        if tasks.contains(where: { $0.failure.flatMap(text) == nil }) {
+            lines.append("what failed is tried again with: muster retry \(FailureText.quoted(group))")
+        }
         return lines
     }
 
@@ -116,7 +123,8 @@ enum FailureAdvice {
         var lines = hints(tasks)
         if advice.contains(room) { lines.append("with --on-full wait the same command waits for room and goes on") }
         if tasks.isEmpty || advice.contains(where: { $0 == nil || $0 == room }) {
-            lines.append("run the same command again to retry")
+            lines.append(
+                "run the same command again to retry; --tries N has it try more often, such as through an outage")
         }
         return lines
     }

@@ -3,12 +3,11 @@ import MusterCore
 
 /// The explanation of a group for people.
 enum GroupExplanationText {
-    /// The lines; the table fits `width` if there is one.
+    /// The lines, what matters most first: they have room on a small terminal. The slowest origin is named among the steps before the end.
     ///
     /// - Parameter failures: some of its tasks that have failed.
     static func lines(
-        _ explanation: GroupExplanationDocument, failures: [TaskDocument] = [], width: Int? = nil,
-        clock: WallClock = .ofThisMachine
+        _ explanation: GroupExplanationDocument, failures: [TaskDocument] = [], clock: WallClock = .ofThisMachine
     ) -> [String] {
         let group = explanation.group
         let snapshot = ProgressSnapshot(group: group)
@@ -19,22 +18,14 @@ enum GroupExplanationText {
         // How and that it ended has been said.
         if !group.state.isTerminal { lines.append("done: " + estimate(explanation.eta, clock)) }
         lines = lines.map { TextWidth.escaped(clock.sentence($0)) }
-        let hints = FailureAdvice.groupHints(failures, of: group.name)
-        if !hints.isEmpty { lines += ["", "what helps:"] + hints.map { "  \($0)" } }
-        if !explanation.waits.isEmpty {
-            lines +=
-                ["", "waits:"] + waits(explanation.waits, clock).lines(width: width.map { $0 - 2 }).map { "  \($0)" }
+        // The first wait is what the summary says.
+        lines += explanation.waits.dropFirst().map { TextWidth.escaped(sentence($0, clock)) }
+        lines += FailureAdvice.groupHints(failures, of: group.name).map { "hint: \($0)" }
+        guard !explanation.criticalPath.isEmpty else { return lines }
+        let steps = explanation.criticalPath.enumerated().map {
+            "  \($0 + 1). \(TextWidth.escaped(clock.sentence($1)))"
         }
-        if let origin = explanation.slowestOrigin {
-            lines += ["", "slowest origin:", "  " + TextWidth.escaped(sentence(origin))]
-        }
-        if !explanation.criticalPath.isEmpty {
-            let steps = explanation.criticalPath.enumerated().map {
-                "  \($0 + 1). \(TextWidth.escaped(clock.sentence($1)))"
-            }
-            lines += ["", "critical path:"] + steps
-        }
-        return lines
+        return lines + ["until the end:"] + steps
     }
 
     /// `in 2m 5s (because …)`, with the bounds that are known.
@@ -53,18 +44,8 @@ enum GroupExplanationText {
         return latest.since(earliest) <= .seconds(max(1, (estimate.seconds ?? 0) / 10))
     }
 
-    private static func waits(_ waits: [GroupExplanationDocument.Wait], _ clock: WallClock) -> Table {
-        var table = Table([.number("TASKS"), .text("UNTIL"), .sentence("WHY")])
-        for wait in waits {
-            let count = "\(wait.tasks)\(wait.more ? "+" : "")"
-            table.add([count, wait.until.map(clock.text) ?? "-", clock.sentence(wait.detail)])
-        }
-        return table
-    }
-
-    private static func sentence(_ origin: GroupExplanationDocument.SlowestOrigin) -> String {
-        let left = origin.bytesLeft.map { ", \(ByteCount(bytes: $0)) left" } ?? ""
-        return "\(origin.key): \(ProgressSnapshot.rate(origin.bytesPerSecond)), "
-            + "\(origin.leases) of \(origin.allowed) connections\(left)"
+    private static func sentence(_ wait: GroupExplanationDocument.Wait, _ clock: WallClock) -> String {
+        let count = wait.tasks == 1 && !wait.more ? "1 task" : "\(wait.tasks)\(wait.more ? "+" : "") tasks"
+        return "also: \(clock.sentence(wait.detail)) (\(count)\(wait.until.map { ", until \(clock.text($0))" } ?? ""))"
     }
 }

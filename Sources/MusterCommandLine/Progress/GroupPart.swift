@@ -6,9 +6,32 @@ struct GroupPart: Sendable {
     let before: GroupDocument
     /// The tasks, as they were then.
     let tasks: [TaskDocument]
+    /// The name of a group whose tasks are wanted beside these, if there is one.
+    var beside: String?
+
+    /// The group as it is now, with the numbers of these tasks alone, and of those of the group beside it.
+    func numbers(of group: GroupDocument, beside other: GroupDocument?) -> GroupDocument {
+        let part = numbers(of: group)
+        guard var sum = other else { return part }
+        sum.state = part.state
+        sum.tasks.total += part.tasks.total
+        sum.tasks.queued += part.tasks.queued
+        sum.tasks.active += part.tasks.active
+        sum.tasks.finalizing += part.tasks.finalizing
+        sum.tasks.succeeded += part.tasks.succeeded
+        sum.tasks.failed += part.tasks.failed
+        sum.tasks.cancelled += part.tasks.cancelled
+        sum.bytes.done += part.bytes.done
+        sum.bytes.total += part.bytes.total
+        sum.bytes.unknownTasks += part.bytes.unknownTasks
+        sum.bytesPerSecond += part.bytesPerSecond
+        sum.etaSeconds = nil
+        if part.trouble != nil { sum.trouble = (sum.trouble ?? []) + (part.trouble ?? []) }
+        return sum
+    }
 
     /// The group as it is now, with the numbers of these tasks alone.
-    func numbers(of group: GroupDocument) -> GroupDocument {
+    private func numbers(of group: GroupDocument) -> GroupDocument {
         var part = group
         part.tasks.total = Int64(tasks.count)
         part.tasks.paused = 0

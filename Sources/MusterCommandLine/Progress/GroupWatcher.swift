@@ -48,8 +48,6 @@ struct GroupWatcher {
     let console: Console
     /// The environment, for the terminal's abilities.
     let environment: [String: String]
-    /// How long a coordinator may be away that has answered; for ever when absent.
-    var patience: Duration? = Patience.usual
     /// Whether a group of which all that is left is paused counts as done.
     var endsAtPause = false
     /// The tasks of it whose numbers are shown; all of them when absent.
@@ -82,11 +80,12 @@ struct GroupWatcher {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
         let start = display.printsFailures ? news.start : nil
-        var teller = NewsTeller(tellsFinishedFiles: display.printsFinishedFiles, news)
+        var teller = NewsTeller(news)
         var pace = Self.pace.first
-        let patience = Patience(console: console, limit: self.patience)
+        let patience = Patience(console: console)
         var last: Look?
         var standstill: Standstill?
+        var silence: Silence?
         do {
             // The log's end is known before the first look: what happens after that look rings.
             var listener = try await LogListener(client, group: group, after: start, patience: patience)
@@ -101,13 +100,14 @@ struct GroupWatcher {
                     // Nothing comes behind the group's own end, if that has been told. Of a group that had ended before, nobody
                     // waits to be told.
                     if start != nil, end == nil, !(last == nil && news.areFailuresAlone) {
-                        try await tellLastNews(&listener, &teller, &display, deadline)
+                        try await tellLastNews(&listener, &teller, display, deadline)
                     }
                     try display.finish()
                     return End(group: document, namedFailures: teller.failures)
                 }
                 if tellsStandstills { standstill = Standstill(document, after: standstill, now: clock.now) }
-                let look = try await look(document, display, patience, deadline, standstill)
+                silence = Silence(document, after: silence, now: .ofThisMachine)
+                let look = try await look(document, display, patience, deadline, standstill, silence)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
                 if let deadline, clock.now >= deadline {
@@ -115,7 +115,7 @@ struct GroupWatcher {
                 }
                 let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
                 let events = try await listener.listen(limit: quiet(display), until: deadline)
-                if start != nil { try teller.tell(events, &display) }
+                if start != nil { try teller.tell(events, display) }
                 end = try Self.end(events)
                 if end != nil { continue }
                 if start == nil, events.count == LogListener.page { try await listener.skip() }
@@ -145,14 +145,14 @@ struct GroupWatcher {
 
     /// The position behind the last event there is, of whatever group.
     func lastPosition() async throws -> Int64 {
-        try await LogListener(client, group: group, patience: Patience(console: console, limit: patience)).position
+        try await LogListener(client, group: group, patience: Patience(console: console)).position
     }
 
     /// What there is to be shown now: what was seen last may be old by the time that a command is stopped.
     private func lastLook(_ display: ProgressDisplay) async -> Look? {
         // A task of its own, since this one may be cancelled.
         let looking = Task {
-            let patience = Patience(console: console, limit: .zero)
+            let patience = Patience(console: console)
             return try await look(try await client.group(group), display, patience, nil)
         }
         let limit = Task {
@@ -185,32 +185,51 @@ struct GroupWatcher {
     /// Tells what happened since, up to the group's own end: events get their positions a moment after what they tell of, so that
     /// the group may be seen to be done before its last ones are in the log.
     private func tellLastNews(
-        _ listener: inout LogListener, _ teller: inout NewsTeller, _ display: inout ProgressDisplay,
+        _ listener: inout LogListener, _ teller: inout NewsTeller, _ display: ProgressDisplay,
         _ deadline: ContinuousClock.Instant?
     ) async throws {
         while true {
             let events = try await listener.listen(limit: Self.lastWait, until: deadline)
-            try teller.tell(events, &display)
+            try teller.tell(events, display)
             if try events.isEmpty || Self.end(events) != nil { return }
+        }
+    }
+
+    /// The group beside a part, if there is one by now.
+    private func beside(_ part: GroupPart) async throws -> GroupDocument? {
+        guard let name = part.beside else { return nil }
+        do {
+            return try await client.group(name)
+        } catch let problem as Problem where problem.code == .groupNotFound {
+            return nil
         }
     }
 
     /// What there is to be shown of a group: in a terminal some of its files, and everywhere those that are in trouble.
     private func look(
         _ document: GroupDocument, _ display: ProgressDisplay, _ patience: Patience,
-        _ deadline: ContinuousClock.Instant?, _ standstill: Standstill? = nil
+        _ deadline: ContinuousClock.Instant?, _ standstill: Standstill? = nil, _ silence: Silence? = nil
     ) async throws -> Look {
-        var shown = part?.numbers(of: document) ?? document
+        var names = [group]
+        var shown = document
+        if let part {
+            let other = try await beside(part)
+            if let other { names.append(other.name) }
+            shown = part.numbers(of: document, beside: other)
+        }
         // That it is held open by what is paused is no news where nothing else is wanted.
         if endsAtPause { shown.notes = [] }
         if let maxRate, !document.state.isTerminal {
             shown.notes.append("it is limited to \(ProgressSnapshot.rate(maxRate)) now")
         }
+        if let silence, let note = try await silence.note(of: document, client) { shown.notes.append(note) }
         if let standstill, let note = try await standstill.note(of: group, client) { shown.notes.append(note) }
         var look = Look(snapshot: ProgressSnapshot(group: shown), troubles: [])
-        if document.trouble != nil, display.shownTroubles > 0 {
-            look.troubles = try await patience.persist(until: deadline) {
-                try await client.tasksInTrouble(of: group, limit: display.shownTroubles).filter(isNews)
+        if shown.trouble != nil, display.shownTroubles > 0 {
+            for name in names where look.troubles.count < display.shownTroubles {
+                look.troubles += try await patience.persist(until: deadline) {
+                    try await client.tasksInTrouble(of: name, limit: display.shownTroubles).filter(isNews)
+                }
             }
             // The newest comes first: if it is of an earlier run, all are.
             if look.troubles.isEmpty { look.snapshot.group.trouble = nil }
@@ -219,9 +238,10 @@ struct GroupWatcher {
         let most = ProgressSnapshot.shownFiles
         var others: [TaskDocument] = []
         let known = Set(look.troubles.map(\.key))
-        for state in [TaskState.active, .finalizing] where others.count < most {
+        let pages = [TaskState.active, .finalizing].flatMap { state in names.map { (state, $0) } }
+        for (state, name) in pages where others.count < most {
             let page = try await patience.persist(until: deadline) {
-                try await client.tasks(of: group, state: state, limit: most)
+                try await client.tasks(of: name, state: state, limit: most)
             }
             others += page.items.filter { !known.contains($0.key) }.map { task in
                 var task = task

@@ -33,9 +33,11 @@ struct LogListener {
         until deadline: ContinuousClock.Instant? = nil
     ) async throws -> [EventDocument] {
         let start = position
-        let page = try await patience.persist(until: deadline) {
-            let left = deadline.map { max(.zero, $0 - ContinuousClock.now) } ?? limit
-            return try await read(after: start, group: group, limit: Self.page, wait: min(limit, left, Limits.longPoll))
+        func wait() -> Duration {
+            min(limit, deadline.map { max(.zero, $0 - ContinuousClock.now) } ?? limit, Limits.longPoll)
+        }
+        let page = try await patience.persist(until: deadline, usual: wait()) {
+            try await read(after: start, group: group, limit: Self.page, wait: wait())
         }
         position = max(position, page.next)
         return page.items

@@ -6,20 +6,20 @@ struct NewsTeller {
     private(set) var failures: Int64 = 0
     private let tellsFinishedFiles: Bool
 
-    /// A teller of what is wanted of the news and can be shown.
-    init(tellsFinishedFiles: Bool, _ news: GroupWatcher.News) {
-        self.tellsFinishedFiles = if case .all = news { tellsFinishedFiles } else { false }
+    /// A teller of what is wanted of the news.
+    init(_ news: GroupWatcher.News) {
+        tellsFinishedFiles = if case .all = news { true } else { false }
     }
 
     /// Tells what some events say.
-    mutating func tell(_ events: [EventDocument], _ display: inout ProgressDisplay) throws {
+    mutating func tell(_ events: [EventDocument], _ display: ProgressDisplay) throws {
         for event in events {
             guard let news = FileNews(try event.payload(), at: event.time) else { continue }
             switch news.outcome {
             case .failed:
                 failures += 1
-                try display.print(news.line)
-            case .finished: if tellsFinishedFiles { try display.print(news.line) }
+                try display.tell(news)
+            case .finished: if tellsFinishedFiles { try display.tell(news) }
             }
         }
     }

@@ -2,81 +2,123 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// Goes on asking a coordinator that was there already: it is being restarted, and what was asked for goes on meanwhile.
+/// Goes on asking a coordinator that was there already: it is being restarted, and what was asked for goes on meanwhile. Whoever waits is told
+/// within seconds that there is no answer, and again when there is one.
 final class Patience: Sendable {
     private static let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
+    /// How much longer than usual an answer may take before that is said.
+    private static let usualSilence: Duration = .seconds(4)
 
-    /// How long a coordinator may be away, where nothing else is said.
-    static let usual: Duration = .seconds(120)
+    /// Why there is no answer.
+    private enum Absence: Hashable {
+        /// It can't be reached.
+        case away
+        /// It says nothing.
+        case silent
+        /// It says itself what it lacks.
+        case unable(String)
 
-    private let console: Console
-    private let limit: Duration?
-    private let hasAnswered = Mutex(false)
-
-    /// Patience that begins with the first answer: somebody who was never there is reported at once.
-    ///
-    /// - Parameter limit: how long a coordinator may be away; for ever when absent.
-    init(console: Console, limit: Duration? = usual) {
-        self.console = console
-        self.limit = limit
-    }
-
-    /// Asks until there is an answer.
-    ///
-    /// - Throws: what the question throws, but `Unreachable` and 503 only after the coordinator was away for too long, or at
-    ///   the deadline.
-    func persist<Answer>(
-        until deadline: ContinuousClock.Instant?,
-        _ question: () async throws -> Answer
-    ) async throws -> Answer {
-        let clock = ContinuousClock()
-        var failures = 0
-        var said: String?
-        var giveUp: ContinuousClock.Instant?
-        while true {
-            do {
-                let answer = try await question()
-                hasAnswered.withLock { $0 = true }
-                if failures > 0 {
-                    console.remark("the coordinator \(said == Self.absence ? "is there" : "can work") again")
-                }
-                return answer
-            } catch let problem as Problem where !Self.passes(problem) {
-                // A refusal is an answer too.
-                hasAnswered.withLock { $0 = true }
-                throw problem
-            } catch  where Self.passes(error) {
-                giveUp = giveUp ?? limit.map { clock.now + $0 }
-                guard hasAnswered.withLock({ $0 }), giveUp.map({ clock.now < $0 }) ?? true else { throw error }
-                if let deadline, clock.now >= deadline {
-                    throw CommandFailure.timedOut("the coordinator did not answer in time")
-                }
-                failures += 1
-                let reason = Self.reason(error)
-                if reason != said { console.remark(TextWidth.escaped("\(reason); trying again")) }
-                said = reason
-                let delay = Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
-                let next = clock.now + delay
-                try await clock.sleep(until: min(next, deadline ?? giveUp ?? next))
+        /// What an error says; `nil` for one that will not be over after a while.
+        init?(_ error: any Error) {
+            switch error {
+            case let unreachable as Unreachable: self = unreachable.isTimeout ? .silent : .away
+            case let problem as Problem where problem.status == 503:
+                self = problem.detail.isEmpty ? .away : .unable(problem.detail)
+            default: return nil
             }
         }
     }
 
-    /// What is said of a coordinator that does not answer at all.
-    private static let absence = "the coordinator can't be reached"
-
-    /// Why there is no answer, in words: what the coordinator says itself, if it says anything.
-    private static func reason(_ error: any Error) -> String {
-        guard let problem = error as? Problem, !problem.detail.isEmpty else { return absence }
-        return "the coordinator can't work now: \(problem.detail)"
+    private struct State {
+        var hasAnswered = false
+        /// What was said last, if it has not answered since.
+        var said: Absence?
     }
 
-    /// Whether an error may be over after a while.
-    private static func passes(_ error: any Error) -> Bool {
-        switch error {
-        case is Unreachable: true
-        case let problem as Problem: problem.status == 503
-        default: false
+    private let console: Console
+    private let silence: Duration
+    private let state = Mutex(State())
+
+    /// Patience that begins with the first answer: somebody who was never there is reported at once.
+    ///
+    /// - Parameter silence: how much longer than usual an answer may take before that is said.
+    init(console: Console, silence: Duration = usualSilence) {
+        self.console = console
+        self.silence = silence
+    }
+
+    /// Asks until there is an answer, and says what keeps it from coming.
+    ///
+    /// - Parameter usual: how long an answer takes where nothing is wrong.
+    /// - Throws: what the question throws, but `Unreachable` and 503 only where there never was an answer; `CommandFailure.timedOut` at the
+    ///   deadline.
+    func persist<Answer>(
+        until deadline: ContinuousClock.Instant?, usual: Duration = .zero, _ question: () async throws -> Answer
+    ) async throws -> Answer {
+        let clock = ContinuousClock()
+        var failures = 0
+        while true {
+            do {
+                let answer = try await withThrowingTaskGroup(of: Void.self) { tasks in
+                    let asked = Timestamp.ofThisMachine
+                    tasks.addTask { [self] in
+                        try await clock.sleep(for: usual + silence)
+                        say(.silent, since: asked)
+                    }
+                    defer { tasks.cancelAll() }
+                    return try await question()
+                }
+                answered()
+                return answer
+            } catch {
+                guard let absence = Absence(error) else {
+                    // A refusal is an answer too.
+                    if error is Problem { answered() }
+                    throw error
+                }
+                guard state.withLock(\.hasAnswered) else { throw error }
+                if let deadline, clock.now >= deadline {
+                    throw CommandFailure.timedOut("the coordinator did not answer in time")
+                }
+                failures += 1
+                say(absence, since: .ofThisMachine)
+                let next = clock.now + Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
+                try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
+            }
         }
+    }
+
+    /// Says why there is no answer, unless that is what was said last.
+    private func say(_ absence: Absence, since: Timestamp) {
+        guard state.withLock({ $0.said.replace(by: absence) }) else { return }
+        let text =
+            switch absence {
+            case .away: "the coordinator can't be reached"
+            case .silent: "the coordinator has not answered since \(WallClock.ofThisMachine.text(since))"
+            case .unable(let detail): "the coordinator can't work now: \(detail)"
+            }
+        console.remark(TextWidth.escaped("\(text); trying again"))
+    }
+
+    /// Takes note of an answer.
+    private func answered() {
+        let said = state.withLock { state in
+            defer { (state.hasAnswered, state.said) = (true, nil) }
+            return state.said
+        }
+        switch said {
+        case .away: console.remark("the coordinator is there again")
+        case .silent: console.remark("the coordinator answers again")
+        case .unable: console.remark("the coordinator can work again")
+        case nil: break
+        }
+    }
+}
+
+extension Optional where Wrapped: Equatable {
+    /// Puts another value in place; whether it differs.
+    fileprivate mutating func replace(by value: Wrapped) -> Bool {
+        defer { self = value }
+        return self != value
     }
 }

@@ -12,11 +12,11 @@ struct PlainProgress: Sendable {
     /// Progress of which nothing was said yet.
     init() {}
 
-    /// The lines that are due: what went wrong since the last look, and the group's own now and then.
+    /// The lines about what went wrong since the last look.
     mutating func lines(
-        _ snapshot: ProgressSnapshot, troubles: [TaskDocument], now: ContinuousClock.Instant
+        _ troubles: [TaskDocument], of group: GroupDocument, now: ContinuousClock.Instant
     ) -> [String] {
-        self.troubles.lines(troubles, of: snapshot.group) + (line(snapshot, now: now).map { [$0] } ?? [])
+        self.troubles.lines(troubles, of: group, now: now)
     }
 
     /// The line about the group, if one is due: it says something new and the last one is long enough ago.

@@ -1,22 +1,52 @@
 import MusterAPI
 import MusterCore
 
-/// Lines about what goes wrong and is tried again, each failure once.
+/// Lines about what goes wrong and is tried again, each failure once. A large file has many chunks, which fail together in an outage: what fails
+/// in the same way before the next try that was told of is no news.
 struct PlainTroubles: Sendable {
     /// The most that are named at a time.
     static let most = 5
 
-    /// The last failure of each task that was named.
-    private var named: [String: Timestamp] = [:]
+    /// What was said of a task.
+    private struct Told {
+        let failedAt: Timestamp
+        let kind: FailureKind
+        let number: Int32
+        let due: ContinuousClock.Instant
+
+        init?(_ task: TaskDocument, now: ContinuousClock.Instant) {
+            guard let failure = task.failure, let retry = task.retry else { return nil }
+            (failedAt, kind, number) = (failure.at, failure.kind, retry.number)
+            due = now + .seconds(retry.inSeconds ?? 0)
+        }
+
+        /// Whether what there is now goes without saying.
+        func covers(_ other: Told, now: ContinuousClock.Instant) -> Bool {
+            failedAt == other.failedAt || (kind, number) == (other.kind, other.number) && now < due
+        }
+    }
+
+    /// What was said last of each task that is in trouble.
+    private var told: [String: Told] = [:]
 
     /// Nothing was named yet.
     init() {}
 
     /// The lines about what failed since the last look.
-    mutating func lines(_ tasks: [TaskDocument], of group: GroupDocument) -> [String] {
-        let fresh = tasks.filter { $0.failure.map(\.at) != named[$0.key] }
+    mutating func lines(
+        _ tasks: [TaskDocument], of group: GroupDocument, now: ContinuousClock.Instant
+    ) -> [String] {
+        var fresh: [TaskDocument] = []
         // What is well again is forgotten.
-        named = tasks.reduce(into: [:]) { $0[$1.key] = $1.failure?.at }
+        told = tasks.reduce(into: [:]) { next, task in
+            guard let news = Told(task, now: now) else { return }
+            if let last = told[task.key], last.covers(news, now: now) {
+                next[task.key] = last
+            } else {
+                next[task.key] = news
+                fresh.append(task)
+            }
+        }
         return fresh.isEmpty ? [] : Self.lines(fresh, of: group)
     }
 

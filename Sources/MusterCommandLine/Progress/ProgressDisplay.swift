@@ -5,8 +5,8 @@ import SystemPackage
 struct ProgressDisplay {
     /// Who reads.
     private enum Mode {
-        /// A terminal: a region at its bottom.
-        case live(LiveRegion, on: FileDescriptor)
+        /// A terminal: lines at its bottom.
+        case live(FileDescriptor)
         /// A pipe: lines.
         case plain(PlainProgress)
         /// A program that wants the result alone.
@@ -22,7 +22,7 @@ struct ProgressDisplay {
         self.console = console
         view = ProgressView(style: ProgressView.Style(environment: environment))
         if let terminal = console.liveTerminal, environment["TERM"] != "dumb" {
-            mode = .live(LiveRegion(), on: terminal)
+            mode = .live(terminal)
         } else {
             mode = console.json ? .silent : .plain(PlainProgress())
         }
@@ -64,48 +64,34 @@ struct ProgressDisplay {
     /// Shows the state of things.
     mutating func show(_ snapshot: ProgressSnapshot, troubles: [TaskDocument], now: ContinuousClock.Instant) throws {
         switch mode {
-        case .live(var region, let terminal):
-            let size = Terminal.size(of: terminal)
-            let text = region.redraw(view.lines(snapshot, width: size.columns), size: size)
-            mode = .live(region, on: terminal)
-            try console.draw(text, on: terminal)
+        case .live(let terminal):
+            try console.show(view.lines(snapshot, width: Terminal.size(of: terminal).columns), on: terminal)
         case .plain(var progress):
-            let lines = progress.lines(snapshot, troubles: troubles, now: now)
+            for line in progress.lines(troubles, of: snapshot.group, now: now) { console.remark(line) }
+            let line = progress.line(snapshot, now: now)
             mode = .plain(progress)
-            for line in lines { try console.line(line) }
+            if let line { try console.line(line) }
         case .silent:
             break
         }
     }
 
-    /// Prints a line that stays.
-    mutating func print(_ line: String) throws {
-        switch mode {
-        case .live(var region, let terminal):
-            let size = Terminal.size(of: terminal)
-            let text = region.clear(size: size)
-            mode = .live(region, on: terminal)
-            try console.draw(text + Console.fitted(line, to: size.columns), on: terminal)
-        case .plain:
-            try console.line(line)
-        case .silent:
-            break
+    /// Says how a file ended. Failures are no results.
+    func tell(_ news: FileNews) throws {
+        switch news.outcome {
+        case .finished: if printsFinishedFiles { try console.line(news.line) }
+        case .failed: if printsFailures { console.remark(news.line) }
         }
     }
 
     /// Takes away what stands in place, so that results can follow.
-    mutating func finish() throws {
-        guard case .live(var region, let terminal) = mode else { return }
-        let text = region.clear(size: Terminal.size(of: terminal))
-        mode = .live(region, on: terminal)
-        try console.draw(text, on: terminal)
-    }
+    func finish() throws { try console.clear() }
 
     /// Says how far it came, where nobody waits for the end: the last that was seen stays, with what was in trouble.
-    mutating func stop(_ snapshot: ProgressSnapshot, troubles: [TaskDocument]) throws {
+    func stop(_ snapshot: ProgressSnapshot, troubles: [TaskDocument]) throws {
         try finish()
         guard printsFailures else { return }
-        for line in PlainTroubles.lines(troubles, of: snapshot.group) { try console.line(line) }
-        try console.line(PlainProgress.line(snapshot))
+        for line in PlainTroubles.lines(troubles, of: snapshot.group) { console.remark(line) }
+        try console.line(WallClock.ofThisMachine.sentence(PlainProgress.line(snapshot)))
     }
 }

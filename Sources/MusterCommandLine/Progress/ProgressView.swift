@@ -96,7 +96,7 @@ struct ProgressView: Sendable {
             (bar(percent.map { Double($0) / 100 }, width: barWidth(width)), barWidth(width) + 2, .bar),
             (percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ", 4, .files),
             (TextWidth.aligned(bytes ?? "\(ByteCount(bytes: file.done))", to: 21), 21, .bytes),
-            (file.isFinalizing ? "verifying" : file.bytesPerSecond.map(ProgressSnapshot.rate) ?? "", 12, .speed),
+            (Self.pace(of: file), 12, .speed),
         ]
         var shown = columns
         func room(_ shown: [(text: String, width: Int, importance: Importance)]) -> Int {
@@ -111,6 +111,13 @@ struct ProgressView: Sendable {
         return "  "
             + ([TextWidth.padded(name, to: min(Self.longestName, room(shown)))] + shown.map(\.text)).joined(
                 separator: FittedLine.gap)
+    }
+
+    /// How a file comes. One of which nothing is there yet has no speed: it has just been asked for.
+    private static func pace(of file: ProgressSnapshot.File) -> String {
+        if file.isFinalizing { return "verifying" }
+        guard let speed = file.bytesPerSecond else { return "" }
+        return speed == 0 && file.done == 0 ? "asked for" : ProgressSnapshot.rate(speed)
     }
 
     /// What went wrong, shortened if it must be; how it goes on stands there whole.

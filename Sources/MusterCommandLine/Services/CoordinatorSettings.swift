@@ -37,6 +37,10 @@ extension Settings {
         }
         configuration.allowedAddresses = try addressRanges()
         configuration.guardsAddresses = try flag(.guardAddresses)
+        let tries = Limits.attemptsAllowed
+        if let number = try number(.tries, in: Int(tries.lowerBound)...Int(tries.upperBound)) {
+            (configuration.attempts, configuration.unreachedAttempts) = (Int32(number), Int32(number))
+        }
         if let duration = try duration(.retryBase) {
             guard duration > .zero, duration <= .seconds(60) else {
                 throw refusal(.retryBase, "must be from 1ms to 1m")

@@ -29,7 +29,7 @@ struct EventRunner: Service {
     /// Runs until shutdown, which lets a running command finish.
     func run() async throws {
         // Once it was there, a coordinator may be away for as long as it likes.
-        let patience = Patience(console: console, limit: nil)
+        let patience = Patience(console: console)
         let hold = ConsumerHold(client: client, consumer: consumer, console: console)
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             do {
@@ -70,7 +70,7 @@ struct EventRunner: Service {
             let page: EventsDocument
             do {
                 page = try await cancelWhenGracefulShutdown {
-                    try await patience.persist(until: nil) { try await read() }
+                    try await patience.persist(until: nil, usual: Limits.longPoll) { try await read() }
                 }
             } catch  where Task.isShuttingDownGracefully || error is CancellationError {
                 return

@@ -29,6 +29,8 @@ struct WorkerProcesses: Service {
     let token: String?
     /// How long a worker has to drain before it is killed.
     let drainLimit: Duration
+    /// Told of a worker whose process has ended by itself, before it is started again.
+    let lose: @Sendable (_ name: String) async -> Void
     /// Told what happens.
     let report: @Sendable (News) -> Void
     /// Where failures are logged.
@@ -77,6 +79,7 @@ struct WorkerProcesses: Service {
             guard !Task.isShuttingDownGracefully, !Task.isCancelled else { return }
             failures = ContinuousClock.now - started > Self.stable ? 1 : failures + 1
             report(.ended(name: name, status: status))
+            await lose(name)
             let delay = Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: delay) }
         }

@@ -103,6 +103,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case allowAddress = "allow-address"
     /// Whether addresses that are not of the public Internet are refused although only this machine reaches the coordinator.
     case guardAddresses = "guard-addresses"
+    /// How often a file is tried without progress.
+    case tries
     /// The first wait after a failure.
     case retryBase = "retry-base"
     /// The longest wait after a failure.

@@ -146,7 +146,14 @@ struct Explanation: Sendable {
         let why =
             last.map { "the last try failed: \($0.kind.text(status: $0.status, source: nil, detail: $0.detail))" }
             ?? "the last try failed"
-        return Wait(reason: .backoff, detail: why, since: last?.at, until: due)
+        return Wait(reason: .backoff, detail: why, since: last?.at, until: tryAt ?? due)
+    }
+
+    /// When it is tried next, by what lists of tasks and progress tell of it.
+    private var tryAt: Timestamp? { facts.task.retry?.inSeconds.map(moment) }
+
+    private func moment(after seconds: Int64) -> Timestamp {
+        Timestamp(microseconds: facts.at.microseconds + seconds * 1_000_000)
     }
 
     /// Only if every origin is paused: one that is not would be used.
@@ -214,7 +221,7 @@ extension Explanation {
 
     /// What happens once a wait is over, and when that is.
     private func after(_ wait: ExplanationDocument.Wait) -> String? {
-        let when = wait.until.map { " at \($0)" } ?? ""
+        let when = (tryAt ?? wait.until).map { " at \($0)" } ?? ""
         switch wait.reason {
         case .paused: return nil
         case .fetching:
@@ -222,6 +229,7 @@ extension Explanation {
             return open > 0
                 ? "\(open) more chunk\(open == 1 ? " is" : "s are") leased as there is room; then the file is verified and put in place"
                 : "the file is verified and put in place when its last bytes are there"
+                    + (facts.task.etaSeconds.map { ", as things go at \(moment(after: $0))" } ?? "")
         case .finalizing: return "the task succeeds if the bytes are the right ones"
         case .noWorker: return WaitSentence.afterNoWorker(facts.workers)
         case .sinkParked: return "it goes on by itself when the sink is well again"

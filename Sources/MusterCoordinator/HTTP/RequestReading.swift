@@ -38,6 +38,11 @@ extension Request {
         return value
     }
 
+    /// A parameter of the query that is true or false; false when absent.
+    func flag(_ name: String) throws(Problem) -> Bool {
+        try query(name, as: Flag.self) == .true
+    }
+
     /// A number of the query within a range.
     func query(_ name: String, in range: ClosedRange<Int64>, default value: Int64) throws(Problem) -> Int64 {
         guard let text = try query(name) else { return value }
@@ -83,4 +88,9 @@ extension RequestContext {
         }
         return text
     }
+}
+
+/// The words of a parameter that is true or false.
+private enum Flag: String, CaseIterable {
+    case `true`, `false`
 }

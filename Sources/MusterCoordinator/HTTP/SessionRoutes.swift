@@ -15,8 +15,9 @@ struct SessionRoutes: Sendable {
             let id = try session(context)
             return try Answer.json(try await syncs.sync(id, try await request.document(SyncRequest.self)))
         }
-        group.delete("sessions/:id") { _, context in
-            try await syncs.close(try session(context))
+        group.delete("sessions/:id") { request, context in
+            let isLost = try request.flag("lost")
+            try await syncs.close(try session(context), isLost: isLost)
             return Answer.empty
         }
     }

@@ -35,7 +35,7 @@ struct TaskRoutes: Sendable {
     /// A JSON array, or NDJSON of any length, which is never held whole.
     private func add(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.path("name")
-        let reopening = try request.query("reopen", as: Flag.self) == .true
+        let reopening = try request.flag("reopen")
         // A missing group is said before a long stream is read.
         let policy = try TransferPolicy(storedFor: try await store.group(name))
         let upload =
@@ -51,14 +51,9 @@ struct TaskRoutes: Sendable {
         return try Answer.json(AddedDocument(added: addition.added, existing: addition.existing))
     }
 
-    /// A parameter of the query that is true or false.
-    private enum Flag: String, CaseIterable {
-        case `true`, `false`
-    }
-
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let limit = try request.pageLimit()
-        if try request.query("trouble", as: Flag.self) == .true {
+        if try request.flag("trouble") {
             guard try request.query("state", as: TaskState.self) == nil, try request.query("after") == nil else {
                 throw Problem(
                     .invalidRequest, "the tasks in trouble have neither a state nor a next page", pointer: "/trouble")

@@ -46,9 +46,13 @@ struct SyncService: Sendable {
             addresses: configuration.addressGuard, installation: try await store.installation())
     }
 
-    /// Ends a session.
-    func close(_ session: SessionID) async throws {
-        try await store.closeSession(session)
+    /// Ends a session: at its own word, or at that of somebody who knows that its process is gone.
+    func close(_ session: SessionID, isLost: Bool) async throws {
+        if isLost {
+            try await store.expireSession(session)
+        } else {
+            try await store.closeSession(session)
+        }
     }
 
     /// Answers a sync: renews the session, writes its reports, repairs what a lost answer left behind, and grants leases.

@@ -17,6 +17,9 @@ extension FailureKind {
         var title = title(status: status)
         if let status, status < 400, detail.contains("answered \(status)") { title = words }
         if let source, !isOfStorage { title += " from \(source)" }
+        if self == .network, let place = Self.unconnected(detail) {
+            return source == nil ? "\(title): \(place)" : title
+        }
         guard let status, status >= 400, detail.hasSuffix("the origin answered \(status)") else {
             return detail.isEmpty ? title : "\(title): \(detail)"
         }
@@ -25,6 +28,13 @@ extension FailureKind {
         // Several answers are told one by one.
         guard asked.hasSuffix(": "), !asked.contains(";") else { return "\(title): \(detail)" }
         return "\(title), \(asked.dropLast(2))"
+    }
+
+    /// Where no connection came about, of what libcurl says: `127.0.0.1 port 80`. That is all there is to say, however it was asked for.
+    private static func unconnected(_ detail: String) -> Substring? {
+        let pattern =
+            /^(?:[^;]*: )?not connected: Failed to connect to (\S+ port \d+)[^;:]*: Could(?:n't| not) connect to server$/
+        return detail.firstMatch(of: pattern)?.output.1
     }
 
     /// The kind, for people.

@@ -72,6 +72,8 @@ public enum Limits {
     public static let contentVersions: Int32 = 4
     /// How often a chunk is tried without progress before its task fails (I12).
     public static let attempts: Int32 = 8
+    /// What that may be set to.
+    public static let attemptsAllowed: ClosedRange<Int32> = 1...100
     /// How many sessions a chunk may see die without progress before it counts as poison (I12).
     public static let deaths: Int32 = 5
     /// How long a task may be given.

@@ -160,6 +160,11 @@ extension Store {
             "SELECT close_session(\(session), \(policy.firstChunk), \(policy.deaths))::text", waking: [.work, .events])
     }
 
+    /// Lets a session expire at once whose process is gone: the next sweep takes back what it held, and others revoke it.
+    public func expireSession(_ session: SessionID) async throws {
+        _ = try await write("UPDATE sessions SET expires_at = 'epoch' WHERE id = \(session)", waking: .nobody)
+    }
+
     /// Gives sessions that expired while nobody could renew them another time to live.
     public func graceExpiredSessions(timeToLive: Duration) async throws {
         _ = try await write(

@@ -67,7 +67,7 @@ struct SecretStore: Sendable {
                 reference: reference, reason: "is not among the variables that this worker gives to the source")
         }
         guard let text = environment(name) else {
-            throw SecretRefusal(reference: reference, reason: "is not set on this worker")
+            throw SecretRefusal(reference: reference, reason: "is not set")
         }
         return text
     }

@@ -71,6 +71,19 @@ struct ManifestParserTests {
         )
     }
 
+    @Test(
+        arguments: [
+            ("[", "jq -c"), ("[{\"urls\": []}]", "jq -c"), ("  ]", "jq -c"),
+            ("  out=b", "the option \"out\" of an input file of aria2"),
+        ])
+    func aListOfAnotherProgramIsNamedWithHowItIsWritten(line: String, words: String) {
+        var parser = ManifestParser(form: .urlsOrTasks)
+        let refusal = #expect(throws: InputRefusal.self) {
+            _ = try parser.parse("https://a.example/x\n\(line)\n".utf8)
+        }
+        #expect(refusal?.line == 2 && refusal?.pointer == "" && refusal?.reason.contains(words) == true)
+    }
+
     @Test func streamOfTasksMayHaveBlankLines() {
         #expect(parse("\n\(b)\r\n\r\n", .tasks) == .tasks([2: "k https://example.org/b"]))
     }

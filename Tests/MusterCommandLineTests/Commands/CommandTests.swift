@@ -124,22 +124,24 @@ struct CommandTests {
 
     @Test func anEventIsALine() throws {
         #expect(
-            try EventsCommand.line(Samples.event("task.cancelled", Samples.task("a\nb")))
-                == "      42  2026-03-01T12:00:00.000Z  task.cancelled  groups/nightly  a\\u{a}b"
+            try EventsCommand.line(Samples.event("task.cancelled", Samples.task("a\nb")), clock: Samples.clock)
+                == "      42  2026-03-01 13:00:00  task.cancelled  groups/nightly  a\\u{a}b"
         )
     }
 
     @Test func anEventOfALaterTypeIsALineToo() throws {
         #expect(
-            try EventsCommand.line(Samples.event("group.of-tomorrow", [:]))
-                == "      42  2026-03-01T12:00:00.000Z  group.of-tomorrow  groups/nightly"
+            try EventsCommand.line(Samples.event("group.of-tomorrow", [:]), clock: Samples.clock)
+                == "      42  2026-03-01 13:00:00  group.of-tomorrow  groups/nightly"
         )
         #expect(throws: DecodingError.self) { try EventsCommand.line(Samples.event("task.cancelled", [:])) }
     }
 
     @Test func anAdditionIsToldInOneLine() {
-        let result = Submission.Result(group: Samples.group(), added: 4, existing: 0, isCreated: true)
+        var result = Submission.Result(group: Samples.group(), added: 4, existing: 0, isCreated: true)
         #expect(AddCommand.summary(result) == "added 4 tasks to nightly (0 existed already), sealed")
+        (result.isCreated, result.existing) = (true, 1)
+        #expect(AddCommand.summary(result) == "added 4 tasks to nightly (1 listed twice), sealed")
     }
 
     @Test func theResultOfGetIsTheGroupsDocumentWithMore() throws {
@@ -166,11 +168,11 @@ struct CommandTests {
         var result = GetSession.Result(
             group: Samples.group(state: .failed, total: 1, succeeded: 0, failed: 1), failures: [task],
             explanations: [], wasComplete: false, changed: [], directory: "/d")
-        #expect(result.lines.contains { $0.contains("--if-exists replace") && $0.contains("--if-exists rename") })
-        #expect(!result.lines.contains { $0.contains("run the same command again") })
+        #expect(result.hints.contains { $0.contains("--if-exists replace") && $0.contains("--if-exists rename") })
+        #expect(!result.hints.contains { $0.contains("run the same command again") })
         #expect(GroupResult.lines([task], of: result.group).contains { $0.contains("--if-exists replace") })
         result.failures.append(Samples.troubled("b", kind: .network))
-        #expect(result.lines.contains { $0.contains("run the same command again") })
+        #expect(result.hints.contains { $0.contains("run the same command again") })
     }
 
     @Test(arguments: [
@@ -226,14 +228,14 @@ struct CommandTests {
             directory: "/d"
         )
         #expect(result.status == .failure)
-        #expect(result.lines.last?.contains("failed: 1 file was changed") == true, "\(result.lines)")
+        #expect(result.summary.contains("failed: 1 file was changed"), "\(result.summary)")
     }
 
     @Test func aGetOfNothingSaysThatTheManifestIsEmpty() {
         let result = GetSession.Result(
             group: Samples.group(state: .succeeded, total: 0, succeeded: 0), failures: [], explanations: [],
             wasComplete: true, changed: [], directory: "/d")
-        #expect(result.lines == ["nothing to do: the manifest is empty"])
+        #expect(result.summary == "nothing to do: the manifest is empty")
     }
 
     @Test(
@@ -247,7 +249,10 @@ struct CommandTests {
         #expect(lines.count == 1 && lines[0].contains(help), "\(lines)")
         #expect(
             FailureAdvice.lines([failed, Samples.troubled("b", kind: .timeout)]).last
-                == "run the same command again to retry")
+                == "run the same command again to retry; --tries N has it try more often, such as through an outage")
+        #expect(
+            FailureAdvice.groupHints([Samples.troubled("b", kind: .timeout)], of: "g")
+                == ["what failed is tried again with: muster retry g"])
     }
 
     @Test func anEndThatNothingProvesCanBeTakenAsItIs() {

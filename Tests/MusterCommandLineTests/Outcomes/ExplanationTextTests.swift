@@ -56,17 +56,24 @@ struct ExplanationTextTests {
                 "  w1      fetch     0  8388608  4.0 MiB  2026-03-01 13:00:00 (15s ago)  https://a.example/b.tar",
                 "",
                 "sources:",
-                "  STATE   FAILED REQUESTS     BYTES       SPEED  RESOLVED  SOURCE",
-                "  usable                2  12.0 MiB  35.0 MiB/s  -         https://a.example/b.tar",
+                "  STATE   FAILED REQUESTS     BYTES       SPEED  SOURCE",
+                "  usable                2  12.0 MiB  35.0 MiB/s  https://a.example/b.tar",
                 "",
                 "2 tries failed:",
-                "  TIME                           FAILURE                  THEN   WORKER  REQUEST  SOURCE                   DETAIL",
-                "  2026-03-01 13:00:00 (15s ago)  503 Service Unavailable  again  w1      r-1      "
-                    + "https://a.example/b.tar  the origin said no",
-                "  2026-03-01 13:00:00 (15s ago)  404 Not Found            again  w1      r-1      "
-                    + "https://a.example/b.tar  the origin said no",
+                "  TIME                           FAILURE                  THEN   WORKER  REQUEST  DETAIL",
+                "  2026-03-01 13:00:00 (15s ago)  503 Service Unavailable  again  w1      r-1      the origin said no",
+                "  2026-03-01 13:00:00 (15s ago)  404 Not Found            again  w1      r-1      the origin said no",
             ]
         )
+    }
+
+    @Test func aTerminalHasRoomForTheLastFailures() {
+        var explanation = explanation()
+        explanation.attempts = Array(repeating: attempt(.httpStatus(503), 503), count: 20)
+        explanation.attempts[19].detail = "the newest"
+        let lines = ExplanationText.lines(explanation, width: 200)
+        #expect(lines.contains("20 requests failed, 2 of which count as tries; the last 5:"), "\(lines)")
+        #expect(lines.count { $0.contains("503 Service") } == 5 && lines.last?.hasSuffix("the newest") == true)
     }
 
     @Test func whatOriginsSayCanNotMoveTheCursor() {
@@ -159,7 +166,7 @@ struct ExplanationTextTests {
         #expect(
             GroupResult.lines([task(.failed, failure: failure)], of: group) == [
                 "failed: a/b.tar: no answer in time: too late", "… and 2 more: muster tasks nightly --state failed",
-                "why: muster explain nightly a/b.tar",
+                "hint: what failed is tried again with: muster retry nightly", "why: muster explain nightly a/b.tar",
             ]
         )
         #expect(GroupResult.lines([], of: Samples.group()).isEmpty)
@@ -182,8 +189,8 @@ struct ExplanationTextTests {
             eta: .init(seconds: nil, because: "it has failed"), at: Samples.moment)
         #expect(
             GroupExplanationText.lines(explanation, failures: [refused[0]]).suffix(3) == [
-                "what helps:", "  \(FailureAdvice.hints([refused[0]])[0])",
-                "  such options are changed with: muster set nightly …, and then: muster retry nightly",
+                "It failed.", "hint: \(FailureAdvice.hints([refused[0]])[0])",
+                "hint: such options are changed with: muster set nightly …, and then: muster retry nightly",
             ])
         // What a file is put in place by is said when it is added.
         let taken = FailureDocument(kind: .storage, detail: "another file stands at a", at: Samples.moment)

@@ -13,12 +13,13 @@ struct GroupWatcherTests {
         news: GroupWatcher.News = .none,
         deadline: ContinuousClock.Instant? = nil,
         output: FileDescriptor? = nil,
+        errorOutput: FileDescriptor? = nil,
         since: Timestamp? = nil,
         maxRate: Int64? = nil
     ) async throws -> GroupDocument {
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
-        let console = Console(json: false, output: output ?? null, errorOutput: null)
+        let console = Console(json: false, output: output ?? null, errorOutput: errorOutput ?? output ?? null)
         var watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
         watcher.since = since
         watcher.maxRate = maxRate
@@ -144,6 +145,10 @@ struct GroupWatcherTests {
         let log = ScriptedLog(.init(events: events, end: 5, looks: looks))
         let text = try await printed { _ = try await watch(log, news: .failures(after: 0), output: $0) }
         #expect(text.split(separator: "\n").last == "failed: b: not found: status 404", "\(text)")
+        // They are no results: who keeps these alone is told of failures all the same.
+        log.change { $0.looks = looks }
+        let errors = try await printed { _ = try await watch(log, news: .failures(after: 0), errorOutput: $0) }
+        #expect(errors == "failed: b: not found: status 404\n")
     }
 
     @Test func theLastFailuresHaveTheirLinesToo() async throws {

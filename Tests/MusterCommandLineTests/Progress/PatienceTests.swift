@@ -7,6 +7,13 @@ import Testing
 /// How long a command goes on asking a coordinator that is away.
 @Suite("Patience")
 struct PatienceTests {
+    /// What there is to be read, once there is anything.
+    private static func text(_ descriptor: FileDescriptor) throws -> String {
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
     private func withPatience(_ body: (Patience) async throws -> Void) async throws {
         let null = try FileDescriptor.open("/dev/null", .readWrite)
         defer { try? null.close() }
@@ -37,6 +44,26 @@ struct PatienceTests {
         }
     }
 
+    /// One that is stopped, or whose machine hangs: its connections stay, and say nothing.
+    @Test func aSilentCoordinatorIsSpokenOfWhileItIsWaitedFor() async throws {
+        let pipe = try FileDescriptor.pipe()
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        defer { try? null.close() }
+        let patience = Patience(
+            console: Console(json: false, output: null, errorOutput: pipe.writeEnd), silence: .milliseconds(1))
+        let answer = try await patience.persist(until: nil) {
+            var text = ""
+            // It answers once that was said.
+            while !text.hasSuffix("\n") { text += try Self.text(pipe.readEnd) }
+            return text
+        }
+        #expect(answer.hasPrefix("the coordinator has not answered since 2"), "\(answer)")
+        #expect(answer.hasSuffix("ago); trying again\n") || answer.hasSuffix("(now); trying again\n"), "\(answer)")
+        #expect(try Self.text(pipe.readEnd) == "the coordinator answers again\n")
+        try pipe.writeEnd.close()
+        try pipe.readEnd.close()
+    }
+
     /// A coordinator that answers can be reached, and knows best what it lacks.
     @Test func whatTheCoordinatorLacksIsToldInItsOwnWordsAndOnlyWhatIsNew() async throws {
         let pipe = try FileDescriptor.pipe()
@@ -53,11 +80,10 @@ struct PatienceTests {
             return 1
         }
         try pipe.writeEnd.close()
-        var buffer = [UInt8](repeating: 0, count: 4_096)
-        let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
+        let text = try Self.text(pipe.readEnd)
         try pipe.readEnd.close()
         #expect(
-            String(decoding: buffer[..<count], as: UTF8.self) == """
+            text == """
                 the coordinator can't be reached; trying again
                 the coordinator can't work now: the disk is full; trying again
                 the coordinator can work again

@@ -104,21 +104,54 @@ struct ProgressTests {
         #expect(!GroupFacts.all(group).contains { $0.0 == "speed" })
     }
 
+    /// A link that hangs: its try fails after a minute, and the person who waits wonders after seconds.
+    @Test func silenceIsToldWithTheFilesThatNothingComesOf() async throws {
+        var group = Samples.group()
+        (group.tasks.active, group.tasks.finalizing, group.notes) = (3, 0, [])
+        func moment(_ seconds: Int64) -> Timestamp {
+            Timestamp(microseconds: Samples.moment.microseconds + seconds * 1_000_000)
+        }
+        let first = Silence(group, after: nil, now: moment(0))
+        let later = try #require(Silence(group, after: first, now: moment(8)))
+        #expect(first?.isLong == false && later.isLong && later.since == moment(0))
+        let log = ScriptedLog(.init(tasks: [Samples.finished("a.bin", size: 3), Samples.finished("b.bin", size: 3)]))
+        #expect(
+            try await later.note(of: group, log.client())
+                == "nothing has come since \(Samples.moment) of a.bin, b.bin and 1 more")
+        group.bytes.done += 1
+        #expect(Silence(group, after: later, now: moment(9))?.isLong == false, "something has come")
+        group.notes = ["no live worker"]
+        #expect(Silence(group, after: later, now: moment(12)) == nil, "it says what it waits for")
+    }
+
     @Test func aTroubleIsToldOnceInPlainLines() {
         var progress = PlainProgress()
         var group = Samples.group()
         group.trouble = [.init(kind: .httpStatus(503), tasks: 9)]
         let tasks = (1...5).map { Samples.troubled("\($0).bin\u{1B}") }
         let start = ContinuousClock.now
-        let first = progress.lines(ProgressSnapshot(group: group), troubles: tasks, now: start)
-        #expect(first.count == 7)
+        let first = progress.lines(tasks, of: group, now: start)
+        #expect(first.count == 6)
         #expect(first[0] == "retrying: 1.bin\\u{1b}: 503 Service Unavailable, try 3 of 8 in 4s")
         #expect(first[5] == "… and 4 more are tried again")
-        #expect(progress.lines(ProgressSnapshot(group: group), troubles: tasks, now: start + .seconds(1)).isEmpty)
+        #expect(progress.lines(tasks, of: group, now: start + .seconds(1)).isEmpty)
         var again = tasks[0]
         again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 1)
-        let second = progress.lines(ProgressSnapshot(group: group), troubles: [again], now: start + .seconds(2))
-        #expect(second.count == 1)
+        #expect(
+            progress.lines([again], of: group, now: start + .seconds(3)).isEmpty,
+            "another chunk of it, before the try that was told of")
+        #expect(progress.lines([again], of: group, now: start + .seconds(4)).count == 1)
+        again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 2)
+        again.retry?.number += 1
+        #expect(progress.lines([again], of: group, now: start + .seconds(5)).count == 1, "one more try has failed")
+    }
+
+    @Test func aFileOfWhichNothingIsThereYetHasBeenAskedFor() {
+        func row(_ done: Int64, _ speed: Int64) -> String {
+            let file = ProgressSnapshot.File(name: "a.bin", done: done, total: nil, bytesPerSecond: speed)
+            return plain.lines(ProgressSnapshot(group: Samples.group(), files: [file]), width: 80)[1]
+        }
+        #expect(row(0, 0).hasSuffix("asked for") && row(9, 0).hasSuffix("0 B/s") && row(0, 9).hasSuffix("9 B/s"))
     }
 
     /// A terminal cuts what is too long for it, wherever that is: so nothing may be.

@@ -126,6 +126,20 @@ struct TransferSettingsTests {
         }
     }
 
+    @Test func triesAreBoundedAndCountAlsoWhereNobodyIsReached() throws {
+        func tries(_ texts: [String]) throws -> [Int32] {
+            let settings = try Settings(
+                command: "serve", arguments: [.tries: texts], configuration: nil, environment: [:])
+            let configuration = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
+            return [configuration.attempts, configuration.unreachedAttempts]
+        }
+        #expect(try tries([]) == [Limits.attempts, Limits.attempts])
+        #expect(try tries(["20"]) == [20, 20])
+        for mistake in ["0", "101", "many"] {
+            #expect(throws: CommandFailure.self) { try tries([mistake]) }
+        }
+    }
+
     @Test func anotherPolicyMakesAnotherRequestAndAnotherTokenDoesNot() throws {
         func identity(_ transfers: TransferSettings, fetch: FetchOptions? = nil) throws -> String {
             var identity = RequestIdentity()

@@ -25,6 +25,20 @@ struct FailureKindTests {
         #expect(try JSONDecoder().decode([FailureKind].self, from: Data("[\"\(name)\"]".utf8)) == [kind])
     }
 
+    @Test func aRefusedConnectionIsToldInAFewWords() {
+        let detail =
+            "with a range and without one: not connected: Failed to connect to 127.0.0.1 port 80 after 0 ms: Couldn't connect to server"
+        #expect(
+            FailureKind.network.text(status: nil, source: nil, detail: detail) == "connection failed: 127.0.0.1 port 80"
+        )
+        #expect(
+            FailureKind.network.text(status: nil, source: "http://127.0.0.1/a", detail: detail)
+                == "connection failed from http://127.0.0.1/a")
+        #expect(
+            FailureKind.network.text(status: nil, source: nil, detail: "plainly: connection reset: by peer")
+                == "connection failed: plainly: connection reset: by peer")
+    }
+
     @Test func tableHasEveryKind() {
         #expect(Set(Self.table.map(\.0.name)) == Set(FailureKind.Name.allCases))
         for name in FailureKind.Name.allCases where name != .httpStatus {

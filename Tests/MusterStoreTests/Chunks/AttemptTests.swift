@@ -126,6 +126,17 @@ import Testing
         }
     }
 
+    /// A link that hangs takes a minute of each try, whatever else its origin serves.
+    @Test func linkThatHangsIsGivenUpSooner() async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.finishAll([try #require(try await worker.claim().first)])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            #expect(try await failures(fixture, of: "t", &worker, .timeout) == 3)
+        }
+    }
+
     /// An origin that has served lately and refuses connections is out: no name was wrong.
     @Test func originThatHasServedLatelyIsTriedAsOftenAsAFleetTries() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
@@ -202,7 +213,7 @@ import Testing
 
     @Test(
         arguments: [
-            (.timeout, 8), (.dns, 3), (.network, nil), (.httpStatus(403), nil), (.notFound, nil),
+            (.timeout, 3), (.dns, 3), (.network, nil), (.httpStatus(403), nil), (.notFound, nil),
             (.httpStatus(400), nil), (.noSpace, 8),
         ] as [(FailureKind, Int32?)])
     func theLimitThatIsShownIsTheOneThatCounts(kind: FailureKind, limit: Int32?) async throws {

@@ -36,6 +36,18 @@ import Testing
         }
     }
 
+    @Test func theSpeedThatIsShownFollowsALimitAtOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            try await fixture.run("UPDATE groups SET created_at = created_at - interval '1 h', rate_bytes = 4e9")
+            #expect(try await fixture.store.group("g").bytesPerSecond > 100_000_000)
+            let limited = try await fixture.store.change("g", GroupChange(bytesPerSecond: .set(1_000_000)))
+            #expect((1...1_000_000).contains(limited.bytesPerSecond), "\(limited.bytesPerSecond)")
+            let freed = try await fixture.store.change("g", GroupChange(bytesPerSecond: .clear))
+            #expect(freed.bytesPerSecond > 0)
+        }
+    }
+
     @Test func timeZonesThatNobodyKnowsAreRefusedWithTheirPlace() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")

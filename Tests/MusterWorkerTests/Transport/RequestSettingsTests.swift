@@ -125,7 +125,7 @@ import Testing
     @Test func whatCannotBeReadIsNamed() {
         var options = FetchOptions()
         options.headers = ["Authorization": Secret("env:NONE")]
-        #expect(throws: SecretRefusal(reference: "env:NONE", reason: "is not set on this worker")) {
+        #expect(throws: SecretRefusal(reference: "env:NONE", reason: "is not set")) {
             try request(options)
         }
         options.headers = nil

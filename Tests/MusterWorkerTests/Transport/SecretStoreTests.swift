@@ -41,7 +41,7 @@ import Testing
         try #expect(store.text(of: Secret("value:env:TOKEN")) == "env:TOKEN")
         try #expect(store.text(of: Secret("plain")) == "plain")
         try #expect(store.text(of: Secret("env:TOKEN")) == "t0p")
-        #expect(refusal(store, "env:NONE")?.description == "env:NONE is not set on this worker")
+        #expect(refusal(store, "env:NONE")?.description == "env:NONE is not set")
     }
 
     @Test func mustersOwnVariablesAreNobodysToSend() {

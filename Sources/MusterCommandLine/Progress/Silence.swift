@@ -1,0 +1,50 @@
+import MusterAPI
+import MusterCore
+
+/// A group of which files are being fetched while no byte comes: whoever waits is told within seconds, long before the try counts as failed.
+struct Silence: Sendable {
+    /// What changes when anything comes.
+    private struct Mark: Hashable {
+        let bytes: Int64
+        let succeeded: Int64
+        let failed: Int64
+        let generation: Int32
+    }
+
+    private let mark: Mark
+    /// Since when nothing has come.
+    let since: Timestamp
+    private let now: Timestamp
+
+    /// How long nothing comes before anything is said of it: workers of a fleet report every three seconds, and what they report is on the disk by
+    /// then.
+    private static let patience: Duration = .seconds(8)
+    /// The most files that are named.
+    private static let named = 2
+
+    /// What there is of it now; `nil` where nothing is being fetched, or the group itself says what it waits for.
+    ///
+    /// - Parameter earlier: what there was when the group was looked at before.
+    init?(_ group: GroupDocument, after earlier: Silence?, now: Timestamp) {
+        guard group.tasks.active > 0, group.tasks.finalizing == 0, group.notes.isEmpty else { return nil }
+        mark = Mark(
+            bytes: group.bytes.done, succeeded: group.tasks.succeeded, failed: group.tasks.failed,
+            generation: group.generation)
+        self.now = now
+        let last = mark
+        since = earlier.flatMap { $0.mark == last ? $0.since : nil } ?? now
+    }
+
+    /// Whether it has lasted for so long that somebody wonders.
+    var isLong: Bool { now.since(since) >= Self.patience }
+
+    /// Which files nothing comes of, with the moment as in JSON; `nil` while it does not last.
+    func note(of group: GroupDocument, _ client: MusterClient) async throws -> String? {
+        guard isLong else { return nil }
+        let names = try await client.tasks(of: group.name, state: .active, limit: Self.named).items.map(\.path)
+        let more = group.tasks.active - Int64(names.count)
+        guard !names.isEmpty else { return nil }
+        return "nothing has come since \(since) of \(names.joined(separator: ", "))"
+            + (more > 0 ? " and \(more) more" : "")
+    }
+}

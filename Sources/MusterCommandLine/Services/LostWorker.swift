@@ -1,0 +1,42 @@
+import Logging
+import MusterAPI
+import MusterCore
+
+/// Tells the coordinator of `up` that a worker's process is gone, so that others go on with its work without waiting until its session expires.
+struct LostWorker: Sendable {
+    /// The coordinator's port, once it listens.
+    let port: Eventual<Int>
+    /// Where it listens.
+    let host: String
+    /// Opens it.
+    let token: String?
+    /// Where it is logged that the session has to expire after all.
+    let logger: Logger
+
+    /// How long that may take: the worker is started again afterwards, under the same name.
+    private static let limit: Duration = .seconds(5)
+
+    /// Ends the sessions of a worker none of whose processes is there.
+    func end(_ name: String) async {
+        await withTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                do {
+                    let address = ListenAddress(host: host, port: try await port.value())
+                    try await CommandContext.withClient(servers: [address.url], token: token) { client in
+                        let workers = try await Page.all {
+                            try await client.workers(after: $0, limit: Limits.pageSize)
+                        }
+                        for worker in workers where worker.name == name {
+                            try await client.loseSession(worker.session)
+                        }
+                    }
+                } catch {
+                    logger.debug("worker.loss.untold", metadata: ["worker": "\(name)", "error": "\(error)"])
+                }
+            }
+            tasks.addTask { try? await Task.sleep(for: Self.limit) }
+            await tasks.next()
+            tasks.cancelAll()
+        }
+    }
+}
