@@ -48,7 +48,8 @@ extension FetchJob {
     /// Asks the origin for the bytes of a lease of kind `trial`: says whether it serves another request for a file of which one request
     /// brings all (range contract, row 22).
     func tryAgain() async -> JobEnding {
-        let plan = FetchPlan(lease, source: source)
+        var plan = FetchPlan(lease, source: source)
+        plan.manner = context.conduct.manner(of: origin)
         let settings: RequestSettings
         do throws(StorageError) {
             switch try await checkedSettings() {
@@ -77,10 +78,12 @@ extension FetchJob {
     func noteSilence(_ ending: FetchTransfer.Ending, to question: FetchQuestion) {
         switch ending.outcome {
         case .failed(.connectTimeout, _), .failed(.firstByteTimeout, _):
+            // On a connection that was used before there may be silence for that alone.
+            guard !ending.outcome.statistics.connectionReused || !context.conduct.doubtsKept(of: origin) else { return }
             if question.range == nil || lease.mayMoveOn == true { context.conduct.silent(origin) }
         default:
-            guard ending.head != nil, ending.outcome.statistics.startTransferTime < .seconds(1) else { return }
-            context.conduct.answered(origin)
+            guard ending.head != nil else { return }
+            context.conduct.answered(origin, soon: ending.outcome.statistics.startTransferTime < .seconds(1))
         }
     }
 

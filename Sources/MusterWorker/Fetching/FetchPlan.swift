@@ -33,8 +33,12 @@ struct FetchPlan: Sendable {
     /// Whether the total that was stated is exactly where the part ends that was asked for: some origins state the part's end (row 2). One
     /// request beyond it tells.
     var doubtsEnd = false
-    /// Whether requests get connections of their own: on one that was used before came what is no answer (row 28).
-    var mistrustsConnections = false
+    /// In which manner the origin is asked besides.
+    var manner = Manner()
+    /// Whether that is another one than the last request was refused in.
+    var triesManner = false
+    /// Whether a refusal on a connection that was used before may be due to that.
+    var doubtsKept = true
     /// How many answers in a row brought few bytes of what was asked for (row 3).
     private var smallAnswers = 0
     /// Whether the next request carries no If-Range (row 10).
@@ -156,9 +160,9 @@ struct FetchPlan: Sendable {
                 first: range.start, last: range.end == Limits.fileSize.bytes ? nil : range.end - 1)
         }
         shortenPatience(&request)
-        request.isAlone = mistrustsConnections
+        request.isAlone = manner.isAlone
         guard settings.isHTTP else { return request }
-        request.headers.append("Accept-Encoding", "identity")
+        if manner.saysIdentity { request.headers.append("Accept-Encoding", "identity") }
         // After a change or a wrong digest, caches on the way are no longer believed (row 29).
         if lease.version > 1 { request.headers.append("Cache-Control", "no-cache") }
         if question.conditional, let condition { request.headers.append("If-Range", condition) }
@@ -211,7 +215,7 @@ struct FetchPlan: Sendable {
     }
 
     /// Whether nothing of the content version is kept or known by anybody.
-    private var isUntouched: Bool {
+    var isUntouched: Bool {
         !lease.planned && !isSettled && learned == nil && lease.resume.offset == lease.start
     }
 

@@ -51,7 +51,7 @@ final class FetchTransfer: TransferHandler {
     private let question: FetchQuestion
     private let writer: ChunkWriter
     private let refusal: @Sendable (_ effectiveURL: String) -> String?
-    private let accepted: @Sendable (FetchPlan) -> Void
+    private let accepted: @Sendable (FetchPlan) -> Bool
     private let received: @Sendable (Int) -> Void
     private let waited: @Sendable () -> Void
     private let state: Mutex<State>
@@ -62,7 +62,7 @@ final class FetchTransfer: TransferHandler {
     ///
     /// - Parameters:
     ///   - refusal: why nothing may be taken from a URL that redirects led to; `nil` when it may.
-    ///   - accepted: told on the loop's thread that a body is about to come, with the plan as the head left it.
+    ///   - accepted: told on the loop's thread that a body is about to come, with the plan as the head left it; returns whether there is room.
     ///   - received: told how many body bytes came.
     ///   - waited: told each second that there is no answer.
     init(
@@ -70,7 +70,7 @@ final class FetchTransfer: TransferHandler {
         plan: FetchPlan,
         writer: ChunkWriter,
         refusal: @escaping @Sendable (String) -> String? = { _ in nil },
-        accepted: @escaping @Sendable (FetchPlan) -> Void,
+        accepted: @escaping @Sendable (FetchPlan) -> Bool,
         received: @escaping @Sendable (Int) -> Void,
         waited: @escaping @Sendable () -> Void = {}
     ) {
@@ -133,8 +133,7 @@ final class FetchTransfer: TransferHandler {
             decoded.withLock { $0 = DecodedBody(coding, stated: body.codedDigests, limit: limit) }
             return (.accept(limit: nil), state.plan)
         }
-        if let plan { accepted(plan) }
-        return answer
+        return plan.map(accepted) == false ? .refuse : answer
     }
 
     private func judge(_ facts: ResponseFacts, effectiveURL: String) -> ResponseVerdict {

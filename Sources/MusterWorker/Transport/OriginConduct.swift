@@ -2,6 +2,15 @@ import MusterCore
 import MusterCurl
 import Synchronization
 
+/// In which manner an origin is asked besides the rung of the ladder: some refuse what curl, which uses each connection once and says nothing of
+/// codings, is served.
+struct Manner: Sendable, Hashable {
+    /// Whether each request gets a connection of its own (range contract, rows 22b and 28).
+    var isAlone = false
+    /// Whether requests say that the content is wanted as it is (row 13).
+    var saysIdentity = true
+}
+
 /// What all jobs of a worker know of the origins together, for as long as it runs: how many bodies come from there, which rungs of the
 /// ladder they have contradicted, and who wants credentials by Digest.
 final class OriginConduct: Sendable {
@@ -9,6 +18,12 @@ final class OriginConduct: Sendable {
         var running: [String: Int] = [:]
         var rungs = OriginRungs()
         var challenging: Set<String> = []
+        /// How origins want to be asked, and until when that is believed, in nanoseconds.
+        var manners: [String: (manner: Manner, until: Int64)] = [:]
+        /// Until when what comes on connections that were used before is believed like any other answer.
+        var trusted: [String: Int64] = [:]
+        /// Origins whose last answer came soon.
+        var quick: Set<String> = []
         /// When an origin was silent last, whatever it was asked for, in nanoseconds.
         var silences: [String: Int64] = [:]
     }
@@ -17,6 +32,8 @@ final class OriginConduct: Sendable {
     private static let mostRemembered = 1_024
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
+    /// How long it is remembered how an origin wants to be asked, in nanoseconds: as long as its rungs.
+    private static let mannerMemory = OriginRungs.closedNanoseconds
 
     private let state = Mutex(State())
     private let now: @Sendable () -> Int64
@@ -57,6 +74,43 @@ final class OriginConduct: Sendable {
         state.withLock { $0.challenging.contains(origin) } ? .onChallenge : .preemptive
     }
 
+    /// The origin served what it had refused when it was asked in another manner.
+    func wants(_ manner: Manner, _ origin: String) {
+        let until = now() + Self.mannerMemory
+        state.withLock { state in
+            if state.manners.count >= Self.mostRemembered { state.manners = [:] }
+            state.manners[origin] = (manner, until)
+        }
+    }
+
+    /// In which manner the origin is asked.
+    func manner(of origin: String) -> Manner {
+        let moment = now()
+        return state.withLock { state in
+            state.manners[origin].flatMap { $0.until > moment ? $0.manner : nil } ?? Manner()
+        }
+    }
+
+    /// A new connection brought the same refusal as one that was used before.
+    func trustKept(of origin: String) {
+        let until = now() + Self.mannerMemory
+        state.withLock { state in
+            if state.trusted.count >= Self.mostRemembered { state.trusted = [:] }
+            state.trusted[origin] = until
+        }
+    }
+
+    /// Whether a refusal on a connection that was used before may be due to that.
+    func doubtsKept(of origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { state in state.trusted[origin].map { $0 <= moment } ?? true }
+    }
+
+    /// Whether the origin's last answer came soon.
+    func isQuick(_ origin: String) -> Bool {
+        state.withLock { $0.quick.contains(origin) }
+    }
+
     /// The origin did not answer in time.
     func silent(_ origin: String) {
         let moment = now()
@@ -66,9 +120,15 @@ final class OriginConduct: Sendable {
         }
     }
 
-    /// The origin answered, and soon.
-    func answered(_ origin: String) {
+    /// The origin answered, and soon or not.
+    func answered(_ origin: String, soon: Bool = true) {
         state.withLock { state in
+            guard soon else {
+                state.quick.remove(origin)
+                return
+            }
+            if state.quick.count >= Self.mostRemembered { state.quick = [] }
+            state.quick.insert(origin)
             if !state.silences.isEmpty { state.silences[origin] = nil }
         }
     }

@@ -19,4 +19,27 @@ import Testing
         now.withLock { $0 += 1_000_000_000 }
         #expect(!conduct.isSilent("a"))
     }
+
+    @Test func mannerAndTrustInConnectionsAreRememberedForTenMinutes() {
+        let now = Mutex<Int64>(0)
+        let conduct = OriginConduct { now.withLock { $0 } }
+        let wanted = Manner(isAlone: true, saysIdentity: false)
+        #expect(conduct.manner(of: "a") == Manner() && conduct.doubtsKept(of: "a"))
+        conduct.wants(wanted, "a")
+        conduct.trustKept(of: "a")
+        now.withLock { $0 += 599_000_000_000 }
+        #expect(conduct.manner(of: "a") == wanted && conduct.manner(of: "b") == Manner())
+        #expect(!conduct.doubtsKept(of: "a") && conduct.doubtsKept(of: "b"))
+        now.withLock { $0 += 1_000_000_000 }
+        #expect(conduct.manner(of: "a") == Manner() && conduct.doubtsKept(of: "a"))
+    }
+
+    @Test func originIsQuickAsLongAsItsLastAnswerCameSoon() {
+        let conduct = OriginConduct()
+        #expect(!conduct.isQuick("a"))
+        conduct.answered("a")
+        #expect(conduct.isQuick("a") && !conduct.isQuick("b"))
+        conduct.answered("a", soon: false)
+        #expect(!conduct.isQuick("a"))
+    }
 }
