@@ -132,6 +132,10 @@ extension Transfer {
             return nil
         }
         if now >= speedWindow.due, speedWindow.isBelow(limit, at: now, bytes: bytesReceived) {
+            guard handler.isTooSlow() else {
+                startSpeedWindow(at: now)
+                return nil
+            }
             let text = "below \(limit.bytesPerSecond) bytes per second over"
             return .failed(.tooSlow(timeDetail(text, limit.over)))
         }

@@ -72,6 +72,7 @@ struct FetchJob: Sendable {
         _ redirects: ProxiedRedirects
     ) async -> JobEnding {
         var plan = initial
+        plan.doubtsSpeed = lease.looks != nil && lease.start == 0 && !budgets.contains { $0.bytesPerSecond != nil }
         for _ in 0..<Self.requestLimit {
             if let end = control.bound.agreedEnd { plan.shorten(to: end) }
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
@@ -127,7 +128,8 @@ struct FetchJob: Sendable {
             refusal: { [sources = context.sources] in settings.isProxied ? sources.refusal(byProxyOf: $0) : nil },
             accepted: { plan in accepted(plan, writer) },
             received: { [context] in context.received($0) },
-            waited: { [loops = context.loops, request] in loops.closeIdle(like: request) }
+            waited: { [loops = context.loops, request] in loops.closeIdle(like: request) },
+            mayDoubt: { mayDoubtSpeed() }
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end
@@ -226,11 +228,23 @@ struct FetchJob: Sendable {
             plan.claimedSize = head.headers["Content-Range"].flatMap { ContentRange($0)?.size }
         }
         let isHTTP2 = ending.head?.version == .http2
+        // One look shows how an origin serves: what is seen later to be slow has to be seen more often.
+        if plan.doubtsSpeed, case .ending(.tooSlow, _, _) = contradiction, !ending.wasDoubted,
+            !plan.ladder.isServedPlainly, !context.conduct.doubtsSpeed(of: origin)
+        {
+            plan.doubtsSpeed = false
+        }
         var move = plan.move(after: contradiction, to: question, isShared: isShared, isHTTP2: isHTTP2)
         if case .look = move {
             switch await look(plan, settings, budgets) {
-            case .served: move = plan.looked(refused: nil)
-            case .refused(let what): move = plan.looked(refused: what)
+            case .served:
+                move = plan.looked(refused: nil)
+                if plan.doubtsSpeed { context.conduct.speedWasRightlyDoubted(of: origin) }
+            case .refused(let what):
+                move = plan.looked(refused: what)
+                plan.doubtsSpeed = false
+                // The part would have gone on.
+                if ending.wasDoubted { return .again }
             case .changed(let what): return .failed(.changed, what, retryAfter: nil)
             case .stopped: return .stopped
             }

@@ -39,6 +39,8 @@ struct FetchPlan: Sendable {
     var triesManner = false
     /// Whether a refusal on a connection that was used before may be due to that.
     var doubtsKept = true
+    /// Whether a part that comes slowly, or stops, is doubted soon: a plain GET may bring all of the file meanwhile.
+    var doubtsSpeed = false
     /// How many answers in a row brought few bytes of what was asked for (row 3).
     private var smallAnswers = 0
     /// Whether the next request carries no If-Range (row 10).
@@ -177,17 +179,8 @@ struct FetchPlan: Sendable {
         if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
     }
 
-    /// The limit on a body's speed: over a shorter time where there is another way to go on from the byte that it ends at. `nil` for the one of
-    /// the request.
-    func patience(_ limit: LowSpeedLimit?) -> LowSpeedLimit? {
-        guard lease.mayMoveOn == true && learned?.rung != .whole || ladder.isServedPlainly, ladder.rung != .whole else {
-            return nil
-        }
-        return limit.map { LowSpeedLimit(bytesPerSecond: $0.bytesPerSecond, over: $0.over / Self.shortPatience) }
-    }
-
     /// The part of the patience that is due where there is another way to go on.
-    private static let shortPatience = 6
+    static let shortPatience = 6
 
     /// The answer contradicted the way in which the source was asked, or it refused.
     ///
@@ -206,7 +199,7 @@ struct FetchPlan: Sendable {
             isHTTP2: isHTTP2,
             asksForAll: asksForAll,
             mayBeSilent: !isSilent && lease.mayMoveOn != true,
-            looks: lease.looks
+            looks: looks(after: contradiction)
         )
         let move = ladder.move(after: contradiction, in: situation)
         // Whatever file there is: that question is one contradiction less.

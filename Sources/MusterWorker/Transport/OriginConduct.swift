@@ -22,6 +22,10 @@ final class OriginConduct: Sendable {
         var manners: [String: (manner: Manner, until: Int64)] = [:]
         /// Until when what comes on connections that were used before is believed like any other answer.
         var trusted: [String: Int64] = [:]
+        /// Until when the speed of an origin's parts is not doubted.
+        var doubted: [String: Int64] = [:]
+        /// Origins that have served another request for a file.
+        var servingAgain: Set<String> = []
         /// Origins whose last answer came soon.
         var quick: Set<String> = []
         /// When an origin was silent last, whatever it was asked for, in nanoseconds.
@@ -104,6 +108,36 @@ final class OriginConduct: Sendable {
     func doubtsKept(of origin: String) -> Bool {
         let moment = now()
         return state.withLock { state in state.trusted[origin].map { $0 <= moment } ?? true }
+    }
+
+    /// Whether the speed of the origin's parts may be doubted. Whoever is told so looks how a plain GET comes, alone: for ten minutes nobody else is
+    /// told so, unless it comes faster.
+    func doubtsSpeed(of origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { state in
+            guard state.doubted[origin].map({ $0 <= moment }) ?? true else { return false }
+            if state.doubted.count >= Self.mostRemembered { state.doubted = [:] }
+            state.doubted[origin] = moment + Self.mannerMemory
+            return true
+        }
+    }
+
+    /// A plain GET came much faster than a part.
+    func speedWasRightlyDoubted(of origin: String) {
+        state.withLock { $0.doubted[origin] = nil }
+    }
+
+    /// The origin has served another request for a file.
+    func servedAgain(_ origin: String) {
+        state.withLock { state in
+            if state.servingAgain.count >= Self.mostRemembered { state.servingAgain = [] }
+            state.servingAgain.insert(origin)
+        }
+    }
+
+    /// Whether the origin is known to serve a file more than once.
+    func servesAgain(_ origin: String) -> Bool {
+        state.withLock { $0.servingAgain.contains(origin) }
     }
 
     /// Whether the origin's last answer came soon.
