@@ -97,6 +97,8 @@ struct GetCommand: MusterSubcommand {
 
     /// How long a killed `get` blocks its own leases: nothing lies between this worker and this coordinator.
     private static let sessionTimeToLive: Duration = .seconds(5)
+    /// The longest wait between two tries.
+    private static let retryMaximum: Duration = .seconds(20)
 
     /// What is logged unless told otherwise: nothing. What a person should know is said in sentences.
     private static let logLevel = Logger.Level.critical
@@ -132,6 +134,10 @@ struct GetCommand: MusterSubcommand {
         coordinator.ownsFleet = true
         // Somebody waits: a name that is unknown is not asked for minutes on end.
         coordinator.unreachedAttempts = 3
+        // Nor does one that fails for good keep them waiting for minutes: eight tries take half a minute or so.
+        if settings.text(.retryMaximum) == nil {
+            coordinator.retryMaximum = max(coordinator.retryBase, Self.retryMaximum)
+        }
         coordinator.waitsForRoom = onFull == .wait
         try Settings.check(coordinator)
         var configured = try settings.worker(

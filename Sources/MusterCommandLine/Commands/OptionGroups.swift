@@ -93,7 +93,7 @@ struct CoordinatorOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The longest wait after a failure. (MUSTER_RETRY_MAXIMUM; default: 5m)",
+            "The longest wait after a failure. (MUSTER_RETRY_MAXIMUM; default: 5m; get: 20s)",
             valueName: "duration"
         )
     )
