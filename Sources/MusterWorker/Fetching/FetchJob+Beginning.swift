@@ -193,7 +193,7 @@ extension FetchJob {
         try? await station.pool.run { () throws(StorageError) in try directory.dropEmpty(writer.part) }
     }
 
-    /// How long an origin whose answers come soon may be silent on a connection that was used before. On a new one it has all its time.
+    /// How long an origin may be silent on a connection that was used before, unless its last answer took long. On a new one it has all its time.
     private static let keptPatience: Duration = .seconds(10)
 
     /// The request for a question, with what the worker knows of its origin.
@@ -213,7 +213,7 @@ extension FetchJob {
         )
         request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
         if settings.isProxied { request.redirectAllowed = { redirects.allows($0) } }
-        if !plan.manner.isAlone, context.conduct.isQuick(origin), context.conduct.doubtsKept(of: origin) {
+        if !plan.manner.isAlone, !context.conduct.lingers(origin), context.conduct.doubtsKept(of: origin) {
             request.keptFirstByteTimeout = min(request.firstByteTimeout, Self.keptPatience)
         }
         request.budgets = budgets

@@ -27,7 +27,7 @@ extension FetchJob {
         if !plan.manner.isAlone, isKept,
             ending.isOfOtherAnswer
                 || ending.mayBeForConnection && plan.doubtsKept && context.conduct.doubtsKept(of: origin)
-                    && (ending.head != nil || context.conduct.isQuick(origin))
+                    && (ending.head != nil || !context.conduct.lingers(origin))
         {
             plan.manner.isAlone = true
         } else if plan.manner.saysIdentity, ending.mayBeForIdentity(isLast: question.range == nil) {

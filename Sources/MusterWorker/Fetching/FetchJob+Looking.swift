@@ -87,12 +87,12 @@ extension FetchJob {
         switch ending.outcome {
         case .failed(.connectTimeout, _), .failed(.firstByteTimeout, _):
             // On a connection that was used before there may be silence for that alone.
-            let isKept = ending.outcome.statistics.connectionReused && context.conduct.isQuick(origin)
+            let isKept = ending.outcome.statistics.connectionReused && !context.conduct.lingers(origin)
             guard !isKept || !context.conduct.doubtsKept(of: origin) else { return }
             if question.range == nil || lease.mayMoveOn == true { context.conduct.silent(origin) }
         default:
             guard ending.head != nil else { return }
-            context.conduct.answered(origin, soon: ending.outcome.statistics.startTransferTime < .seconds(1))
+            context.conduct.answered(origin, after: ending.outcome.statistics.startTransferTime)
         }
     }
 

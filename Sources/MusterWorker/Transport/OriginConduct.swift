@@ -26,8 +26,8 @@ final class OriginConduct: Sendable {
         var doubted: [String: Int64] = [:]
         /// Origins that have served another request for a file.
         var servingAgain: Set<String> = []
-        /// Origins whose last answer came soon.
-        var quick: Set<String> = []
+        /// Origins whose last answer took long.
+        var lingering: Set<String> = []
         /// When an origin was silent last, whatever it was asked for, in nanoseconds.
         var silences: [String: Int64] = [:]
     }
@@ -36,6 +36,8 @@ final class OriginConduct: Sendable {
     private static let mostRemembered = 1_024
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
+    /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.
+    private static let quickAnswer: Duration = .seconds(5)
     /// How long it is remembered how an origin wants to be asked, in nanoseconds: as long as its rungs.
     private static let mannerMemory = OriginRungs.closedNanoseconds
 
@@ -140,9 +142,9 @@ final class OriginConduct: Sendable {
         state.withLock { $0.servingAgain.contains(origin) }
     }
 
-    /// Whether the origin's last answer came soon.
-    func isQuick(_ origin: String) -> Bool {
-        state.withLock { $0.quick.contains(origin) }
+    /// Whether the origin's last answer took long.
+    func lingers(_ origin: String) -> Bool {
+        state.withLock { $0.lingering.contains(origin) }
     }
 
     /// The origin did not answer in time.
@@ -154,16 +156,16 @@ final class OriginConduct: Sendable {
         }
     }
 
-    /// The origin answered, and soon or not.
-    func answered(_ origin: String, soon: Bool = true) {
+    /// The origin answered, after so long.
+    func answered(_ origin: String, after time: Duration = .zero) {
         state.withLock { state in
-            guard soon else {
-                state.quick.remove(origin)
+            if time < .seconds(1), !state.silences.isEmpty { state.silences[origin] = nil }
+            guard time >= Self.quickAnswer else {
+                if !state.lingering.isEmpty { state.lingering.remove(origin) }
                 return
             }
-            if state.quick.count >= Self.mostRemembered { state.quick = [] }
-            state.quick.insert(origin)
-            if !state.silences.isEmpty { state.silences[origin] = nil }
+            if state.lingering.count >= Self.mostRemembered { state.lingering = [] }
+            state.lingering.insert(origin)
         }
     }
 

@@ -12,6 +12,7 @@ import Testing
         conduct.silent("a")
         conduct.silent("b")
         #expect(conduct.isSilent("a") && conduct.isSilent("b") && !conduct.isSilent("c"))
+        conduct.answered("a", after: .seconds(1))
         conduct.answered("b")
         #expect(conduct.isSilent("a") && !conduct.isSilent("b"))
         now.withLock { $0 += 299_000_000_000 }
@@ -34,12 +35,25 @@ import Testing
         #expect(conduct.manner(of: "a") == Manner() && conduct.doubtsKept(of: "a"))
     }
 
-    @Test func originIsQuickAsLongAsItsLastAnswerCameSoon() {
+    @Test func oneLooksAtTheSpeedOfAnOriginAtATimeAndNobodyForTenMinutesAfterInVain() {
+        let now = Mutex<Int64>(0)
+        let conduct = OriginConduct { now.withLock { $0 } }
+        #expect(conduct.doubtsSpeed(of: "a"))
+        #expect(!conduct.doubtsSpeed(of: "a") && conduct.doubtsSpeed(of: "b"))
+        conduct.speedWasRightlyDoubted(of: "a")
+        #expect(conduct.doubtsSpeed(of: "a"))
+        now.withLock { $0 += 599_000_000_000 }
+        #expect(!conduct.doubtsSpeed(of: "a"))
+        now.withLock { $0 += 1_000_000_000 }
+        #expect(conduct.doubtsSpeed(of: "a"))
+    }
+
+    @Test func originLingersAsLongAsItsLastAnswerTookLong() {
         let conduct = OriginConduct()
-        #expect(!conduct.isQuick("a"))
-        conduct.answered("a")
-        #expect(conduct.isQuick("a") && !conduct.isQuick("b"))
-        conduct.answered("a", soon: false)
-        #expect(!conduct.isQuick("a"))
+        #expect(!conduct.lingers("a"))
+        conduct.answered("a", after: .seconds(5))
+        #expect(conduct.lingers("a") && !conduct.lingers("b"))
+        conduct.answered("a", after: .milliseconds(4_999))
+        #expect(!conduct.lingers("a"))
     }
 }
