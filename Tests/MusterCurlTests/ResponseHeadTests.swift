@@ -22,6 +22,37 @@ struct ResponseHeadTests {
         }
     }
 
+    /// Every client takes these.
+    @Test func statusLineInSmallLettersAndALengthWithAPlusAreTaken() async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.send("http/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            let (outcome, record) = try await fetch(loop, TransferRequest(url: server.url()))
+            #expect(outcome.end == .framed, "\(outcome)")
+            #expect(record.head?.bodyFraming == .contentLength(2))
+            #expect(record.head?.version == .http11)
+            #expect(record.body == Array("ok".utf8))
+        }
+    }
+
+    @Test func silenceOnAConnectionThatWasUsedBeforeHasALimitOfItsOwn() async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.firstByteTimeout = .seconds(3_600)
+            request.keptFirstByteTimeout = .milliseconds(200)
+            #expect(try await fetch(loop, request).0.end == .framed)
+            let (outcome, _) = try await fetch(loop, request)
+            #expect(outcome.error?.kind == "first-byte timeout", "\(outcome)")
+            #expect(outcome.statistics.connectionReused)
+        }
+    }
+
     /// An origin that says again and again that it is at work does not keep its lane for ever (row 33).
     @Test func informationalResponsesDoNotPutOffTheTimeForTheAnswer() async throws {
         try await withServer { connection, _ in

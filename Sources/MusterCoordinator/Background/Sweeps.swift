@@ -74,7 +74,10 @@ struct Sweeps: Sendable {
             },
             Round(.shrinking, every: .seconds(1)) { try await dispatcher.findAsked() },
             Round(.events, every: .seconds(1), isAtStart: true) { try await sequencer.sequence() },
-            Round(.slow, every: .seconds(5)) { metrics.add(.leasesSlow, Int(try await store.sweepSlow())) },
+            Round(.slow, every: .seconds(5)) {
+                metrics.add(.leasesSlow, Int(try await store.sweepSlow()))
+                _ = try await store.trySlowOrigins()
+            },
             Round(.stalled, every: .seconds(10)) {
                 stalled.tell(
                     try await store.sweepStalled(stall: configuration.stallLimit).stuck.map { ($0, Self.stuckLeases) },

@@ -79,7 +79,7 @@ public struct Ladder: Hashable, Sendable {
     private static let leastToSee: Int64 = 64 << 10
     private static let timesToSee: Int64 = 16
     /// A part that ended after more bytes than these brings its file on, and a look would cost more than it is worth.
-    private static let mostToDoubt: Int64 = 4 << 20
+    public static let mostToDoubt: Int64 = 4 << 20
     /// What was tried, and what came of it.
     private var tried: [Trial] = []
 

@@ -44,10 +44,13 @@ public struct ResponseFacts: Sendable, Hashable {
 
     /// The one Content-Length, `nil` without one, or an error when it is negative, no number, or two differ (row 31;
     /// RFC 9110 §8.6).
-    public func contentLength() throws(MalformedLength) -> Int64? {
+    ///
+    /// - Parameter takingPlus: whether a plus before the number is overlooked, as everybody who fetches does.
+    public func contentLength(takingPlus: Bool = false) throws(MalformedLength) -> Int64? {
         let stated = values("content-length").flatMap { $0.split(separator: ",") }.map { $0.trimmed }
         guard let first = stated.first else { return nil }
-        guard stated.allSatisfy({ $0 == first }), let length = ContentRange.number(first) else {
+        let digits = takingPlus && first.hasPrefix("+") ? first.dropFirst() : first
+        guard stated.allSatisfy({ $0 == first }), let length = ContentRange.number(digits) else {
             throw MalformedLength(stated: stated.joined(separator: ", "))
         }
         guard !isChunked else { throw MalformedLength(stated: "\(first) beside Transfer-Encoding") }

@@ -30,7 +30,8 @@ struct HeadCollector {
     mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
         hopBytes += line.count
         guard hopBytes <= limitBytes else { return .violation("the response head is over \(limitBytes) bytes") }
-        if line.starts(with: Self.statusPrefix) { return takeStatusLine(line) }
+        // In whatever case: some origins write it in small letters, which every client takes.
+        if line.prefix(5).map({ $0 & 0xDF }).elementsEqual(Self.statusPrefix) { return takeStatusLine(line) }
         guard status != 0 else { return .violation("a header came before the status line") }
         let text = trimmed(line)
         if text.isEmpty { return endOfHead() }
@@ -47,7 +48,8 @@ struct HeadCollector {
         return .more
     }
 
-    private static let statusPrefix = Array("HTTP/".utf8)
+    /// `HTTP/` without the bit that small letters have, which the slash has too.
+    private static let statusPrefix = Array("HTTP/".utf8).map { $0 & 0xDF }
 
     private mutating func takeStatusLine(_ line: UnsafeRawBufferPointer) -> Event {
         let parts = trimmed(line).split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: true)
@@ -55,7 +57,7 @@ struct HeadCollector {
             return .violation("the status line is malformed")
         }
         self.status = Int(status)
-        switch String(decoding: parts[0], as: UTF8.self) {
+        switch String(decoding: parts[0], as: UTF8.self).uppercased() {
         case "HTTP/1.0": version = .http10
         case "HTTP/1.1": version = .http11
         case "HTTP/2", "HTTP/2.0": version = .http2
@@ -95,7 +97,9 @@ struct HeadCollector {
             return .chunked
         }
         for value in headers.all("Content-Length") {
-            if let length = decimal(trimmed(value.utf8)) { return .contentLength(length) }
+            // libcurl counts by a number with a plus before it too.
+            let text = trimmed(value.utf8)
+            if let length = decimal(text.first == 0x2B ? text.dropFirst() : text) { return .contentLength(length) }
         }
         return version == .http2 || version == .http3 ? .chunked : .untilClose
     }

@@ -18,7 +18,7 @@ extension Transfer {
     }
 
     func armPeerTimer(since: UInt64) {
-        timers.arm(since &+ request.firstByteTimeout.nanosecondsClamped)
+        timers.arm(since &+ firstBytePatience.nanosecondsClamped)
     }
 
     func armDeadline() {
@@ -109,11 +109,17 @@ extension Transfer {
     }
 
     private var firstByteTimeout: TransferError {
-        .firstByteTimeout(timeDetail("no response head within", request.firstByteTimeout))
+        .firstByteTimeout(timeDetail("no response head within", firstBytePatience))
+    }
+
+    /// How long the peer may take to answer.
+    private var firstBytePatience: Duration {
+        let kept = hasOpenedConnection || openedSockets > 0 ? nil : request.keptFirstByteTimeout
+        return kept ?? request.firstByteTimeout
     }
 
     private func peerTimerExpired(_ since: UInt64, _ now: UInt64, _ end: LocalEnd) -> LocalEnd? {
-        if now >= since &+ request.firstByteTimeout.nanosecondsClamped { return end }
+        if now >= since &+ firstBytePatience.nanosecondsClamped { return end }
         armPeerTimer(since: since)
         return nil
     }
@@ -126,6 +132,10 @@ extension Transfer {
             return nil
         }
         if now >= speedWindow.due, speedWindow.isBelow(limit, at: now, bytes: bytesReceived) {
+            guard handler.isTooSlow() else {
+                startSpeedWindow(at: now)
+                return nil
+            }
             let text = "below \(limit.bytesPerSecond) bytes per second over"
             return .failed(.tooSlow(timeDetail(text, limit.over)))
         }

@@ -74,6 +74,8 @@ public struct TransferRequest: Sendable {
     /// How long the peer may take from the request to the end of its response head, for each hop; a 1xx response begins
     /// the time anew. While an upload makes progress, or waits for its source, the time does not run.
     public var firstByteTimeout: Duration
+    /// The same on a connection that was used before; nil for no other limit.
+    public var keptFirstByteTimeout: Duration?
     /// How long everything may take together, from the start; nil for no limit.
     public var deadline: Duration?
     /// The least speed once the response has begun; nil for no limit.
@@ -145,6 +147,7 @@ public struct TransferRequest: Sendable {
         self.body = body
         self.connectTimeout = .seconds(15)
         self.firstByteTimeout = .seconds(60)
+        self.keptFirstByteTimeout = nil
         self.deadline = nil
         self.lowSpeed = nil
         self.budgets = []

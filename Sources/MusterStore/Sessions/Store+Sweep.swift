@@ -47,6 +47,15 @@ extension Store {
             """, waking: [.work, .events])
     }
 
+    /// Tries origins whose first request brings a small file slowly, so that their holders know whether they may ask otherwise (range contract, row 22).
+    /// Returns how many such leases there are.
+    ///
+    /// - Parameter age: How old such a lease is; it is found until it is twice as old.
+    public func trySlowOrigins(after age: Duration = .seconds(5)) async throws -> Int64 {
+        try await count(
+            "SELECT try_slow_origins(\(age.milliseconds)::bigint * interval '1 ms') AS count", waking: .work)
+    }
+
     /// Makes chunks leasable whose backoff is over. Returns how many.
     public func promoteDueChunks(limit: Int32 = 10_000) async throws -> Int64 {
         try await count("SELECT promote_due_chunks(\(limit)) AS count", waking: .work)

@@ -99,6 +99,16 @@ final class ChunkWriter: Sendable {
         }
     }
 
+    /// Whether nothing has failed but that the file, as large as it was said to be, does not fit.
+    var lacksRoom: Bool {
+        if case .noRoom = failure { true } else { false }
+    }
+
+    /// Goes on after that: another size may be stated.
+    func forgiveLack() {
+        state.withLock { if case .noRoom = $0.failure { $0.failure = nil } }
+    }
+
     /// Notes that others may write to the part from now on.
     func share() {
         state.withLock { $0.isShared = true }

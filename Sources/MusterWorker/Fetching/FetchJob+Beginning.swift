@@ -22,6 +22,7 @@ extension FetchJob {
     func begin() async throws(StorageError) -> Beginning {
         var plan = FetchPlan(
             lease, source: source, from: context.conduct.first(of: origin), isSilent: context.conduct.isSilent(origin))
+        plan.manner = context.conduct.manner(of: origin)
         let settings: RequestSettings
         switch try await checkedSettings() {
         case .usable(let known): settings = known
@@ -156,6 +157,31 @@ extension FetchJob {
         .failed(Report.Failure(kind: kind, detail: detail, source: source.ordinal), nil, nil)
     }
 
+    // MARK: - The body
+
+    /// Files of more bytes than this are begun only if there is room for all of them. Smaller ones come and go.
+    private static let checkedBytes: Int64 = 1 << 20
+
+    /// A body was accepted and its first byte is about to come. Returns whether there is room for it. Called on the loop's thread.
+    func accepted(_ plan: FetchPlan, _ writer: ChunkWriter) -> Bool {
+        if let size = plan.known.size, size > Self.checkedBytes {
+            guard writer.hasRoom(for: size) else { return false }
+        }
+        context.conduct.enter(origin)
+        // Before the answer is told, which may bring the wish that the chunk end sooner.
+        if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }
+        if plan.isWorthTellingAtOnce {
+            writer.share()
+            context.tell(lease.name, .progress(nil, plan.learned))
+        } else if let learned = plan.learned {
+            context.checkpointer.note(learned, of: lease.name)
+        }
+        if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }
+        let algorithms = plan.digestsOnTheWay(from: writer.offset)
+        if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }
+        return true
+    }
+
     // MARK: - The part
 
     /// Deletes the part of a try that brought nothing, unless others may be writing to it: a task that fails leaves none then.
@@ -166,6 +192,9 @@ extension FetchJob {
         let directory = equipment.directory
         try? await station.pool.run { () throws(StorageError) in try directory.dropEmpty(writer.part) }
     }
+
+    /// How long an origin may be silent on a connection that was used before, unless its last answer took long. On a new one it has all its time.
+    private static let keptPatience: Duration = .seconds(10)
 
     /// The request for a question, with what the worker knows of its origin.
     func request(
@@ -184,6 +213,9 @@ extension FetchJob {
         )
         request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
         if settings.isProxied { request.redirectAllowed = { redirects.allows($0) } }
+        if !plan.manner.isAlone, !context.conduct.lingers(origin), context.conduct.doubtsKept(of: origin) {
+            request.keptFirstByteTimeout = min(request.firstByteTimeout, Self.keptPatience)
+        }
         request.budgets = budgets
         request.authentication = context.conduct.authentication(at: origin)
         return request

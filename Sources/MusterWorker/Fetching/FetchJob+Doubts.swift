@@ -13,6 +13,48 @@ extension FetchJob {
     }
 }
 
+extension FetchJob {
+    /// Whether what came may be due to the manner of asking, and not to what was asked for: then the same is asked at once in another one, which is no
+    /// try. What is seen so is remembered of the origin.
+    func asksOtherwise(_ ending: FetchTransfer.Ending, to question: FetchQuestion, _ plan: inout FetchPlan) -> Bool {
+        let wasTried = plan.triesManner
+        plan.triesManner = false
+        if wasTried, ending.wasAccepted { context.conduct.wants(plan.manner, origin) }
+        if wasTried, plan.manner.isAlone, ending.mayBeForConnection { context.conduct.trustKept(of: origin) }
+        let isKept = ending.outcome.statistics.connectionReused
+        // Where a new connection was no better before, it is not the connection.
+        if !isKept, ending.mayBeForConnection { plan.doubtsKept = false }
+        if !plan.manner.isAlone, isKept,
+            ending.isOfOtherAnswer
+                || ending.mayBeForConnection && plan.doubtsKept && context.conduct.doubtsKept(of: origin)
+                    && (ending.head != nil || !context.conduct.lingers(origin))
+        {
+            plan.manner.isAlone = true
+        } else if plan.manner.saysIdentity, ending.mayBeForIdentity(isLast: question.range == nil) {
+            plan.manner.saysIdentity = false
+        } else {
+            return false
+        }
+        plan.triesManner = true
+        return true
+    }
+}
+
+extension FetchTransfer.Ending {
+    /// Whether it is a refusal, or a silence, that some origins have for the second request of a connection.
+    fileprivate var mayBeForConnection: Bool {
+        if case .failed(.firstByteTimeout, _) = outcome { return head == nil }
+        guard case .judged(.refuse(let kind, _, nil)) = judgement, let status = head?.status else { return false }
+        return status >= 400 && kind.rule == .nextSource
+    }
+
+    /// Whether it is a refusal that `Accept-Encoding: identity` may be answered with, which curl does not send: by 406, or on the last rung by 400.
+    fileprivate func mayBeForIdentity(isLast: Bool) -> Bool {
+        guard case .judged(.refuse) = judgement, let status = head?.status else { return false }
+        return status == 406 || isLast && status == 400
+    }
+}
+
 extension Ladder.Contradiction {
     /// What about a transfer contradicts the way in which the source was asked; `nil` for all else, good or bad.
     init?(_ ending: FetchTransfer.Ending) {
@@ -29,6 +71,9 @@ extension Ladder.Contradiction {
             self = .refusal(.network, TransferError.truncated(detail).description, retryAfter: nil)
         case (.waiting, .failed(.firstByteTimeout(let detail), _)):
             self = .refusal(.timeout, TransferError.firstByteTimeout(detail).description, retryAfter: nil)
+        // Where a redirect leads nowhere, or round in circles, it may do so for the Range alone.
+        case (.waiting, .failed(let error, _)) where error.failureKind == .httpStatus(302):
+            self = .refusal(.httpStatus(302), error.description, retryAfter: nil)
         case (.judged, _), (.standing, _), (.waiting, _): return nil
         }
     }

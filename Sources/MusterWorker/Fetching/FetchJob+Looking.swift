@@ -45,10 +45,17 @@ extension FetchJob {
         }
     }
 
+    /// Whether a part that comes slowly may be cut to look how a plain GET comes: the origin is known to serve a file more than once, and no look there
+    /// has come to nothing lately.
+    func mayDoubtSpeed() -> Bool {
+        (lease.asksForAll != true || context.conduct.servesAgain(origin)) && context.conduct.doubtsSpeed(of: origin)
+    }
+
     /// Asks the origin for the bytes of a lease of kind `trial`: says whether it serves another request for a file of which one request
     /// brings all (range contract, row 22).
     func tryAgain() async -> JobEnding {
-        let plan = FetchPlan(lease, source: source)
+        var plan = FetchPlan(lease, source: source)
+        plan.manner = context.conduct.manner(of: origin)
         let settings: RequestSettings
         do throws(StorageError) {
             switch try await checkedSettings() {
@@ -59,7 +66,9 @@ extension FetchJob {
             return JobEnding(error)
         }
         switch await answer(to: plan.question(from: lease.start), plan, settings) {
-        case .came(let head, .accept, _) where head.status == 206: return .servedAgain
+        case .came(let head, .accept, _) where head.status == 206:
+            context.conduct.servedAgain(origin)
+            return .servedAgain
         case .came(let head, .refuse(let kind, let detail, let retryAfter), _):
             let failure = Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter)
             return .failed(failure.following(OriginAnswer(head, TransferStatistics())), nil, nil)
@@ -77,10 +86,13 @@ extension FetchJob {
     func noteSilence(_ ending: FetchTransfer.Ending, to question: FetchQuestion) {
         switch ending.outcome {
         case .failed(.connectTimeout, _), .failed(.firstByteTimeout, _):
+            // On a connection that was used before there may be silence for that alone.
+            let isKept = ending.outcome.statistics.connectionReused && !context.conduct.lingers(origin)
+            guard !isKept || !context.conduct.doubtsKept(of: origin) else { return }
             if question.range == nil || lease.mayMoveOn == true { context.conduct.silent(origin) }
         default:
-            guard ending.head != nil, ending.outcome.statistics.startTransferTime < .seconds(1) else { return }
-            context.conduct.answered(origin)
+            guard ending.head != nil else { return }
+            context.conduct.answered(origin, after: ending.outcome.statistics.startTransferTime)
         }
     }
 
@@ -96,7 +108,12 @@ extension FetchJob {
         while true {
             var request = request(question, plan, settings, redirects, budgets)
             // What takes longer to come would be no better than what comes in parts.
-            if bytes > 1 { request.lowSpeed = .bringing(bytes, within: request.lowSpeed) }
+            if bytes > 1 {
+                request.lowSpeed = .bringing(bytes, within: request.lowSpeed, inHaste: plan.doubtsSpeed)
+                if plan.doubtsSpeed, let limit = request.lowSpeed {
+                    request.firstByteTimeout = min(request.firstByteTimeout, limit.over)
+                }
+            }
             let collector = AnswerCollector(limitBytes: bytes, keepsBody: false)
             let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
                 await collector.run(request, on: loop, control: control)
@@ -120,9 +137,10 @@ extension FetchJob {
 }
 
 extension LowSpeedLimit {
-    /// The limit that so many bytes keep to which come within 30 s, or within the time of another limit if that is longer.
-    fileprivate static func bringing(_ bytes: Int64, within limit: LowSpeedLimit?) -> LowSpeedLimit {
-        let over = max(limit?.over ?? .zero, .seconds(30))
+    /// The limit that so many bytes keep to which come within 30 s, or within the time of another limit if that is longer; within 10 s where a part waits
+    /// that was not bad.
+    fileprivate static func bringing(_ bytes: Int64, within limit: LowSpeedLimit?, inHaste: Bool) -> LowSpeedLimit {
+        let over: Duration = inHaste ? .seconds(10) : max(limit?.over ?? .zero, .seconds(30))
         return LowSpeedLimit(
             bytesPerSecond: max(limit?.bytesPerSecond ?? 0, bytes / max(1, over.components.seconds)), over: over)
     }

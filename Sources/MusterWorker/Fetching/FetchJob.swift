@@ -35,9 +35,6 @@ struct FetchJob: Sendable {
     /// Whatever a server answers, a lease asks no more often than this; each further request must have brought bytes.
     private static let requestLimit = 100_000
 
-    /// Files of more bytes than this are begun only if there is room for all of them. Smaller ones come and go.
-    private static let checkedBytes: Int64 = 1 << 20
-
     /// Scheme, host and port of the source.
     var origin: String { (try? SourceURL(validating: source.url))?.origin ?? source.url }
 
@@ -75,6 +72,7 @@ struct FetchJob: Sendable {
         _ redirects: ProxiedRedirects
     ) async -> JobEnding {
         var plan = initial
+        plan.doubtsSpeed = lease.looks != nil && lease.start == 0 && !budgets.contains { $0.bytesPerSecond != nil }
         for _ in 0..<Self.requestLimit {
             if let end = control.bound.agreedEnd { plan.shorten(to: end) }
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
@@ -130,7 +128,8 @@ struct FetchJob: Sendable {
             refusal: { [sources = context.sources] in settings.isProxied ? sources.refusal(byProxyOf: $0) : nil },
             accepted: { plan in accepted(plan, writer) },
             received: { [context] in context.received($0) },
-            waited: { [loops = context.loops, request] in loops.closeIdle(like: request) }
+            waited: { [loops = context.loops, request] in loops.closeIdle(like: request) },
+            mayDoubt: { mayDoubtSpeed() }
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end
@@ -141,6 +140,7 @@ struct FetchJob: Sendable {
         if ending.wasAccepted { context.conduct.leave(origin) }
         noteSilence(ending, to: question)
         let isShared = context.conduct.isBusy(origin)
+        let asked = plan
         plan = ending.plan
         plan.answer = OriginAnswer(ending.head, ending.outcome)
         // An origin at which other files are fetched is there.
@@ -171,8 +171,12 @@ struct FetchJob: Sendable {
             context.conduct.challenged(by: origin)
             return .again
         }
-        if ending.isOfOtherAnswer, !plan.mistrustsConnections, control.wish == .work {
-            plan.mistrustsConnections = true
+        if control.wish == .work, writer.failure == nil, asksOtherwise(ending, to: question, &plan) { return .again }
+        if writer.lacksRoom, question.range != nil, asked.isUntouched, control.wish == .work {
+            // Before a size that does not fit fails the file it has to be what a plain GET states too.
+            writer.forgiveLack()
+            plan = asked
+            plan.askWhole("a size that the sink has no room for")
             return .again
         }
         if let contradiction = Ladder.Contradiction(ending), control.wish == .work, writer.failure == nil {
@@ -184,6 +188,7 @@ struct FetchJob: Sendable {
             return await step(
                 after: contradiction, to: question, isShared: isShared, ending, settings, budgets, &plan)
         }
+        guard writer.failure == nil else { return .stopped }
         if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
         let received = writer.offset - before
@@ -208,25 +213,6 @@ struct FetchJob: Sendable {
             after: contradiction, to: question, isShared: isShared, ending, settings, budgets, &plan)
     }
 
-    /// A body was accepted and its first byte is about to come. Called on the loop's thread.
-    private func accepted(_ plan: FetchPlan, _ writer: ChunkWriter) {
-        context.conduct.enter(origin)
-        if let size = plan.known.size, size > Self.checkedBytes {
-            guard writer.hasRoom(for: size) else { return }
-        }
-        // Before the answer is told, which may bring the wish that the chunk end sooner.
-        if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }
-        if plan.isWorthTellingAtOnce {
-            writer.share()
-            context.tell(lease.name, .progress(nil, plan.learned))
-        } else if let learned = plan.learned {
-            context.checkpointer.note(learned, of: lease.name)
-        }
-        if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }
-        let algorithms = plan.digestsOnTheWay(from: writer.offset)
-        if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }
-    }
-
     /// What follows from an answer, or from none, that contradicts the way in which the source was asked (range contract, "The ladder").
     private func step(
         after contradiction: Ladder.Contradiction,
@@ -242,11 +228,23 @@ struct FetchJob: Sendable {
             plan.claimedSize = head.headers["Content-Range"].flatMap { ContentRange($0)?.size }
         }
         let isHTTP2 = ending.head?.version == .http2
+        // One look shows how an origin serves: what is seen later to be slow has to be seen more often.
+        if plan.doubtsSpeed, case .ending(.tooSlow, _, _) = contradiction, !ending.wasDoubted,
+            !plan.ladder.isServedPlainly, !context.conduct.doubtsSpeed(of: origin)
+        {
+            plan.doubtsSpeed = false
+        }
         var move = plan.move(after: contradiction, to: question, isShared: isShared, isHTTP2: isHTTP2)
         if case .look = move {
             switch await look(plan, settings, budgets) {
-            case .served: move = plan.looked(refused: nil)
-            case .refused(let what): move = plan.looked(refused: what)
+            case .served:
+                move = plan.looked(refused: nil)
+                if plan.doubtsSpeed { context.conduct.speedWasRightlyDoubted(of: origin) }
+            case .refused(let what):
+                move = plan.looked(refused: what)
+                plan.doubtsSpeed = false
+                // The part would have gone on.
+                if ending.wasDoubted { return .again }
             case .changed(let what): return .failed(.changed, what, retryAfter: nil)
             case .stopped: return .stopped
             }

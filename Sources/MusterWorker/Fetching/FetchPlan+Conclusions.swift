@@ -29,6 +29,30 @@ extension FetchPlan {
         return Set(digests.all.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
     }
 
+    /// The limit on a body's speed, from `offset` on: over a shorter time where there is another way to go on from the byte that it ends at, or where its
+    /// speed is doubted. `nil` for the one of the request.
+    func patience(_ limit: LowSpeedLimit?, from offset: Int64) -> (limit: LowSpeedLimit, isDoubt: Bool)? {
+        guard let limit, ladder.rung != .whole else { return nil }
+        let over = limit.over / Self.shortPatience
+        if doubtsSpeed, let end, end - offset >= Self.leastToDoubt {
+            return (LowSpeedLimit(bytesPerSecond: max(limit.bytesPerSecond, Self.doubtfulSpeed), over: over), true)
+        }
+        guard lease.mayMoveOn == true && learned?.rung != .whole || ladder.isServedPlainly else { return nil }
+        return (LowSpeedLimit(bytesPerSecond: limit.bytesPerSecond, over: over), false)
+    }
+
+    /// Bytes per second that a part is doubted below, and the bytes from which on that is worth a look: they would take half a minute.
+    private static let doubtfulSpeed: Int64 = 64 << 10
+    private static let leastToDoubt = 32 * doubtfulSpeed
+
+    /// After which failures the source may be asked plainly. That a doubted part is slow is looked at when that is seen first.
+    func looks(after contradiction: Ladder.Contradiction) -> Look? {
+        guard doubtsSpeed, lease.looks == .refused, case .ending(.tooSlow, _, _) = contradiction else {
+            return lease.looks
+        }
+        return .ended
+    }
+
     /// How many bytes of a look show that a plain GET is served, or all if there are fewer.
     var bytesToSee: Int64 { min(ladder.bytesToSee, known.size ?? .max) }
 

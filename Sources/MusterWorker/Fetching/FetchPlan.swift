@@ -33,8 +33,14 @@ struct FetchPlan: Sendable {
     /// Whether the total that was stated is exactly where the part ends that was asked for: some origins state the part's end (row 2). One
     /// request beyond it tells.
     var doubtsEnd = false
-    /// Whether requests get connections of their own: on one that was used before came what is no answer (row 28).
-    var mistrustsConnections = false
+    /// In which manner the origin is asked besides.
+    var manner = Manner()
+    /// Whether that is another one than the last request was refused in.
+    var triesManner = false
+    /// Whether a refusal on a connection that was used before may be due to that.
+    var doubtsKept = true
+    /// Whether a part that comes slowly, or stops, is doubted soon: a plain GET may bring all of the file meanwhile.
+    var doubtsSpeed = false
     /// How many answers in a row brought few bytes of what was asked for (row 3).
     private var smallAnswers = 0
     /// Whether the next request carries no If-Range (row 10).
@@ -156,9 +162,9 @@ struct FetchPlan: Sendable {
                 first: range.start, last: range.end == Limits.fileSize.bytes ? nil : range.end - 1)
         }
         shortenPatience(&request)
-        request.isAlone = mistrustsConnections
+        request.isAlone = manner.isAlone
         guard settings.isHTTP else { return request }
-        request.headers.append("Accept-Encoding", "identity")
+        if manner.saysIdentity { request.headers.append("Accept-Encoding", "identity") }
         // After a change or a wrong digest, caches on the way are no longer believed (row 29).
         if lease.version > 1 { request.headers.append("Cache-Control", "no-cache") }
         if question.conditional, let condition { request.headers.append("If-Range", condition) }
@@ -173,17 +179,8 @@ struct FetchPlan: Sendable {
         if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
     }
 
-    /// The limit on a body's speed: over a shorter time where there is another way to go on from the byte that it ends at. `nil` for the one of
-    /// the request.
-    func patience(_ limit: LowSpeedLimit?) -> LowSpeedLimit? {
-        guard lease.mayMoveOn == true && learned?.rung != .whole || ladder.isServedPlainly, ladder.rung != .whole else {
-            return nil
-        }
-        return limit.map { LowSpeedLimit(bytesPerSecond: $0.bytesPerSecond, over: $0.over / Self.shortPatience) }
-    }
-
     /// The part of the patience that is due where there is another way to go on.
-    private static let shortPatience = 6
+    static let shortPatience = 6
 
     /// The answer contradicted the way in which the source was asked, or it refused.
     ///
@@ -202,7 +199,7 @@ struct FetchPlan: Sendable {
             isHTTP2: isHTTP2,
             asksForAll: asksForAll,
             mayBeSilent: !isSilent && lease.mayMoveOn != true,
-            looks: lease.looks
+            looks: looks(after: contradiction)
         )
         let move = ladder.move(after: contradiction, in: situation)
         // Whatever file there is: that question is one contradiction less.
@@ -211,7 +208,7 @@ struct FetchPlan: Sendable {
     }
 
     /// Whether nothing of the content version is kept or known by anybody.
-    private var isUntouched: Bool {
+    var isUntouched: Bool {
         !lease.planned && !isSettled && learned == nil && lease.resume.offset == lease.start
     }
 

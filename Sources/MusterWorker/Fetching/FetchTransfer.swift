@@ -22,6 +22,8 @@ final class FetchTransfer: TransferHandler {
         let head: ResponseHead?
         /// The plan as the response left it.
         let plan: FetchPlan
+        /// Whether it was cut to see whether a plain GET is faster, which is no failure.
+        let wasDoubted: Bool
 
         /// Whether a body was taken.
         var wasAccepted: Bool {
@@ -42,6 +44,9 @@ final class FetchTransfer: TransferHandler {
     private struct State {
         var plan: FetchPlan
         var lowSpeed: LowSpeedLimit?
+        /// How far the body was when it was seen to be slow last, and how often in a row it was as good as silent; `nil` unless its speed is doubted.
+        var slowness: (offset: Int64, silences: Int)?
+        var wasDoubted = false
         var judgement = Judgement.waiting
         var head: ResponseHead?
         var waiter: CheckedContinuation<Ending, Never>?
@@ -51,9 +56,10 @@ final class FetchTransfer: TransferHandler {
     private let question: FetchQuestion
     private let writer: ChunkWriter
     private let refusal: @Sendable (_ effectiveURL: String) -> String?
-    private let accepted: @Sendable (FetchPlan) -> Void
+    private let accepted: @Sendable (FetchPlan) -> Bool
     private let received: @Sendable (Int) -> Void
     private let waited: @Sendable () -> Void
+    private let mayDoubt: @Sendable () -> Bool
     private let state: Mutex<State>
     /// Set when a body was accepted whose content is stored decoded.
     private let decoded = Mutex<DecodedBody?>(nil)
@@ -62,17 +68,19 @@ final class FetchTransfer: TransferHandler {
     ///
     /// - Parameters:
     ///   - refusal: why nothing may be taken from a URL that redirects led to; `nil` when it may.
-    ///   - accepted: told on the loop's thread that a body is about to come, with the plan as the head left it.
+    ///   - accepted: told on the loop's thread that a body is about to come, with the plan as the head left it; returns whether there is room.
     ///   - received: told how many body bytes came.
     ///   - waited: told each second that there is no answer.
+    ///   - mayDoubt: whether a slow body may be cut now, to see whether a plain GET is faster.
     init(
         _ question: FetchQuestion,
         plan: FetchPlan,
         writer: ChunkWriter,
         refusal: @escaping @Sendable (String) -> String? = { _ in nil },
-        accepted: @escaping @Sendable (FetchPlan) -> Void,
+        accepted: @escaping @Sendable (FetchPlan) -> Bool,
         received: @escaping @Sendable (Int) -> Void,
-        waited: @escaping @Sendable () -> Void = {}
+        waited: @escaping @Sendable () -> Void = {},
+        mayDoubt: @escaping @Sendable () -> Bool = { false }
     ) {
         self.question = question
         self.writer = writer
@@ -80,6 +88,7 @@ final class FetchTransfer: TransferHandler {
         self.accepted = accepted
         self.received = received
         self.waited = waited
+        self.mayDoubt = mayDoubt
         state = Mutex(State(plan: plan))
     }
 
@@ -128,13 +137,15 @@ final class FetchTransfer: TransferHandler {
                 state.judgement = .standing(digests, lastModified: lastModified)
                 return (.refuse, nil)
             }
-            let lowSpeed = state.plan.patience(state.lowSpeed)
-            guard let coding = body.coding else { return (.accept(limit: limit, lowSpeed: lowSpeed), state.plan) }
+            let patience = state.plan.patience(state.lowSpeed, from: body.offset)
+            if patience?.isDoubt == true { state.slowness = (body.offset, 0) }
+            guard let coding = body.coding else {
+                return (.accept(limit: limit, lowSpeed: patience?.limit), state.plan)
+            }
             decoded.withLock { $0 = DecodedBody(coding, stated: body.codedDigests, limit: limit) }
             return (.accept(limit: nil), state.plan)
         }
-        if let plan { accepted(plan) }
-        return answer
+        return plan.map(accepted) == false ? .refuse : answer
     }
 
     private func judge(_ facts: ResponseFacts, effectiveURL: String) -> ResponseVerdict {
@@ -167,11 +178,32 @@ final class FetchTransfer: TransferHandler {
         return true
     }
 
+    /// A body whose speed is doubted is borne until it may be cut for that, or is slower than the options allow for all of their time.
+    func isTooSlow() -> Bool {
+        let offset = writer.offset
+        let isOver = state.withLock { state -> Bool? in
+            guard let before = state.slowness, let limit = state.lowSpeed, !state.plan.ladder.isServedPlainly else {
+                return true
+            }
+            let least = limit.bytesPerSecond * limit.over.components.seconds / Int64(FetchPlan.shortPatience)
+            let silences = offset - before.offset < max(1, least) ? before.silences + 1 : 0
+            state.slowness = (offset, silences)
+            if silences >= FetchPlan.shortPatience { return true }
+            return offset - (question.range?.start ?? 0) > Ladder.mostToDoubt ? false : nil
+        }
+        if let isOver { return isOver }
+        guard mayDoubt() else { return false }
+        state.withLock { $0.wasDoubted = true }
+        return true
+    }
+
     /// Hands the end to whoever waits.
     func finished(_ outcome: TransferOutcome) {
         let outcome = decoded.withLock { $0 }?.outcome(outcome) ?? outcome
         let (ending, waiter) = state.withLock { state in
-            let ending = Ending(judgement: state.judgement, outcome: outcome, head: state.head, plan: state.plan)
+            let ending = Ending(
+                judgement: state.judgement, outcome: outcome, head: state.head, plan: state.plan,
+                wasDoubted: state.wasDoubted)
             state.ending = ending
             defer { state.waiter = nil }
             return (ending, state.waiter)

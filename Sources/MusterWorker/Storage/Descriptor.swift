@@ -181,14 +181,17 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// How many bytes an unprivileged process may still occupy on the file system.
-    func freeBytes() throws(SystemError) -> Int64 {
+    /// How many bytes an unprivileged process may still occupy on the file system, and how many it has in all.
+    func room() throws(SystemError) -> (free: Int64, whole: Int64) {
         var space = statvfs()
         while fstatvfs(number, &space) != 0 {
             guard errno == EINTR else { throw .last }
         }
-        let (bytes, overflow) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
-        return overflow ? .max : Int64(clamping: bytes)
+        let bytes = { (blocks: UInt64) -> Int64 in
+            let (bytes, overflow) = blocks.multipliedReportingOverflow(by: UInt64(space.f_frsize))
+            return overflow ? .max : Int64(clamping: bytes)
+        }
+        return (bytes(UInt64(space.f_bavail)), bytes(UInt64(space.f_blocks)))
     }
 
     /// Gives `other`, an empty file, all of this one's content without copying it, each with a life of its own from then on.

@@ -87,16 +87,20 @@ final class PartFile: Sendable {
     func checkRoom(_ size: Int64) throws(StorageError) -> Int64 {
         try refuseIfSpoiled()
         let missing: Int64
-        let free: Int64
+        let (free, whole): (Int64, Int64)
         do {
             missing = size - (try descriptor.status().allocated)
             guard missing > 0 else { return 0 }
-            free = try descriptor.freeBytes()
+            (free, whole) = try descriptor.room()
         } catch {
             throw error.inPart("looking for \(size) bytes for \(name.string)")
         }
         guard free < missing else { return missing }
-        let detail = StorageError.Detail(Self.lack(of: missing, free: free), errno: ENOSPC)
+        let lack = Self.lack(of: missing, free: free)
+        // Nobody can make room for it then, and the coordinator reads that.
+        let isHopeless = missing > whole && whole > 0
+        let detail = StorageError.Detail(
+            isHopeless ? "\(lack), the whole file system has \(ByteCount(bytes: whole))" : lack, errno: ENOSPC)
         // With less than a probe writes, no other file has room either.
         throw free < SinkDirectory.probeBytes ? .full(detail) : .noRoom(detail)
     }

@@ -60,7 +60,7 @@ final class SinkDirectory: Sendable {
     static func look(at path: String) throws(StorageError) -> Int64 {
         let root = try open(path)
         do throws(SystemError) {
-            let free = try root.descriptor.freeBytes()
+            let free = try root.descriptor.room().free
             guard access(path, W_OK | X_OK) == 0 else { throw SystemError.last }
             return free
         } catch {
@@ -114,7 +114,7 @@ final class SinkDirectory: Sendable {
     /// Bytes that may still be written.
     func freeBytes() throws(StorageError) -> Int64 {
         do {
-            return try root.descriptor.freeBytes()
+            return try root.descriptor.room().free
         } catch {
             throw error.inSink("asking for the free space of \(path)")
         }

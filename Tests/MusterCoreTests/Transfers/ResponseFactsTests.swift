@@ -67,6 +67,13 @@ struct ResponseFactsTests {
         #expect(throws: ResponseFacts.MalformedLength.self) { try facts.contentLength() }
     }
 
+    @Test func plusBeforeALengthIsOverlookedWhereThatIsAsked() throws {
+        #expect(try Self.facts(("Content-Length", "+5")).contentLength(takingPlus: true) == 5)
+        #expect(throws: ResponseFacts.MalformedLength.self) {
+            try Self.facts(("Content-Length", "++5")).contentLength(takingPlus: true)
+        }
+    }
+
     @Test func lengthBesideATransferCodingIsNotBelieved() {
         let facts = Self.facts(("Content-Length", "5"), ("Transfer-Encoding", "chunked"))
         #expect(facts.isChunked)

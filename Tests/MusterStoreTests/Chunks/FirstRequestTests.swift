@@ -44,6 +44,29 @@ import Testing
         }
     }
 
+    @Test func originOfASmallFileThatTakesLongIsTriedOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let whole = try #require(try await worker.claim().first)
+            #expect(try await worker.answer(whole, size: 90, etag: "\"1\"", askedForAll: true))
+            #expect(try await worker.claim(8).isEmpty)
+            #expect(try await fixture.store.trySlowOrigins() == 0, "the lease is young")
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '6 s'")
+            #expect(try await fixture.store.trySlowOrigins() == 1)
+            try await fixture.check("tried")
+            let trial = try #require(try await worker.claim(8).first)
+            #expect(trial.kind == .trial && trial.start == 89)
+            _ = try await fixture.store.trySlowOrigins()
+            #expect(try await worker.claim(8).isEmpty, "once is enough")
+            try await worker.servedAgain(trial)
+            try await fixture.check("served again")
+            #expect(try await fixture.store.trySlowOrigins() == 0)
+            try await worker.finish(whole, size: 90)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
     @Test func fileOfAnOriginThatServesOnceComesByItsFirstRequest() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t"), Wanted("u")], isSealed: true)

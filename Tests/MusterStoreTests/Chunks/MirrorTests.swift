@@ -30,6 +30,42 @@ import Testing
             """)
     }
 
+    @Test func sizeThatDoesNotFitIsAskedOfTheNextSourceAtOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.fail(first, .noSpace)
+            let second = try #require(try await worker.claim().first)
+            #expect(second.source != first.source)
+            #expect(try await fixture.store.task("t", of: "g").attempts == 0)
+            // Nobody is left who may state another one: it waits for room, and begins with the first again.
+            try await worker.fail(second, .noSpace)
+            #expect(try await worker.claim().isEmpty)
+            #expect(try await fixture.store.task("t", of: "g").attempts == 1)
+            try await fixture.passBackoffs()
+            #expect(try await worker.claim().first?.source == first.source)
+            try await fixture.check()
+        }
+    }
+
+    @Test func fileThatIsLargerThanTheFileSystemFailsAtTheThirdTry() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for _ in 0..<3 {
+                #expect(try await fixture.store.task("t", of: "g").state != .failed)
+                let lease = try #require(try await worker.claim().first)
+                let lack = "the file needs 9 TiB more, 1 GiB are free, the whole file system has 2 GiB"
+                try await worker.fail(lease, .noSpace, detail: lack)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.kind == .noSpace)
+        }
+    }
+
     @Test func mirrorsAreMixedWhereTheirContentCanBeTold() async throws {
         let cases: [(etag: String?, digests: [String: String]?, isSplittable: Bool, origins: [String], mixes: Bool)] = [
             ("\"strong\"", nil, true, ["a", "b"], true),

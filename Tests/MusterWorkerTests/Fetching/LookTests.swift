@@ -237,6 +237,56 @@ import Testing
         }
     }
 
+    /// A lease on all of the file, at an origin that serves it more than once; its body is doubted below 64 KiB within half a second.
+    private func doubtful(_ origin: ScriptedOrigin, _ task: Int64 = 1) -> LeaseDocument {
+        origin.serve("/\(task)", file)
+        var lease = LeaseDocument.first(origin.url("/\(task)"), task: task, path: "out/\(task)")
+        lease.end = 16 * mebibyte
+        lease.options = FetchOptions()
+        lease.options?.lowSpeedSeconds = 3
+        lease.looks = .refused
+        return lease
+    }
+
+    @Test func partsThatComeSlowlyAreGivenUpForAPlainGETThatDoesNot() async throws {
+        try await withBench { bench, origin in
+            let lease = doubtful(origin)
+            origin.misbehave("/1", .drip(bytes: 1_000, every: .milliseconds(100)), when: .ranged)
+            guard case .restart(_, .whole) = await bench.run(lease) else {
+                Issue.record("it goes on with ranges")
+                return
+            }
+            #expect(origin.requests.map(\.status) == [206, 200, 206])
+        }
+    }
+
+    @Test func partsGoOnAndAreDoubtedNoMoreWhereAPlainGETIsSlowToo() async throws {
+        try await withBench { bench, origin in
+            let lease = doubtful(origin)
+            origin.misbehave("/1", .drip(bytes: 1_000, every: .milliseconds(100)), when: .init(requests: 0..<1))
+            origin.misbehave("/1", .status(503, retryAfter: nil), when: .init(requests: 1..<2))
+            let ending = await bench.run(lease)
+            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            #expect(origin.requests.map(\.status) == [206, 503, 206])
+            let rest = try #require(origin.requests.last?.range)
+            #expect(!rest.hasPrefix("bytes=0-"), "\(rest)")
+            #expect(!bench.context.conduct.doubtsSpeed(of: try SourceURL(validating: origin.url("/1")).origin))
+        }
+    }
+
+    /// It may be the only one that is served (row 22).
+    @Test func firstRequestIsNotCutForBeingSlow() async throws {
+        try await withBench { bench, origin in
+            var lease = doubtful(origin)
+            lease.asksForAll = true
+            origin.misbehave("/1", .drip(bytes: 3_000_000, every: .milliseconds(1_000)), when: .first(1))
+            origin.misbehave("/1", .status(403, retryAfter: nil), when: .after(1))
+            let ending = await bench.run(lease)
+            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            #expect(origin.requests.count == 1)
+        }
+    }
+
     /// The first file waits for a sixth of the patience, and the next ones for less.
     @Test func sourceThatIsSilentIsLeftSoonWhereAnotherOneIsLeft() async throws {
         try await withBench { bench, origin in

@@ -12,11 +12,48 @@ import Testing
         conduct.silent("a")
         conduct.silent("b")
         #expect(conduct.isSilent("a") && conduct.isSilent("b") && !conduct.isSilent("c"))
+        conduct.answered("a", after: .seconds(1))
         conduct.answered("b")
         #expect(conduct.isSilent("a") && !conduct.isSilent("b"))
         now.withLock { $0 += 299_000_000_000 }
         #expect(conduct.isSilent("a"))
         now.withLock { $0 += 1_000_000_000 }
         #expect(!conduct.isSilent("a"))
+    }
+
+    @Test func mannerAndTrustInConnectionsAreRememberedForTenMinutes() {
+        let now = Mutex<Int64>(0)
+        let conduct = OriginConduct { now.withLock { $0 } }
+        let wanted = Manner(isAlone: true, saysIdentity: false)
+        #expect(conduct.manner(of: "a") == Manner() && conduct.doubtsKept(of: "a"))
+        conduct.wants(wanted, "a")
+        conduct.trustKept(of: "a")
+        now.withLock { $0 += 599_000_000_000 }
+        #expect(conduct.manner(of: "a") == wanted && conduct.manner(of: "b") == Manner())
+        #expect(!conduct.doubtsKept(of: "a") && conduct.doubtsKept(of: "b"))
+        now.withLock { $0 += 1_000_000_000 }
+        #expect(conduct.manner(of: "a") == Manner() && conduct.doubtsKept(of: "a"))
+    }
+
+    @Test func oneLooksAtTheSpeedOfAnOriginAtATimeAndNobodyForTenMinutesAfterInVain() {
+        let now = Mutex<Int64>(0)
+        let conduct = OriginConduct { now.withLock { $0 } }
+        #expect(conduct.doubtsSpeed(of: "a"))
+        #expect(!conduct.doubtsSpeed(of: "a") && conduct.doubtsSpeed(of: "b"))
+        conduct.speedWasRightlyDoubted(of: "a")
+        #expect(conduct.doubtsSpeed(of: "a"))
+        now.withLock { $0 += 599_000_000_000 }
+        #expect(!conduct.doubtsSpeed(of: "a"))
+        now.withLock { $0 += 1_000_000_000 }
+        #expect(conduct.doubtsSpeed(of: "a"))
+    }
+
+    @Test func originLingersAsLongAsItsLastAnswerTookLong() {
+        let conduct = OriginConduct()
+        #expect(!conduct.lingers("a"))
+        conduct.answered("a", after: .seconds(5))
+        #expect(conduct.lingers("a") && !conduct.lingers("b"))
+        conduct.answered("a", after: .milliseconds(4_999))
+        #expect(!conduct.lingers("a"))
     }
 }

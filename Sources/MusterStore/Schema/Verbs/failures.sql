@@ -90,6 +90,8 @@ BEGIN
             v_outcome := renew_source(l, t, v_source, f);
         ELSIF l.kind = 'fetch' AND f.rule = 'startOver' AND f.kind <> 'digestMismatch' AND t.source <> v_source THEN
             v_outcome := leave_mirror(l, t, v_source, f.first_chunk, f.max_deaths);
+        ELSIF l.kind = 'fetch' AND f.kind = 'noSpace' AND NOT t.planned AND NOT is_hopeless(l, t, f) THEN
+            v_outcome := ask_for_size(l, t, f);
         END IF;
         -- So far nothing has counted as a try.
         IF v_outcome IS NULL THEN
@@ -160,6 +162,7 @@ BEGIN
         RETURN 'failed';
     ELSIF v_rule = 'setBack' THEN
         PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+        PERFORM move_chunks(t.id, l.source, coalesce(next_source(t, l.source, t.planned), l.source));
         PERFORM set_back(t.id, v_attempts, backoff(v_attempts, f));
         RETURN 'retry';
     ELSIF l.kind <> 'fetch' THEN

@@ -1,11 +1,12 @@
 -- What a source will never do, and how it is asked then (range contract, "The ladder").
 
--- Whether a failure is what the source will always come to, at the third time: a body that breaks off at the same byte each time, which its detail
--- has to tell.
+-- Whether a failure is what the source will always come to, at the third time: a file that is larger than the whole file system of the sink, unless
+-- room is waited for as long as it takes; or a body that breaks off at the same byte each time. Their details have to tell.
 CREATE FUNCTION is_hopeless(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN f.kind = 'network' AND l.kind = 'fetch' AND l.attempts >= 2 AND t.failure_status BETWEEN 200 AND 299
+    RETURN f.kind = 'noSpace' AND l.attempts >= 2 AND f.max_attempts < 2147483647 AND f.detail ~ 'the whole file system has'
+        OR f.kind = 'network' AND l.kind = 'fetch' AND l.attempts >= 2 AND t.failure_status BETWEEN 200 AND 299
         AND (l.durable = l.resume OR t.rung = 'whole') AND f.detail ~ '[0-9] bytes' AND (
             SELECT count(*) FILTER (WHERE a.detail = f.detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
             FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a);

@@ -113,6 +113,19 @@ BEGIN
 END
 $$;
 
+-- There is no room for the size that a source states: the next one is asked at once, which may state another one. Returns NULL after the last one.
+CREATE FUNCTION ask_for_size(l leases, t tasks, f failure) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_next integer := next_source(t, l.source, false);
+BEGIN
+    IF v_next IS NULL OR v_next <= l.source THEN RETURN NULL; END IF;
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+    PERFORM move_chunks(t.id, l.source, v_next);
+    RETURN 'nextSource';
+END
+$$;
+
 -- Hands the chunks of one source that are not leased to another source.
 CREATE FUNCTION move_chunks(p_task bigint, p_from integer, p_to integer) RETURNS void
 LANGUAGE plpgsql AS $$

@@ -15,6 +15,28 @@ LANGUAGE sql AS $$
             AND c.rank = chunk_rank('trial', t.priority, false))
 $$;
 
+-- Leases that bring all of a file have taken p_age, and their files are too small to be divided: their origins are tried once too, since their
+-- holders may look for a faster way to ask them then (range contract, "The ladder"). To be called more often than p_age. Returns how many there were.
+CREATE FUNCTION try_slow_origins(p_age interval) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_chunks bigint[];
+    v_groups bigint[];
+BEGIN
+    SELECT array_agg(l.chunk_id), array_agg(l.group_id) INTO v_chunks, v_groups
+    FROM leases l JOIN tasks t ON t.id = l.task_id JOIN origins o ON o.id = l.origin_id
+    WHERE l.kind = 'fetch' AND l.tile IS NULL AND l.first = 0 AND l.last >= t.size AND t.planned AND t.rung = 'chunks' AND NOT o.serves_again
+        AND l.durable < l.last AND l.granted_at BETWEEN statement_timestamp() - p_age * 2 AND statement_timestamp() - p_age;
+    IF v_chunks IS NULL THEN RETURN 0; END IF;
+    v_groups := lock_free_groups(v_groups);
+    PERFORM try_origin(l, t, t.size)
+    FROM leases l JOIN tasks t ON t.id = l.task_id
+    WHERE l.chunk_id = ANY (v_chunks) AND l.group_id = ANY (v_groups) AND t.planned AND t.size > 0 AND NOT EXISTS (
+        SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.kind = 'trial');
+    RETURN cardinality(v_chunks);
+END
+$$;
+
 -- Divides leases that are about to be taken from their holders, or come back: the next holder asks for the rest in any case.
 CREATE FUNCTION divide_returned(p_chunks bigint[], p_epochs bigint[]) RETURNS void
 LANGUAGE sql AS $$

@@ -1,0 +1,94 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// What is refused for the manner of asking is asked for in another one, at once, and the origin is remembered for that (range contract, rows 13,
+/// 22b and 28).
+@Suite struct MannerTests {
+    private let file = ScriptedOrigin.File(.seeded(seed: 53, size: 9 * mebibyte))
+
+    private func paths(_ origin: ScriptedOrigin, _ path: String) -> [ScriptedOrigin.Request] {
+        origin.requests.filter { $0.path == path }
+    }
+
+    private func lease(_ origin: ScriptedOrigin, _ name: String, task: Int64) -> LeaseDocument {
+        var lease = LeaseDocument.first(origin.url("/\(name)"), task: task, path: name)
+        lease.end = 16 * mebibyte
+        return lease
+    }
+
+    @Test(arguments: [400, 401, 404])
+    func secondRequestOfAConnectionThatIsRefusedIsMadeOnANewOne(status: Int) async throws {
+        try await withBench { bench, origin in
+            for name in ["a", "b", "c"] { origin.serve("/\(name)", file) }
+            for name in ["b", "c"] {
+                origin.misbehave("/\(name)", .status(status, retryAfter: nil), when: .firstConnections(1))
+            }
+            for (task, name) in [(1, "a"), (2, "b"), (3, "c")] as [(Int64, String)] {
+                let ending = await bench.run(lease(origin, name, task: task))
+                #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            }
+            #expect(paths(origin, "/b").map(\.status) == [status, 206])
+            #expect(Set(paths(origin, "/b").map(\.connection)).count == 2)
+            #expect(paths(origin, "/c").map(\.status) == [206])
+        }
+    }
+
+    @Test func refusalThatComesOnANewConnectionTooIsBelieved() async throws {
+        try await withBench { bench, origin in
+            for name in ["a", "b", "c"] { origin.serve("/\(name)", file) }
+            for name in ["b", "c"] { origin.misbehave("/\(name)", .status(404, retryAfter: nil)) }
+            for (task, name) in [(1, "a"), (2, "b"), (3, "c")] as [(Int64, String)] {
+                let ending = await bench.run(lease(origin, name, task: task))
+                #expect((ending.failure?.kind == .notFound) == (name != "a"), "\(ending)")
+            }
+            #expect(paths(origin, "/b").count == 2)
+            #expect(paths(origin, "/c").count == 1)
+        }
+    }
+
+    @Test func originThatRefusesIdentityIsAskedWithoutAWordOfCodings() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a", file)
+            origin.serve("/b", file)
+            origin.misbehave("/a", .status(406, retryAfter: nil), when: .first(1))
+            for (task, name) in [(1, "a"), (2, "b")] as [(Int64, String)] {
+                let ending = await bench.run(lease(origin, name, task: task))
+                #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            }
+            #expect(origin.requests.map { $0.header("Accept-Encoding") } == ["identity", nil, nil])
+            #expect(origin.requests.map(\.status) == [406, 206, 206])
+        }
+    }
+
+    @Test func requestThatIsBadOnAllRungsIsMadeWithoutAWordOfCodings() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a", file)
+            origin.misbehave("/a", .status(400, retryAfter: nil), when: .first(3))
+            let ending = await bench.run(lease(origin, "a", task: 1))
+            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            #expect(origin.requests.last?.header("Accept-Encoding") == nil)
+        }
+    }
+
+    @Test func sizeThatDoesNotFitHasToBeStatedByAPlainGETToo() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a", file)
+            origin.misbehave("/a", .totalSize(1 << 49), when: .ranged)
+            let ending = await bench.run(lease(origin, "a", task: 1))
+            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            #expect(origin.requests.map(\.status) == [206, 200])
+        }
+        try await withBench { bench, origin in
+            origin.serve("/a", file)
+            origin.misbehave("/a", .totalSize(1 << 49), when: .ranged)
+            origin.misbehave("/a", .contentLengthOff(by: 1 << 49), when: .init(hasRange: false))
+            let ending = await bench.run(lease(origin, "a", task: 1))
+            #expect(ending.failure?.kind == .noSpace, "\(ending)")
+            #expect(ending.failure?.detail.contains("the whole file system has") == true, "\(ending)")
+        }
+    }
+}
