@@ -44,6 +44,8 @@ origin_packages=(nginx)
 peer_packages=(apache2 caddy lighttpd lighttpd-mod-openssl squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone python3-venv)
 # Other people's programs that deploy/bench.sh measures beside Muster, and what makes the certificates of the server they all fetch from.
 bench_packages=(curl aria2 wget2 axel lftp rclone openssl)
+# Counts what a worker calls the system for.
+guard_packages=(strace)
 # Checks the formal model, and what it needs to compile it.
 model_packages=(spin gcc libc6-dev)
 # Other people's verifiers of what Muster sends.

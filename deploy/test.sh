@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . deploy/common.sh
 
 require_swift
-require_packages shellcheck "${model_packages[@]}" "${runtime_packages[@]}" "${origin_packages[@]}" "${peer_packages[@]}"
+require_packages shellcheck "${model_packages[@]}" "${runtime_packages[@]}" "${origin_packages[@]}" "${peer_packages[@]}" "${guard_packages[@]}"
 
 say "Format"
 swift format lint --strict --recursive --parallel Package.swift Sources Tests

@@ -10,9 +10,9 @@ struct WorkersCommand: MusterSubcommand {
         abstract: "Lists the workers that are alive.",
         usage: "muster workers",
         discussion: """
-            LEASES is how many leases a worker holds of how many it could, TO COME what is left to fetch under them, a + meaning \
-            that not every length is known, and ETA how long that takes. Of a worker that is silent nothing has been heard for longer \
-            than there should be.
+            LEASES is how many leases a worker holds, those that wait for one of its SLOTS among them, TO COME what is left to fetch \
+            under them, a + meaning that not every length is known, and ETA how long that takes. Of a worker that is silent nothing has \
+            been heard for longer than there should be. What is wrong with a sink stands below the table.
 
             Example:
               muster workers --json | jq -r 'select(.state == "ready") | .name'
@@ -34,21 +34,38 @@ struct WorkersCommand: MusterSubcommand {
             try context.console.line("there are no workers")
         } else {
             try context.console.table(Self.table(workers, clock: .ofThisMachine))
+            for line in Self.troubles(workers) { try context.console.line(line) }
+        }
+    }
+
+    /// What is seen of the sinks that are in trouble, a line each.
+    static func troubles(_ workers: [WorkerDocument]) -> [String] {
+        workers.flatMap { worker in
+            worker.sinks.filter { $0.parked != nil }.map {
+                "the sink \"\($0.name)\" is in trouble at \(worker.name)\($0.detail.map { ": \($0)" } ?? "")"
+            }
         }
     }
 
     /// The table of workers.
     static func table(_ workers: [WorkerDocument], clock: WallClock) -> Table {
         var table = Table([
-            .name("WORKER"), .text("STATE"), .number("LEASES"), .number("SPEED"), .number("AT MOST", isOptional: true),
+            .name("WORKER"), .text("STATE"), .number("LEASES"), .number("SLOTS"), .number("SPEED"),
+            .number("AT MOST", isOptional: true),
             .number("TO COME", isOptional: true), .number("ETA", isOptional: true), .sentence("SINKS"),
             .text("VERSION"),
             .text("LAST SEEN"),
         ])
         for worker in workers {
-            let sinks = worker.sinks.map { $0.name + ($0.parked.map { " (\($0.title(status: nil)))" } ?? "") }
+            let sinks = worker.sinks.map {
+                switch $0.parked {
+                case nil: $0.name
+                case .storageFull: "\($0.name) (full)"
+                default: "\($0.name) (in trouble)"
+                }
+            }
             table.add([
-                worker.name, worker.silentSince == nil ? worker.state : "silent", "\(worker.leases)/\(worker.slots)",
+                worker.name, worker.silentSince == nil ? worker.state : "silent", "\(worker.leases)", "\(worker.slots)",
                 worker.leases > 0 ? ProgressSnapshot.rate(worker.bytesPerSecond) : "-",
                 worker.bytesPerSecondLimit.map(ProgressSnapshot.rate) ?? "-", ProgressSnapshot.toCome(worker.bytes),
                 ProgressSnapshot.time(worker.etaSeconds), sinks.joined(separator: ", "), worker.version,

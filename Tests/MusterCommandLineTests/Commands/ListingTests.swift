@@ -46,7 +46,9 @@ struct ListingTests {
     }
 
     @Test func theTableOfWorkers() {
-        let sinks = [SinkStatus(name: "default"), SinkStatus(name: "archive", parked: .storageFull)]
+        let sinks = [
+            SinkStatus(name: "default"), SinkStatus(name: "archive", parked: .storageFull, detail: "4 KiB are lacking"),
+        ]
         func worker(
             _ name: String, _ state: String, limit: Int64?, bytes: LeaseProgress? = nil, eta: Int64? = nil
         )
@@ -57,15 +59,19 @@ struct ListingTests {
                 bytesPerSecond: 36_805_017, startedAt: Samples.moment, lastSeenAt: Samples.moment, labels: [:],
                 bytesPerSecondLimit: limit, bytes: bytes, etaSeconds: eta)
         }
+        let workers = [worker("a", "ready", limit: 41_943_040), worker("b", "draining", limit: nil)]
+        #expect(
+            WorkersCommand.troubles(workers) == [
+                "the sink \"archive\" is in trouble at a: 4 KiB are lacking",
+                "the sink \"archive\" is in trouble at b: 4 KiB are lacking",
+            ])
         let table = WorkersCommand.table(
-            [
-                worker("a", "ready", limit: 41_943_040), worker("b", "draining", limit: nil),
-            ], clock: WallClock(now: Timestamp(microseconds: Samples.moment.microseconds + 12_300_000)))
+            workers, clock: WallClock(now: Timestamp(microseconds: Samples.moment.microseconds + 12_300_000)))
         #expect(
             table.lines() == [
-                "WORKER  STATE     LEASES       SPEED     AT MOST  SINKS                         VERSION  LAST SEEN",
-                "a       ready       3/16  35.0 MiB/s  40.0 MiB/s  default, archive (disk full)  1.0      12s ago",
-                "b       draining    3/16  35.0 MiB/s           -  default, archive (disk full)  1.0      12s ago",
+                "WORKER  STATE     LEASES  SLOTS       SPEED     AT MOST  SINKS                    VERSION  LAST SEEN",
+                "a       ready          3     16  35.0 MiB/s  40.0 MiB/s  default, archive (full)  1.0      12s ago",
+                "b       draining       3     16  35.0 MiB/s           -  default, archive (full)  1.0      12s ago",
             ])
         let moving = WorkersCommand.table(
             [
@@ -74,10 +80,10 @@ struct ListingTests {
                 worker("b", "ready", limit: nil, bytes: .init(done: 1 << 20, total: 0, unknownLeases: 3)),
             ], clock: Samples.clock)
         #expect(
-            moving.lines().map { $0.prefix(51) } == [
-                "WORKER  STATE  LEASES       SPEED   TO COME     ETA",
-                "a       ready    3/16  35.0 MiB/s  52.0 MiB  1m 20s",
-                "b       ready    3/16  35.0 MiB/s      0 B+       -",
+            moving.lines().map { $0.prefix(58) } == [
+                "WORKER  STATE  LEASES  SLOTS       SPEED   TO COME     ETA",
+                "a       ready       3     16  35.0 MiB/s  52.0 MiB  1m 20s",
+                "b       ready       3     16  35.0 MiB/s      0 B+       -",
             ])
     }
 

@@ -1,0 +1,91 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+extension EndToEnd {
+    /// How often a worker calls the system: of what clocks and other programs do not change, no more than today and a tenth.
+    @Suite struct SystemCalls {
+        /// How often each system call was made.
+        private struct Counts {
+            private var calls: [Substring: Int] = [:]
+
+            /// What `strace -c` printed: share, seconds, microseconds a call, calls, errors where there are some, and the name.
+            init(summary: String) throws {
+                for line in summary.split(separator: "\n") {
+                    let fields = line.split(separator: " ")
+                    guard fields.count >= 5, let name = fields.last, name != "total", let count = Int(fields[3]) else {
+                        continue
+                    }
+                    calls[name] = count
+                }
+                guard !calls.isEmpty else { throw Unexpected("no system calls in \(summary)") }
+            }
+
+            /// All calls of these names, or all.
+            func callAsFunction(_ names: Substring...) -> Int {
+                names.isEmpty ? calls.values.reduce(0, +) : names.reduce(0) { $0 + calls[$1, default: 0] }
+            }
+        }
+
+        /// What a worker calls that fetches these files and leaves.
+        private func count(_ files: [(path: String, size: Int)], chunk: String = "8MiB") async throws -> Counts {
+            let root = try TemporaryDirectory()
+            for file in files {
+                try Data(repeating: 0x6d, count: file.size).write(
+                    to: URL(filePath: root.path.appending(file.path).string))
+            }
+            let nginx = try await NginxServer.start(documentRoot: root.path)
+            var counts: Counts?
+            try await Fleet.run(timeToLive: "30s", options: ["--minimum-chunk", chunk]) { fleet in
+                try await fleet.knowOrigins()
+                let summary = fleet.scratch.appending("calls")
+                let worker = try await fleet.startWorker(
+                    "a", slots: 16, prefix: ["strace", "-f", "-qq", "-c", "-o", summary.string])
+                let lines = files.map { #"{"urls": ["\#(nginx.url)/\#($0.path)"], "path": "\#($0.path)"}"# }
+                let manifest = fleet.scratch.appending("manifest.ndjson")
+                try Data(lines.joined(separator: "\n").utf8).write(to: URL(filePath: manifest.string))
+                _ = try await fleet.muster(["add", "g", "-i", manifest.string, "--wait"], limit: .seconds(240))
+                let group = try await fleet.client().group("g")
+                #expect(group.tasks.succeeded == Int64(files.count))
+                _ = try await fleet.muster(["drain", "a"])
+                _ = try await worker.waitForExit(limit: .seconds(30))
+                counts = try Counts(
+                    summary: String(decoding: Data(contentsOf: URL(filePath: summary.string)), as: UTF8.self))
+            }
+            try await nginx.stop()
+            return try #require(counts)
+        }
+
+        @Test func aSmallFileCostsAWorkerFewSystemCalls() async throws {
+            let files = 1_000
+            let calls = try await count((0..<files).map { ("\($0)", 16_384) })
+            let (opened, written, named) = (
+                calls("openat"), calls("pwrite64"), calls("renameat2", "renameat", "linkat")
+            )
+            let (synced, asked) = (calls("fsync", "fdatasync", "syncfs"), calls("sendto", "sendmsg"))
+            print(
+                "\(files) files: opened \(opened), written \(written), named \(named), synced \(synced), asked \(asked), all \(calls())"
+            )
+            // The part is looked for, made, and opened once more to be checked and put in place; three names: new, part, file.
+            #expect(opened <= 3_500)
+            #expect(written <= 1_100)
+            #expect(named <= 3_300)
+            // A batch of files shares what makes them durable.
+            #expect(synced <= 1_000)
+            #expect(asked <= 3_000)
+        }
+
+        @Test func aMebibyteCostsAWorkerFewSystemCalls() async throws {
+            let mebibytes = 256
+            let calls = try await count([("big", mebibytes << 20)])
+            let (written, read) = (calls("pwrite64"), calls("recvfrom", "read"))
+            print("\(mebibytes) MiB: written \(written), read \(read), all \(calls())")
+            // libcurl hands over 16 KiB at a time, and reads up to 256 KiB.
+            #expect(written <= 72 * mebibytes)
+            #expect(read <= 40 * mebibytes)
+        }
+    }
+}
