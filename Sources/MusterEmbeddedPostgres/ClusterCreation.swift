@@ -26,7 +26,7 @@ struct ClusterCreation: Sendable {
 
     /// Makes the cluster. The caller holds the owner's lock, so nobody else is at it.
     func run() async throws {
-        try removeLeftovers()
+        removeLeftovers()
         let suffix = UInt64.random(in: .min ... .max)
         let temporary = location.root.appending("\(Self.temporaryPrefix)\(String(suffix, radix: 16))")
         try PrivateFiles.makePrivateDirectory(temporary, account: account)
@@ -73,9 +73,11 @@ struct ClusterCreation: Sendable {
         ).runSuccessfully()
     }
 
-    private func removeLeftovers() throws {
-        for name in try PrivateFiles.names(in: location.root) where name.hasPrefix(Self.temporaryPrefix) {
-            try PrivateFiles.removeTree(location.root.appending(name))
+    /// Removes what earlier runs began, as far as it goes: a program of one that was killed a moment ago may still write there. The next cluster has
+    /// a name of its own, and the next run that makes one removes the rest.
+    private func removeLeftovers() {
+        for name in (try? PrivateFiles.names(in: location.root)) ?? [] where name.hasPrefix(Self.temporaryPrefix) {
+            try? PrivateFiles.removeTree(location.root.appending(name))
         }
     }
 }

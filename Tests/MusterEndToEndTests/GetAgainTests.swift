@@ -20,9 +20,9 @@ extension EndToEnd {
                 if let seed = end.seed {
                     let content = ScriptedOrigin.Content.seeded(seed: seed, size: .kibibytes(10)).bytes(in: 0..<10_240)
                     try Data(content).write(to: URL(filePath: path.string))
-                    // As if it had been done two seconds after the file was there.
-                    let later = Date().addingTimeInterval(2)
-                    try FileManager.default.setAttributes([.modificationDate: later], ofItemAtPath: path.string)
+                    // As a copy that keeps the time of what it was copied from.
+                    try FileManager.default.setAttributes(
+                        [.modificationDate: Date(timeIntervalSince1970: 1_577_836_800)], ofItemAtPath: path.string)
                 }
                 let get = try await TestProcess.muster(["get", "-d", directory.path.string, file.url])
                 #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(end.code), "\(get.standardError)")

@@ -282,11 +282,12 @@ struct GetSession {
         var changed: [String] = []
     }
 
-    /// Whether somebody changed the file of a finished task since. One that was written to later is read: it may have been given what it had.
+    /// Whether somebody changed the file of a finished task since. One that was touched later is read, whatever time it has: a copy may have the time of
+    /// what it was copied from, and the content that the task had.
     private func isChanged(_ task: TaskDocument, _ file: Directories.FileFacts) async throws -> Bool {
         if let size = task.bytes.total, size != file.size { return true }
-        guard task.wasFinished(before: file) else { return false }
-        guard let checksum = task.crc32c else { return true }
+        guard let checksum = task.crc32c else { return task.wasFinished(before: file) }
+        guard let finishedAt = task.finishedAt, file.touchedAt > finishedAt.microseconds else { return false }
         return try await FileChecksum.crc32c(of: directory.appending(task.path).string) != checksum
     }
 

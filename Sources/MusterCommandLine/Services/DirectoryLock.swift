@@ -79,6 +79,8 @@ enum Directories {
         let size: Int64
         /// When its content was written last, in microseconds since the Unix epoch, by the clock of its file system.
         let writtenAt: Int64
+        /// When anything of it was changed last, its name or its times among it: that can't be set back.
+        let touchedAt: Int64
     }
 
     /// What a regular file tells; `nil` when there is none.
@@ -91,11 +93,12 @@ enum Directories {
         }
         guard status.st_mode & S_IFMT == S_IFREG else { return nil }
         #if canImport(Darwin)
-        let written = status.st_mtimespec
+        let (written, touched) = (status.st_mtimespec, status.st_ctimespec)
         #else
-        let written = status.st_mtim
+        let (written, touched) = (status.st_mtim, status.st_ctim)
         #endif
-        let microseconds = Int64(written.tv_sec) * 1_000_000 + Int64(written.tv_nsec) / 1_000
-        return FileFacts(size: Int64(status.st_size), writtenAt: microseconds)
+        func microseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000 }
+        return FileFacts(
+            size: Int64(status.st_size), writtenAt: microseconds(written), touchedAt: microseconds(touched))
     }
 }

@@ -119,9 +119,13 @@ import Testing
             try await worker.refuse(try await claimAgain(dead, by: &worker, fixture), 404)
             #expect(try await allowed(fixture) == 11)
             #expect(try await tries(fixture) == 1)
-            try await worker.refuse(try await claimAgain(dead, by: &worker, fixture), 404)
+            // The origin may still count a request that has just ended: it is asked two times more.
+            for _ in 0..<2 {
+                #expect(try await fixture.store.task(dead, of: "g").state == .queued)
+                try await worker.refuse(try await claimAgain(dead, by: &worker, fixture), 404)
+            }
             #expect(try await fixture.store.task(dead, of: "g").state == .failed)
-            #expect(try await allowed(fixture) == 16, "what was taken for it is given back")
+            #expect(try await allowed(fixture) == 11, "one says nothing of the others")
             try await fixture.check()
         }
     }

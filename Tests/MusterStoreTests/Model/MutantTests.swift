@@ -70,10 +70,10 @@ import Testing
             name: "every refusal of a burst halves (row 24)", function: "heed_limit",
             original: "v_is_echo := coalesce(l.epoch <= o.limited_epoch, false)", replacement: "v_is_echo := false"),
         Mutant(
-            name: "what an origin refused is forgotten (row 24)", function: "allowed_connections",
-            original: "coalesce(o.learned", replacement: "coalesce(NULL::integer"),
+            name: "what an origin refused is forgotten (row 24)", function: "learned_connections",
+            original: "SELECT o.learned", replacement: "SELECT NULL::integer"),
         Mutant(
-            name: "an origin never gets more again (row 24)", function: "allowed_connections", original: "+ floor(",
+            name: "an origin never gets more again (row 24)", function: "learned_connections", original: "+ floor(",
             replacement: "+ 0 * floor("),
         Mutant(
             name: "the lanes to a mirror are not counted (I5)", function: "mirror_turns",

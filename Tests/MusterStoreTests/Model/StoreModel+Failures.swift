@@ -199,24 +199,30 @@ extension StoreModel {
         guard signal != .none else { return nil }
         let origin = origins[chunk.origin, default: Origin()]
         let isEcho = lease.grantedAt <= origin.limitedAt
-        let isShared = isEcho || busyLanes(to: chunk.origin).count > 1
+        let isShared =
+            isEcho || busyLanes(to: chunk.origin).count > 1 || lease.grantedAt <= origin.refusedAt
         if signal == .possible {
             guard mayBeLimit(place, task, chunk, failure, isShared: isShared) else { return nil }
             // Once more, in case that whoever shared the origin has just gone; some more times if it is known to have limits.
             let patience = origin.learned == nil ? 1 : 4
-            guard isShared else { return failure.kind != .network && chunk.attempts < patience ? true : nil }
+            guard isShared else {
+                return failure.kind != .network && chunk.attempts < (task.isPlanned ? patience : 5) ? true : nil
+            }
         }
+        origins[chunk.origin, default: Origin()].refusedAt = step
         if isEcho {
             seen.insert(.echoed)
             return false
         }
         guard isShared else { return true }
-        // Histories are too short for refusals that are too rare.
+        // Histories are too short for refusals that are too rare, for doubt, and for counts of what is served.
+        if signal == .possible, failure.kind != .network, !task.isPlanned, chunk.attempts > 0 { return true }
         seen.insert(.halved)
         let allowed = allowed(chunk.origin)
         let learned = max(1, allowed / 2, min(allowed, servedBeside(lease.lane, at: chunk.origin)))
         origins[chunk.origin] = Origin(
-            isParked: origin.isParked, learned: learned, minutes: 0, limitedAt: step, refusesWith: origin.refusesWith)
+            isParked: origin.isParked, learned: learned, minutes: 0, limitedAt: step, refusedAt: step,
+            refusesWith: origin.refusesWith)
         return learned == allowed
     }
 
@@ -230,11 +236,11 @@ extension StoreModel {
         }
         let isLast = task.sources.indices.allSatisfy { $0 == chunk.source || task.sources[$0].isDead }
         guard isLast, let status = failure.status else { return false }
-        guard !origins[chunk.origin, default: Origin()].refusesWith.contains(status) else { return false }
-        if isShared, chunk.attempts < 2, task.sources[chunk.source].failures < 7 { return true }
+        guard origins[chunk.origin, default: Origin()].refusesWith[status, default: 0] < 3 else { return false }
+        if isShared, chunk.attempts < 2, task.sources[chunk.source].failures < 9 { return true }
         guard chunk.attempts > 0 || origins[chunk.origin]?.learned != nil else { return false }
-        origins[chunk.origin, default: Origin()].refusesWith.insert(status)
-        origins[chunk.origin]?.learned = nil
+        origins[chunk.origin, default: Origin()].refusesWith[status, default: 0] += 1
+        if origins[chunk.origin]?.refusesWith[status] == 3 { origins[chunk.origin]?.learned = nil }
         return false
     }
 

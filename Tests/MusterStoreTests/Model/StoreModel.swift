@@ -143,8 +143,10 @@ struct StoreModel {
         var learned: Int?
         var minutes = 0
         var limitedAt = 0
-        /// The statuses with which it refuses files for good.
-        var refusesWith: Set<Int> = []
+        /// When it last refused what may be a limit.
+        var refusedAt = 0
+        /// How many files it refused for good with a status.
+        var refusesWith: [Int: Int] = [:]
     }
 
     /// A task by its name.

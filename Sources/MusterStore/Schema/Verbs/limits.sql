@@ -29,7 +29,7 @@ BEGIN
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND THEN RETURN NULL; END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
-    v_is_shared := v_is_echo OR shares_origin(l);
+    v_is_shared := v_is_echo OR shares_origin(l) OR coalesce(l.epoch <= o.refused_epoch, false);
     IF f.unreached_attempts IS NOT NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
         o := doubt(o, v_is_shared);
         IF o.out_since IS NOT NULL OR is_out(o, l) THEN
@@ -47,10 +47,13 @@ BEGIN
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT v_is_shared THEN
-            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < CASE WHEN o.learned IS NULL THEN 1 ELSE 4 END THEN true END;
+            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < (CASE WHEN NOT t.planned THEN 5 WHEN o.learned IS NULL THEN 1 ELSE 4 END) THEN true END;
         END IF;
     END IF;
-    UPDATE origins SET refusals = decayed(refusals, refused_at, 1), refused_at = statement_timestamp() WHERE id = o.id;
+    UPDATE origins
+    SET refusals = decayed(refusals, refused_at, 1), refused_at = statement_timestamp(),
+        refused_epoch = (SELECT last_value FROM lease_epochs)
+    WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
     IF NOT v_is_shared THEN RETURN true; END IF;
     IF recent_answers(o) >= 1 AND (is_rarely_refused(o) OR f.limit_signal = 'certain' AND (
@@ -86,12 +89,12 @@ BEGIN
 END
 $$;
 
--- Whether an origin is known to refuse for good with this status what it refuses now: it has done so, and never what it served later, and is not asked
--- for more at once than it has been seen to serve.
+-- Whether an origin is known to refuse for good with this status what it refuses now: it has done so three times, and never what it served later, and is
+-- not asked for more at once than it has been seen to serve.
 CREATE FUNCTION is_believed(o origins, p_status integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN p_status = ANY (o.refuses_with) AND p_status <> ALL (o.limits_with) AND (
+    RETURN cardinality(array_positions(o.refuses_with, p_status)) >= 3 AND p_status <> ALL (o.limits_with) AND (
         knows_served(o) IS NOT TRUE OR (SELECT count(*) FROM lanes_to(o.id)) <= o.served);
 END
 $$;
@@ -163,10 +166,12 @@ $$;
 
 -- Whether a refusal that may have another reason may be a limit. One of a file that worked before may be, and one of a file of which nothing has
 -- come, where the origin is known to limit with this status, or where nobody knows, and no other source may have it. It is tried again beside
--- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. The first one that is refused
--- for good is believed, and so are those that follow with the same status. The caller has locked the origin.
+-- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. Three that are refused
+-- for good are believed, and so are those that follow with the same status. The caller has locked the origin.
 CREATE FUNCTION may_be_limit(o origins, l leases, t tasks, f failure, p_is_shared boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_serves boolean;
 BEGIN
     IF f.kind = 'network' THEN RETURN l.durable = l.resume; END IF;
     IF f.status = ANY (o.limits_with) THEN RETURN true; END IF;
@@ -174,10 +179,15 @@ BEGIN
         RETURN coalesce(t.source, l.source) = l.source OR EXISTS (
             SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0);
     END IF;
-    IF is_believed(o, f.status) OR EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source) THEN RETURN false; END IF;
-    -- So often can the allowance be halved, after two seconds in which nothing is, whatever counts as a try.
-    IF l.attempts <= p_is_shared::integer AND (p_is_shared OR recent_answers(o) > 0 OR knows_served(o))
-        AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < 12
+    IF is_believed(o, f.status) OR EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source)
+    THEN
+        RETURN false;
+    END IF;
+    -- So often can the allowance be halved, after two seconds in which nothing is, whatever counts as a try. Where others are served, an origin may
+    -- still count requests that have just ended.
+    v_serves := recent_answers(o) > 0 OR coalesce(knows_served(o), false);
+    IF l.attempts <= (CASE WHEN v_serves THEN 2 WHEN p_is_shared THEN 1 ELSE -1 END)
+        AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < (CASE WHEN v_serves THEN 16 ELSE 9 END)
     THEN
         RETURN true;
     END IF;
@@ -187,13 +197,16 @@ BEGIN
 END
 $$;
 
--- What an origin refuses with this status it will not give: what was taken from its allowance for such refusals is given back. It may be known
--- better.
+-- A file was refused with this status for good. Where three were, and none was served after all, the status is no limit there: what was taken from the
+-- allowance for such refusals is given back.
 CREATE FUNCTION believe_refusals(p_origin bigint, p_status integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE origins SET refuses_with = refuses_with || p_status, learned = NULL, learned_at = NULL
-    WHERE id = p_origin AND p_status <> ALL (refuses_with || limits_with);
+    UPDATE origins SET refuses_with = refuses_with || p_status
+    WHERE id = p_origin AND cardinality(array_positions(refuses_with, p_status)) < 3 AND p_status <> ALL (limits_with);
+    IF NOT FOUND THEN RETURN; END IF;
+    UPDATE origins SET learned = NULL, learned_at = NULL
+    WHERE id = p_origin AND cardinality(array_positions(refuses_with, p_status)) = 3;
 END
 $$;
 
