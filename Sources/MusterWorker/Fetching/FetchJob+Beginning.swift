@@ -177,6 +177,7 @@ extension FetchJob {
             context.checkpointer.note(learned, of: lease.name)
         }
         if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }
+        rememberLeftRungs(plan)
         let algorithms = plan.digestsOnTheWay(from: writer.offset)
         if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }
         return true

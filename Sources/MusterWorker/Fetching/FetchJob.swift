@@ -249,16 +249,20 @@ struct FetchJob: Sendable {
             case .stopped: return .stopped
             }
         }
-        if let known = try? SourceURL(validating: source.url) {
-            for left in Rung.allCases where left >= rung && left < plan.ladder.rung {
-                context.conduct.contradicted(left, by: known)
-            }
-        }
+        plan.leftRungs += Rung.allCases.filter { $0 >= rung && $0 < plan.ladder.rung }
         switch move {
         case .ask, .look: return .again
-        case .startOver(let what, let rung): return .restart(what, on: rung)
+        case .startOver(let what, let rung):
+            rememberLeftRungs(plan)
+            return .restart(what, on: rung)
         case .fail(let kind, let detail, let retryAfter): return .failed(kind, detail, retryAfter: retryAfter)
         }
+    }
+
+    /// Notes of the origin which rungs its source was not served on: once it is served on another one. One that is refused on all of them says nothing of any.
+    func rememberLeftRungs(_ plan: FetchPlan) {
+        guard !plan.leftRungs.isEmpty, let known = try? SourceURL(validating: source.url) else { return }
+        for rung in plan.leftRungs { context.conduct.contradicted(rung, by: known) }
     }
 
     /// What the head alone decides; `nil` when a body was accepted.

@@ -41,6 +41,8 @@ struct FetchPlan: Sendable {
     var doubtsKept = true
     /// Whether a part that comes slowly, or stops, is doubted soon: a plain GET may bring all of the file meanwhile.
     var doubtsSpeed = false
+    /// The rungs that contradictions led down from.
+    var leftRungs: [Rung] = []
     /// How many answers in a row brought few bytes of what was asked for (row 3).
     private var smallAnswers = 0
     /// Whether the next request carries no If-Range (row 10).

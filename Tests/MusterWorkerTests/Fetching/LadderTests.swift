@@ -56,6 +56,22 @@ import Testing
         }
     }
 
+    /// Three paths close a rung for the whole origin, if they are served on a lower one. Links that are refused on each of them say nothing of ranges.
+    @Test(arguments: [ScriptedOrigin.Condition.ranged, .always])
+    func rungIsClosedByWhatIsServedBelowIt(condition: ScriptedOrigin.Condition) async throws {
+        try await withBench { bench, origin in
+            let known = try SourceURL(validating: origin.url("/")).origin
+            for index in 0..<3 {
+                #expect(bench.context.conduct.first(of: known) == .chunks)
+                origin.serve("/\(index)", file)
+                origin.misbehave("/\(index)", .status(500, retryAfter: nil), when: condition)
+                let ending = await bench.run(.first(origin.url("/\(index)"), task: Int64(index) + 1))
+                #expect((ending.finished != nil) == (condition == .ranged), "\(ending)")
+            }
+            #expect((bench.context.conduct.first(of: known) == .chunks) == (condition == .always))
+        }
+    }
+
     @Test func youngDateIsNoValidatorToPutChunksTogetherBy() async throws {
         var file = file
         file.etag = nil
