@@ -60,7 +60,7 @@ extension EndToEnd {
                     try await fleet.client().workers().items.first?.sinks.first?.parked == .storageFull
                 }
                 let workers = try await fleet.muster(["workers"])
-                #expect(workers.standardOutput.contains("default (disk full)"))
+                #expect(workers.standardOutput.contains("default (full)"))
                 let status = try await fleet.muster(["status", "g"])
                 #expect(status.standardOutput.contains("is in trouble"))
                 #expect(try await fleet.client().task("large", of: "g").attempts == 0)
