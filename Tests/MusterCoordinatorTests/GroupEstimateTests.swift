@@ -90,6 +90,13 @@ struct GroupEstimateTests {
         facts.putOff = .init(chunks: .init(number: 1, more: false), firstDue: Facts.later)
         let putOff = estimate(facts)
         #expect(putOff.seconds == 3_600 && putOff.earliest == Facts.later)
+        // What was due before now bounds nothing, and nobody knows how long a pause lasts.
+        facts.putOff.firstDue = moment(-1)
+        #expect(estimate(facts).earliest == nil)
+        facts.putOff.firstDue = Facts.later
+        facts.isPaused = true
+        #expect(estimate(facts).earliest == nil)
+        facts.isPaused = false
         facts.putOff = .init(chunks: .none, firstDue: nil)
         facts.origins.append(Facts.origin("b", own: 0, ready: 1))
         facts.origins[1].pausedUntil = Facts.later

@@ -125,12 +125,12 @@ struct AddCommand: MusterSubcommand {
             }
             if wishes != GroupPatch(), !result.isCreated {
                 context.console.remark(
-                    "note: the group was there already; what it may use and waits for stays as it is: muster limit \(group) …"
+                    "note: the group was there already, and may use and waits for what it did before; change that with: muster limit \(group) …"
                 )
             }
             if !transfers.isEmpty, !result.isCreated {
                 context.console.remark(
-                    "note: the group was there already; how its files are fetched stays as it was made with: muster set \(group) …"
+                    "note: the group was there already, and its files are fetched as before; how its sources are asked is changed with: muster set \(group) …"
                 )
             }
             var end: GroupWatcher.End?

@@ -65,6 +65,10 @@ struct LimitCommand: MusterSubcommand {
             try context.console.line(
                 isChanged ? "changed \(document.name)" : "nothing to change: \(document.name) \(unchanged)")
             for line in FactLines.lines(GroupFacts.limits(document)) { try context.console.line(line) }
+            if document.state.isTerminal, patch.deadline.value != nil {
+                try context.console.line(
+                    "its deadline begins to run when the group goes on: muster retry \(document.name)")
+            }
             for line in FactLines.lines(document.notes.map { ("note", WallClock.ofThisMachine.sentence($0)) }) {
                 try context.console.line(line)
             }

@@ -103,13 +103,17 @@ enum FailureAdvice {
         let options = hints.filter { $0.firstRange(of: " --") != nil }
         let asking = options.filter { hint in askingOptions.contains { hint.firstRange(of: $0) != nil } }
         var lines = hints
+        let name = FailureText.quoted(group)
         if !asking.isEmpty {
-            let name = FailureText.quoted(group)
             lines.append("such options are changed with: muster set \(name) …, and then: muster retry \(name)")
         }
-        if asking.count < options.count { lines.append("options are given when the files are added: muster add") }
-        if tasks.contains(where: { $0.failure.flatMap(text) == nil }) {
-            lines.append("what failed is tried again with: muster retry \(FailureText.quoted(group))")
+        if asking.count < options.count {
+            lines.append("a group keeps such options: muster remove \(name), and then muster add \(name) … with them")
+        }
+        if tasks.contains(where: { $0.failure?.kind == .deadline }) {
+            lines.append("more time is given with: muster limit \(name) --deadline 2h, and then: muster retry \(name)")
+        } else if tasks.contains(where: { $0.failure.flatMap(text) == nil }) {
+            lines.append("what failed is tried again with: muster retry \(name)")
         }
         return lines
     }

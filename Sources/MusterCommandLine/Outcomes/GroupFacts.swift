@@ -67,7 +67,8 @@ enum GroupFacts {
         if let window = limits.between {
             facts.append(("runs", hours(window.from, window.to, zone: window.timeZone)))
         }
-        if let deadline = group.deadlineAt {
+        // That of an ended group begins anew when it goes on.
+        if let deadline = group.deadlineAt, !group.state.isTerminal {
             let action =
                 switch group.onDeadline ?? .fail {
                 case .fail: "then fails"

@@ -163,6 +163,7 @@ extension GroupEstimate {
 
     /// Before when it can't be done: what comes now is not fast enough, or isn't even allowed to be.
     private var earliest: Timestamp? {
+        guard !facts.isPaused else { return nil }
         var bounds: [Timestamp] = []
         if case .closed(let until?) = facts.window, facts.group.tasks.queued + facts.group.tasks.active > 0 {
             bounds.append(until)
@@ -174,6 +175,7 @@ extension GroupEstimate {
         {
             bounds.append(moment(after: seconds))
         }
-        return bounds.max()
+        // What is due already will begin with one of the next claims.
+        return bounds.filter { $0 > facts.at }.max()
     }
 }

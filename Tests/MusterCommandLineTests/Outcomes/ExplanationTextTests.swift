@@ -178,8 +178,8 @@ struct ExplanationTextTests {
 
     @Test func whatHelpsNamesTheFilesThatItIsFor() {
         let refused = (1...5).map { Samples.troubled("f\($0)", kind: .httpStatus(403)) }
-        let late = Samples.troubled("late", kind: .timeout)
-        let hints = FailureAdvice.hints(refused + [late, Samples.troubled("gone", kind: .notFound)])
+        let slow = Samples.troubled("late", kind: .timeout)
+        let hints = FailureAdvice.hints(refused + [slow, Samples.troubled("gone", kind: .notFound)])
         #expect(hints.count == 2)
         #expect(hints[0].hasPrefix("f1, f2, f3 and 2 more: the origin refuses to give it"))
         #expect(hints[1] == "gone: the origin does not have it: check the URL")
@@ -192,10 +192,14 @@ struct ExplanationTextTests {
                 "It failed.", "hint: \(FailureAdvice.hints([refused[0]])[0])",
                 "hint: such options are changed with: muster set nightly …, and then: muster retry nightly",
             ])
-        // What a file is put in place by is said when it is added.
+        // What a file is put in place by is said when its group is made.
         let taken = FailureDocument(kind: .storage, detail: "another file stands at a", at: Samples.moment)
         #expect(
             FailureAdvice.groupHints([task(.failed, failure: taken)], of: "g").last
-                == "options are given when the files are added: muster add")
+                == "a group keeps such options: muster remove g, and then muster add g … with them")
+        let late = FailureDocument(kind: .deadline, detail: "not there in time", at: Samples.moment)
+        #expect(
+            FailureAdvice.groupHints([task(.failed, failure: late)], of: "g")
+                == ["more time is given with: muster limit g --deadline 2h, and then: muster retry g"])
     }
 }
