@@ -116,6 +116,23 @@ import Testing
         }
     }
 
+    /// An origin that serves many small files and limits by 403 refuses one of them whenever its allowance has grown by one.
+    @Test(arguments: [false, true]) func aRareRefusalCondemnsNoFile(isKnownLimit: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(60, size: 10))
+            var worker = try await fixture.makeWorker()
+            for _ in 0..<4 { try await worker.finishAll(try await worker.claim(8)) }
+            let lease = try #require(try await worker.claim(8).first)
+            if isKnownLimit { try await fixture.run("UPDATE origins SET limits_with = ARRAY[403]") }
+            try await worker.refuse(lease, 403)
+            #expect(try await fixture.store.task(lease.key, of: "g").state == .queued)
+            // Where it is known that the status is a limit it is heeded, else it is a try of the file.
+            #expect(try await allowed(fixture) == (isKnownLimit ? 8 : 16))
+            #expect(try await tries(fixture) == (isKnownLimit ? 0 : 1))
+            try await fixture.check()
+        }
+    }
+
     @Test func aFileThatIsRefusedAgainWhileOthersAreServedHalvesNothing() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(8, size: 10))

@@ -12,7 +12,8 @@ $$;
 -- beside the refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no
 -- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
 -- allowance, or just had been (I12). A refusal changes nothing where no more lanes lead to the origin than it serves at once, where refusals
--- are far rarer than one lane too many would make them, or where the file was refused before while others are served. Connections that are
+-- are far rarer than one lane too many would make them and the status is not known to be a limit there, or where the file was refused before while
+-- others are served. Connections that are
 -- refused while nothing is served are an outage. As long as nobody can tell, for two seconds, refusals take nothing and are no tries. The
 -- caller has locked the origin.
 CREATE FUNCTION heed_limit(l leases, t tasks, f failure) RETURNS boolean
@@ -56,13 +57,13 @@ BEGIN
     WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
     IF NOT v_is_shared THEN RETURN true; END IF;
-    IF recent_answers(o) >= 1 AND (is_rarely_refused(o) OR f.limit_signal = 'certain' AND (
-        SELECT a.serial FROM attempts a WHERE a.task_id = t.id AND a.status = t.failure_status LIMIT 1) IS NOT NULL)
+    IF recent_answers(o) >= 1 AND coalesce(f.limit_signal = 'certain' OR f.status <> ALL (o.limits_with), true)
+        AND (is_rarely_refused(o) OR f.limit_signal = 'certain' AND (
+            SELECT a.serial FROM attempts a WHERE a.task_id = t.id AND a.status = t.failure_status LIMIT 1) IS NOT NULL)
     THEN
-        IF f.limit_signal = 'possible' AND f.kind <> 'network' AND NOT t.planned THEN PERFORM believe_refusals(o.id, f.status); END IF;
-        RETURN CASE WHEN f.limit_signal = 'certain' THEN true END;
+        RETURN true;
     END IF;
-    IF v_may_be_new AND is_undecided(o) THEN RETURN false; END IF;
+    IF v_may_be_new AND f.status <> ALL (o.limits_with) AND is_undecided(o) THEN RETURN false; END IF;
     -- A file that was refused although it was no lane too many tells nothing of limits.
     IF v_may_be_new AND l.attempts > 0 THEN RETURN true; END IF;
     v_allowed := allowed_connections(o, f.origin_cap);
