@@ -17,23 +17,43 @@ final class OriginConduct: Sendable {
     private struct State {
         var running: [String: Int] = [:]
         var rungs = OriginRungs()
-        var challenging: Set<String> = []
-        /// How origins want to be asked, and until when that is believed, in nanoseconds.
-        var manners: [String: (manner: Manner, until: Int64)] = [:]
-        /// Until when what comes on connections that were used before is believed like any other answer.
-        var trusted: [String: Int64] = [:]
-        /// Until when the speed of an origin's parts is not doubted.
-        var doubted: [String: Int64] = [:]
+        /// Origins that want credentials by Digest.
+        var challenging = Remembered<Void>()
+        /// How origins want to be asked.
+        var manners = Remembered<Manner>()
+        /// Origins of which what comes on connections that were used before is believed like any other answer.
+        var trusted = Remembered<Void>()
+        /// Origins whose parts are not doubted for their speed.
+        var doubted = Remembered<Void>()
         /// Origins that have served another request for a file.
-        var servingAgain: Set<String> = []
+        var servingAgain = Remembered<Void>()
         /// Origins whose last answer took long.
-        var lingering: Set<String> = []
-        /// When an origin was silent last, whatever it was asked for, in nanoseconds.
-        var silences: [String: Int64] = [:]
+        var lingering = Remembered<Void>()
+        /// Origins that were silent lately, whatever they were asked for.
+        var silent = Remembered<Void>()
     }
 
-    /// How many origins are known to want Digest, and to be silent; what is forgotten is found out again.
-    private static let mostRemembered = 1_024
+    /// What is known of origins, of some of them for a time. What is forgotten is found out again.
+    private struct Remembered<Value: Sendable>: Sendable {
+        private var entries: [String: (value: Value, until: Int64)] = [:]
+        private static var most: Int { 1_024 }
+
+        /// What is known at a moment, in nanoseconds.
+        func value(of origin: String, at moment: Int64) -> Value? {
+            entries[origin].flatMap { $0.until > moment ? $0.value : nil }
+        }
+
+        /// Notes what is known until a moment.
+        mutating func note(_ value: Value, of origin: String, until: Int64 = .max) {
+            if entries.count >= Self.most, entries[origin] == nil { entries = [:] }
+            entries[origin] = (value, until)
+        }
+
+        mutating func forget(_ origin: String) {
+            if !entries.isEmpty { entries[origin] = nil }
+        }
+    }
+
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
     /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.
@@ -69,110 +89,91 @@ final class OriginConduct: Sendable {
 
     /// The origin refused credentials that were sent unasked, and wants them by Digest (RFC 7616).
     func challenged(by origin: String) {
-        state.withLock { state in
-            if state.challenging.count >= Self.mostRemembered { state.challenging = [] }
-            state.challenging.insert(origin)
-        }
+        state.withLock { $0.challenging.note((), of: origin) }
     }
 
     /// How credentials are shown to the origin.
     func authentication(at origin: String) -> Authentication {
-        state.withLock { $0.challenging.contains(origin) } ? .onChallenge : .preemptive
+        state.withLock { $0.challenging.value(of: origin, at: 0) } != nil ? .onChallenge : .preemptive
     }
 
     /// The origin served what it had refused when it was asked in another manner.
     func wants(_ manner: Manner, _ origin: String) {
         let until = now() + Self.mannerMemory
-        state.withLock { state in
-            if state.manners.count >= Self.mostRemembered { state.manners = [:] }
-            state.manners[origin] = (manner, until)
-        }
+        state.withLock { $0.manners.note(manner, of: origin, until: until) }
     }
 
     /// In which manner the origin is asked.
     func manner(of origin: String) -> Manner {
         let moment = now()
-        return state.withLock { state in
-            state.manners[origin].flatMap { $0.until > moment ? $0.manner : nil } ?? Manner()
-        }
+        return state.withLock { $0.manners.value(of: origin, at: moment) } ?? Manner()
     }
 
     /// A new connection brought the same refusal as one that was used before.
     func trustKept(of origin: String) {
         let until = now() + Self.mannerMemory
-        state.withLock { state in
-            if state.trusted.count >= Self.mostRemembered { state.trusted = [:] }
-            state.trusted[origin] = until
-        }
+        state.withLock { $0.trusted.note((), of: origin, until: until) }
     }
 
     /// Whether a refusal on a connection that was used before may be due to that.
     func doubtsKept(of origin: String) -> Bool {
         let moment = now()
-        return state.withLock { state in state.trusted[origin].map { $0 <= moment } ?? true }
+        return state.withLock { $0.trusted.value(of: origin, at: moment) } == nil
     }
 
-    /// Whether the speed of the origin's parts may be doubted. Whoever is told so looks how a plain GET comes, alone: for ten minutes nobody else is
-    /// told so, unless it comes faster.
+    /// Whether the speed of the origin's parts may be doubted. A job that is told so looks how a plain GET comes, and it alone: for ten minutes no
+    /// other job is told so, unless the plain GET comes faster.
     func doubtsSpeed(of origin: String) -> Bool {
         let moment = now()
         return state.withLock { state in
-            guard state.doubted[origin].map({ $0 <= moment }) ?? true else { return false }
-            if state.doubted.count >= Self.mostRemembered { state.doubted = [:] }
-            state.doubted[origin] = moment + Self.mannerMemory
+            guard state.doubted.value(of: origin, at: moment) == nil else { return false }
+            state.doubted.note((), of: origin, until: moment + Self.mannerMemory)
             return true
         }
     }
 
     /// A plain GET came much faster than a part.
     func speedWasRightlyDoubted(of origin: String) {
-        state.withLock { $0.doubted[origin] = nil }
+        state.withLock { $0.doubted.forget(origin) }
     }
 
     /// The origin has served another request for a file.
     func servedAgain(_ origin: String) {
-        state.withLock { state in
-            if state.servingAgain.count >= Self.mostRemembered { state.servingAgain = [] }
-            state.servingAgain.insert(origin)
-        }
+        state.withLock { $0.servingAgain.note((), of: origin) }
     }
 
     /// Whether the origin is known to serve a file more than once.
     func servesAgain(_ origin: String) -> Bool {
-        state.withLock { $0.servingAgain.contains(origin) }
+        state.withLock { $0.servingAgain.value(of: origin, at: 0) } != nil
     }
 
     /// Whether the origin's last answer took long.
     func lingers(_ origin: String) -> Bool {
-        state.withLock { $0.lingering.contains(origin) }
+        state.withLock { $0.lingering.value(of: origin, at: 0) } != nil
     }
 
     /// The origin did not answer in time.
     func silent(_ origin: String) {
-        let moment = now()
-        state.withLock { state in
-            if state.silences.count >= Self.mostRemembered { state.silences = [:] }
-            state.silences[origin] = moment
-        }
+        let until = now() + Self.silenceMemory
+        state.withLock { $0.silent.note((), of: origin, until: until) }
     }
 
     /// The origin answered, after so long.
     func answered(_ origin: String, after time: Duration = .zero) {
         state.withLock { state in
-            if time < .seconds(1), !state.silences.isEmpty { state.silences[origin] = nil }
-            guard time >= Self.quickAnswer else {
-                if !state.lingering.isEmpty { state.lingering.remove(origin) }
-                return
+            if time < .seconds(1) { state.silent.forget(origin) }
+            if time >= Self.quickAnswer {
+                state.lingering.note((), of: origin)
+            } else {
+                state.lingering.forget(origin)
             }
-            if state.lingering.count >= Self.mostRemembered { state.lingering = [] }
-            state.lingering.insert(origin)
         }
     }
 
     /// Whether the origin was silent lately.
     func isSilent(_ origin: String) -> Bool {
         let moment = now()
-        return state.withLock { state in state.silences[origin].map { moment - $0 < Self.silenceMemory } ?? false }
+        return state.withLock { $0.silent.value(of: origin, at: moment) } != nil
     }
 
     /// A path has contradicted a rung.
