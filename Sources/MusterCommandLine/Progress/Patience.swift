@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// Goes on asking a coordinator that was there already: it is being restarted, and what was asked for goes on meanwhile. Whoever waits is told
+/// Goes on asking a coordinator that was there already: it is being restarted, and what was asked for goes on meanwhile. The person who waits is told
 /// within seconds that there is no answer, and again when there is one.
 final class Patience: Sendable {
     private static let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))

@@ -1,7 +1,7 @@
 import MusterAPI
 import MusterCore
 
-/// A group of which files are being fetched while no byte comes: whoever waits is told within seconds, long before the try counts as failed.
+/// A group of which files are being fetched while no byte comes: the person who waits is told within seconds, long before the try counts as failed.
 struct Silence: Sendable {
     /// What changes when anything comes.
     private struct Mark: Hashable {

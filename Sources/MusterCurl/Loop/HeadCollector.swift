@@ -31,7 +31,7 @@ struct HeadCollector {
         hopBytes += line.count
         guard hopBytes <= limitBytes else { return .violation("the response head is over \(limitBytes) bytes") }
         // In whatever case: some origins write it in small letters, which every client takes.
-        if line.prefix(5).map({ $0 & 0xDF }).elementsEqual(Self.statusPrefix) { return takeStatusLine(line) }
+        if line.prefix(5).lazy.map({ $0 & 0xDF }).elementsEqual(Self.statusPrefix) { return takeStatusLine(line) }
         guard status != 0 else { return .violation("a header came before the status line") }
         let text = trimmed(line)
         if text.isEmpty { return endOfHead() }
