@@ -73,8 +73,8 @@ extension EndToEnd {
             #expect(opened <= 3_500)
             #expect(written <= 1_100)
             #expect(named <= 3_300)
-            // A batch of files shares what makes them durable.
-            #expect(synced <= 500)
+            // A batch of files shares what makes them durable. How large a batch is depends on the disk; files on their own need two calls each.
+            #expect(synced <= files)
             #expect(asked <= 2_500)
         }
 
