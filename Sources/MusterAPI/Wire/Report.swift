@@ -65,6 +65,9 @@ public struct Report: Hashable, Sendable, Codable {
         /// Whether nobody was reached at all: the name is unknown, or the connection was refused or closed without a word, and nothing else
         /// is fetched there.
         public var unreached: Bool?
+        /// Of a refusal that may be for too much at once, whether it is: files that the origin had served were refused as well, or were served in turns with the
+        /// refusals of this one (range contract, row 24). `nil` when that was not seen.
+        public var isLimit: Bool?
 
         /// A failure.
         public init(kind: FailureKind, detail: String, retryAfter: Int64? = nil, source: Int32? = nil) {

@@ -159,7 +159,8 @@ extension ReportBatch.Entry {
                 source: ReportedText.source($0.source),
                 retryAfter: isHeeded ? ReportedText.retryAfter($0.retryAfter) : nil,
                 status: ReportedText.status($0.status), requestID: ReportedText.requestID($0.requestID),
-                address: ReportedText.address($0.address), isUnreached: $0.unreached == true, random: random)
+                address: ReportedText.address($0.address), isUnreached: $0.unreached == true,
+                isLimit: $0.isLimit, random: random)
         }
     }
 

@@ -52,6 +52,11 @@ public struct HeaderList: Sendable, Hashable, ExpressibleByArrayLiteral, Express
         fields.append(HeaderField(name, value))
     }
 
+    /// Takes out all fields of that name.
+    public mutating func remove(_ name: String) {
+        fields.removeAll { asciiCaseInsensitiveEqual($0.name, name) }
+    }
+
     mutating func extendLast(by text: String) {
         guard !fields.isEmpty else { return }
         fields[fields.count - 1].value += " " + text

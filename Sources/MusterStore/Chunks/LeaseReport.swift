@@ -129,6 +129,8 @@ public enum LeaseReport {
         public let address: String?
         /// Whether nobody was reached at all.
         public let isUnreached: Bool
+        /// Whether a refusal that may be a limit was seen to be one, or to be none; `nil` when nobody knows.
+        public let isLimit: Bool?
         /// A random number within `0..<1`: sets the jitter.
         public let random: Double
 
@@ -136,7 +138,7 @@ public enum LeaseReport {
         public init(
             progress: Progress, kind: FailureKind, detail: String, source: Int32? = nil, retryAfter: Int64? = nil,
             status: Int32? = nil, requestID: String? = nil, address: String? = nil, isUnreached: Bool = false,
-            random: Double = 0
+            isLimit: Bool? = nil, random: Double = 0
         ) {
             self.progress = progress
             self.kind = kind
@@ -147,11 +149,16 @@ public enum LeaseReport {
             self.requestID = requestID
             self.address = address
             self.isUnreached = isUnreached
+            self.isLimit = isLimit
             self.random = random
         }
 
         /// Whether it is a sign of too much at once at the origin (range contract, row 24).
-        var limitSignal: FailureKind.LimitSignal { kind.limitSignal(status: status.map { Int($0) }) }
+        var limitSignal: FailureKind.LimitSignal {
+            let signal = kind.limitSignal(status: status.map { Int($0) })
+            guard signal == .possible, let isLimit else { return signal }
+            return isLimit ? .certain : .none
+        }
 
         /// Whether an expired URL is answered so (row 21).
         var isExpiry: Bool { kind.isExpiry(status: status.map { Int($0) }) }

@@ -19,6 +19,8 @@ final class JobContext: Sendable {
     let protocols = OriginProtocols()
     /// What the origins have done so far.
     let conduct = OriginConduct()
+    /// Files that they have served.
+    let witnesses = OriginWitnesses()
     /// The worker's configuration.
     let configuration: WorkerConfiguration
     /// The log.

@@ -163,11 +163,12 @@ extension FetchJob {
     private static let checkedBytes: Int64 = 1 << 20
 
     /// A body was accepted and its first byte is about to come. Returns whether there is room for it. Called on the loop's thread.
-    func accepted(_ plan: FetchPlan, _ writer: ChunkWriter) -> Bool {
+    func accepted(_ plan: FetchPlan, _ writer: ChunkWriter, _ request: TransferRequest) -> Bool {
         if let size = plan.known.size, size > Self.checkedBytes {
             guard writer.hasRoom(for: size) else { return false }
         }
         context.conduct.enter(origin)
+        noteWitness(request, isOver: false)
         // Before the answer is told, which may bring the wish that the chunk end sooner.
         if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }
         if plan.isWorthTellingAtOnce {
@@ -181,6 +182,12 @@ extension FetchJob {
         let algorithms = plan.digestsOnTheWay(from: writer.offset)
         if !algorithms.isEmpty { writer.hash(algorithms, on: station.hashing) }
         return true
+    }
+
+    /// Notes of the origin which rungs its source was not served on: once it is served on another one. One that is refused on all of them says nothing of any.
+    func rememberLeftRungs(_ plan: FetchPlan) {
+        guard !plan.leftRungs.isEmpty, let known = try? SourceURL(validating: source.url) else { return }
+        for rung in plan.leftRungs { context.conduct.contradicted(rung, by: known) }
     }
 
     // MARK: - The part

@@ -92,6 +92,7 @@ extension FetchJob {
     private func attributed(_ failure: Report.Failure, _ plan: FetchPlan) -> Report.Failure {
         var failure = failure.following(plan.answer)
         failure.source = source.ordinal
+        failure.isLimit = plan.turns.isLimit
         // Where a body breaks off is compared word for word.
         if let there = plan.answer?.redirectedTo, there != origin, failure.status ?? 0 >= 300 {
             failure.detail += ", redirected to \(there)"

@@ -126,7 +126,7 @@ struct FetchJob: Sendable {
             plan: plan,
             writer: writer,
             refusal: { [sources = context.sources] in settings.isProxied ? sources.refusal(byProxyOf: $0) : nil },
-            accepted: { plan in accepted(plan, writer) },
+            accepted: { [request] in accepted($0, writer, request) },
             received: { [context] in context.received($0) },
             waited: { [loops = context.loops, request] in loops.closeIdle(like: request) },
             mayDoubt: { mayDoubtSpeed() }
@@ -137,7 +137,10 @@ struct FetchJob: Sendable {
             await transfer.run(request, on: loop, control: control)
         }
         guard let ending else { return .stopped }
-        if ending.wasAccepted { context.conduct.leave(origin) }
+        if ending.wasAccepted {
+            context.conduct.leave(origin)
+            noteWitness(request, isOver: true)
+        }
         noteSilence(ending, to: question)
         let isShared = context.conduct.isBusy(origin)
         let asked = plan
@@ -172,6 +175,7 @@ struct FetchJob: Sendable {
             return .again
         }
         if control.wish == .work, writer.failure == nil, asksOtherwise(ending, to: question, &plan) { return .again }
+        if writer.failure == nil, let step = await takeTurn(after: ending, &plan) { return step }
         if writer.lacksRoom, question.range != nil, asked.isUntouched, control.wish == .work {
             // Before a size that does not fit fails the file it has to be what a plain GET states too.
             writer.forgiveLack()
@@ -257,12 +261,6 @@ struct FetchJob: Sendable {
             return .restart(what, on: rung)
         case .fail(let kind, let detail, let retryAfter): return .failed(kind, detail, retryAfter: retryAfter)
         }
-    }
-
-    /// Notes of the origin which rungs its source was not served on: once it is served on another one. One that is refused on all of them says nothing of any.
-    func rememberLeftRungs(_ plan: FetchPlan) {
-        guard !plan.leftRungs.isEmpty, let known = try? SourceURL(validating: source.url) else { return }
-        for rung in plan.leftRungs { context.conduct.contradicted(rung, by: known) }
     }
 
     /// What the head alone decides; `nil` when a body was accepted.

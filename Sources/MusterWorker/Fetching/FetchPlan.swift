@@ -41,6 +41,8 @@ struct FetchPlan: Sendable {
     var doubtsKept = true
     /// Whether a part that comes slowly, or stops, is doubted soon: a plain GET may bring all of the file meanwhile.
     var doubtsSpeed = false
+    /// How far it is told whether a refusal is a limit.
+    var turns = Turns.taken(0)
     /// The rungs that contradictions led down from.
     var leftRungs: [Rung] = []
     /// How many answers in a row brought few bytes of what was asked for (row 3).
@@ -197,7 +199,7 @@ struct FetchPlan: Sendable {
             hasRange: question.range != nil,
             isUntouched: isUntouched,
             hasServedRange: isSettled || lease.resume.offset > lease.start,
-            isShared: isShared,
+            isShared: isShared && turns.isLimit != false,
             isHTTP2: isHTTP2,
             asksForAll: asksForAll,
             mayBeSilent: !isSilent && lease.mayMoveOn != true,

@@ -141,7 +141,9 @@ extension WorkerMachine {
 
     /// An origin that refuses because of too much at once is asked no more for what waits: it goes back, to wait as the coordinator says.
     private mutating func heedLimit(_ failure: Report.Failure, of lease: HeldLease, _ now: Int64) {
-        guard failure.retryAfter != nil || failure.kind.limitSignal(status: failure.status) == .certain,
+        guard
+            failure.retryAfter != nil || failure.isLimit == true
+                || failure.kind.limitSignal(status: failure.status) == .certain,
             let origin = lease.origin
         else {
             return

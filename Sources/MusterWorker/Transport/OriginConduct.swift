@@ -33,27 +33,6 @@ final class OriginConduct: Sendable {
         var silent = Remembered<Void>()
     }
 
-    /// What is known of origins, of some of them for a time. What is forgotten is found out again.
-    private struct Remembered<Value: Sendable>: Sendable {
-        private var entries: [String: (value: Value, until: Int64)] = [:]
-        private static var most: Int { 1_024 }
-
-        /// What is known at a moment, in nanoseconds.
-        func value(of origin: String, at moment: Int64) -> Value? {
-            entries[origin].flatMap { $0.until > moment ? $0.value : nil }
-        }
-
-        /// Notes what is known until a moment.
-        mutating func note(_ value: Value, of origin: String, until: Int64 = .max) {
-            if entries.count >= Self.most, entries[origin] == nil { entries = [:] }
-            entries[origin] = (value, until)
-        }
-
-        mutating func forget(_ origin: String) {
-            if !entries.isEmpty { entries[origin] = nil }
-        }
-    }
-
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
     /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.

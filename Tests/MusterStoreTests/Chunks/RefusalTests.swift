@@ -68,6 +68,29 @@ import Testing
         }
     }
 
+    /// The worker has asked for a file that was served in turns with the one that is refused (adr/0033).
+    @Test(arguments: [400, 403, 404]) func whatAWitnessShowsIsBelievedAtOnce(status: Int) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.refuse(leases[0], status, isLimit: false)
+            #expect(try await fixture.store.task(leases[0].key, of: "g").state == .failed)
+            #expect(try await allowed(fixture) == 16, "it was no limit")
+            try await worker.refuse(leases[1], status, isLimit: true)
+            #expect(try await fixture.store.task(leases[1].key, of: "g").state == .queued)
+            #expect(try await allowed(fixture) == 8)
+            // One that is known to limit is not asked for a file the last time because of that.
+            try await worker.finishAll(Array(leases[2...]))
+            for _ in 0..<3 {
+                try await fixture.passBackoffs()
+                try await worker.refuse(try #require(try await worker.claim(1).first), status, isLimit: true)
+                #expect(try await fixture.store.task(leases[1].key, of: "g").state == .queued)
+            }
+            try await fixture.check()
+        }
+    }
+
     @Test func fileThatAMirrorDoesNotHaveIsNoSign() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, origins: ["a", "b"]))

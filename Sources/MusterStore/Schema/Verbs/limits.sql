@@ -29,6 +29,9 @@ BEGIN
     IF f.limit_signal = 'none' THEN RETURN NULL; END IF;
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND THEN RETURN NULL; END IF;
+    IF f.limit_signal = 'certain' AND f.status IN (400, 403, 404) AND f.status <> ALL (o.limits_with) THEN
+        UPDATE origins SET limits_with = limits_with || f.status WHERE id = o.id RETURNING * INTO o;
+    END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR shares_origin(l) OR coalesce(l.epoch <= o.refused_epoch, false);
     IF f.unreached_attempts IS NOT NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
@@ -57,7 +60,7 @@ BEGIN
     WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
     IF NOT v_is_shared THEN RETURN true; END IF;
-    IF recent_answers(o) >= 1 AND coalesce(f.limit_signal = 'certain' OR f.status <> ALL (o.limits_with), true)
+    IF recent_answers(o) >= 1 AND coalesce(f.status <> ALL (o.limits_with), true)
         AND (is_rarely_refused(o) OR f.limit_signal = 'certain' AND (
             SELECT a.serial FROM attempts a WHERE a.task_id = t.id AND a.status = t.failure_status LIMIT 1) IS NOT NULL)
     THEN

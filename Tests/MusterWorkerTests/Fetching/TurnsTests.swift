@@ -1,0 +1,128 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// A file that is refused, and one that was served, are asked for in turns: that tells a limit from a file that is not there (range contract, row 24;
+/// adr/0033).
+@Suite struct TurnsTests {
+    private let file = ScriptedOrigin.File(.seeded(seed: 59, size: 100_000))
+
+    private func requests(_ origin: ScriptedOrigin, _ path: String) -> [ScriptedOrigin.Request] {
+        origin.requests.filter { $0.path == path }
+    }
+
+    /// Fetches a file, and tells its failure.
+    private func fetch(
+        _ bench: JobBench, _ origin: ScriptedOrigin, _ name: String, task: Int64, asksForAll: Bool? = nil
+    ) async -> Report.Failure? {
+        var lease = LeaseDocument.first(origin.url("/\(name)"), task: task, path: name)
+        lease.asksForAll = asksForAll
+        let ending = await bench.run(lease)
+        #expect(ending.failure != nil || ending.finished?.size == 100_000, "\(ending)")
+        return ending.failure
+    }
+
+    @Test(arguments: [400, 403, 404]) func refusalInTurnsWithAFileThatIsServedIsForItsFile(status: Int) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", file)
+            origin.serve("/b.bin", file)
+            origin.misbehave("/b.bin", .status(status, retryAfter: nil))
+            #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
+            let failure = await fetch(bench, origin, "b.bin", task: 2)
+            #expect(failure?.isLimit == false, "\(failure as Any)")
+            #expect(failure?.status == status)
+            let served = requests(origin, "/a.bin")
+            #expect(served.count == 1 + OriginWitnesses.turns)
+            #expect(served.dropFirst().allSatisfy { $0.header("Range") == "bytes=0-0" })
+        }
+    }
+
+    @Test(arguments: [400, 403, 404]) func refusalOfWhatWasServedShowsALimit(status: Int) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", file)
+            origin.serve("/b.bin", file)
+            origin.misbehave("/a.bin", .status(status, retryAfter: nil), when: .init(requests: 1..<2))
+            origin.misbehave("/b.bin", .status(status, retryAfter: nil), when: .first(3))
+            #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
+            #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == true)
+            let asked = requests(origin, "/b.bin").count
+            // It is fetched as soon as there is room, and no few turns are enough from now on.
+            #expect(await fetch(bench, origin, "b.bin", task: 2) == nil)
+            #expect(requests(origin, "/b.bin").count > asked)
+            let known = try SourceURL(validating: origin.url("/b.bin"))
+            for _ in 0..<3 { bench.context.witnesses.told(isLimit: false, known, status: status) }
+            #expect(bench.context.witnesses.turns(of: known, status: status) == OriginWitnesses.turns)
+        }
+    }
+
+    @Test func refusalOfAURLThatMayBeUsedUpShowsNothing() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", file)
+            origin.misbehave("/a.bin", .status(404, retryAfter: nil), when: .init(requests: 1..<9))
+            #expect(await fetch(bench, origin, "a.bin", task: 1, asksForAll: true) == nil)
+            let failure = await fetch(bench, origin, "b.bin", task: 2)
+            #expect(failure?.kind == .notFound)
+            #expect(failure?.isLimit == nil)
+            #expect(requests(origin, "/a.bin").count == 2)
+        }
+    }
+
+    @Test func fileThatIsServedInItsTurnIsFetched() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", file)
+            origin.serve("/b.bin", file)
+            origin.misbehave("/b.bin", .status(404, retryAfter: nil), when: .first(3))
+            #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
+            #expect(await fetch(bench, origin, "b.bin", task: 2) == nil)
+        }
+    }
+
+    @Test func fewTurnsAreEnoughWhereThreeFilesWereRefusedForThemselves() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", file)
+            #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
+            var before = requests(origin, "/a.bin").count
+            var turns: [Int] = []
+            for task in 2...6 as ClosedRange<Int64> {
+                #expect(await fetch(bench, origin, "\(task).bin", task: task)?.isLimit == false)
+                let count = requests(origin, "/a.bin").count
+                turns.append(count - before)
+                before = count
+            }
+            let (all, few) = (OriginWitnesses.turns, OriginWitnesses.fewTurns)
+            #expect(turns == [all, all, all, few, few])
+        }
+    }
+
+    @Test func fileIsMeasuredByThoseOfItsOwnPartOfTheOriginWhereThereAreAny() async throws {
+        try await withBench { bench, origin in
+            for (task, name) in [(1, "x/a.bin"), (2, "y/a.bin"), (3, "x/a.iso")] as [(Int64, String)] {
+                origin.serve("/\(name)", file)
+                #expect(await fetch(bench, origin, name, task: task) == nil)
+            }
+            #expect(await fetch(bench, origin, "x/b.bin", task: 4)?.isLimit == false)
+            #expect(["x/a.bin", "y/a.bin", "x/a.iso"].map { requests(origin, "/\($0)").count - 1 } == [6, 0, 0])
+            #expect(await fetch(bench, origin, "z/b.bin", task: 5)?.isLimit == false)
+            #expect(["x/a.bin", "y/a.bin", "x/a.iso"].map { requests(origin, "/\($0)").count - 1 } == [8, 2, 2])
+        }
+    }
+
+    /// A slow file beside which another one is missing: the request that brings all of it is left alone for a while, and is a witness then.
+    @Test func fileThatIsOnItsWayIsAWitness() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
+            origin.hold("/a.bin", afterBytes: 2 * mebibyte)
+            var lease = LeaseDocument.first(origin.url("/a.bin"), task: 1, path: "a.bin")
+            lease.asksForAll = true
+            async let slow = bench.run(lease)
+            while (try? bench.part(lease).isEmpty) ?? true { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == false)
+            origin.release("/a.bin")
+            #expect(await slow.finished?.size == 4 * mebibyte)
+        }
+    }
+}
