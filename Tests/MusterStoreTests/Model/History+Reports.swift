@@ -71,7 +71,6 @@ extension History {
             let after = failure.parksOrigin ? " and again after 100 s" : ""
             log("failed \(what) at \(offset): \(failure.kind.rawValue) \(failure.status.map { "\($0)" } ?? "")\(after)")
             model.fail(lease, by: session, failure)
-            try await fixture.endDoubt()
             try await worker.fail(
                 lease, failure.kind, at: offset, retryAfter: failure.parksOrigin ? 100 : nil,
                 status: failure.status.map(Int32.init))

@@ -215,8 +215,7 @@ extension StoreModel {
             return false
         }
         guard isShared else { return true }
-        // Histories are too short for refusals that are too rare, for doubt, and for counts of what is served.
-        if signal == .possible, failure.kind != .network, !task.isPlanned, chunk.attempts > 0 { return true }
+        // Histories are too short for refusals that are too rare.
         seen.insert(.halved)
         let allowed = allowed(chunk.origin)
         let learned = max(1, allowed / 2, min(allowed, servedBeside(lease.lane, at: chunk.origin)))

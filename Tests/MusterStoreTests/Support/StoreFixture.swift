@@ -154,13 +154,6 @@ struct StoreFixture: Sendable {
             "UPDATE origins SET learned_at = learned_at - interval '1 min', limited_at = limited_at - interval '1 min'")
     }
 
-    /// Origins have refused for five seconds, without a break: what they serve is known by now, if they do.
-    func endDoubt() async throws {
-        try await run(
-            "UPDATE origins SET doubted_at = statement_timestamp() - interval '5 s', refused_at = statement_timestamp()"
-        )
-    }
-
     /// Lets ten seconds pass in which nothing is heard of leases: whatever is not through is late by then. Leases that another
     /// transaction is at are left out: waiting for them in any order may be a deadlock, and a test's own statement is not repeated.
     func passStraggling() async throws {

@@ -142,8 +142,6 @@ CREATE TABLE origins (
     limited_epoch    bigint,
     doubted_at       timestamptz,                            -- since when it refuses connections, and nobody knows yet whether that is a limit
     out_since        timestamptz,                            -- since when it refuses connections and serves nothing; NULL: it serves
-    served           integer,                                -- the most lanes that brought bytes at once, while it refused; NULL: it never did
-    served_at        timestamptz,                            -- when so many did last
     serves_again     boolean NOT NULL DEFAULT false,         -- it has served two requests for one file (row 22, adr/0027)
     rate_bytes       double precision NOT NULL DEFAULT 0,    -- a decaying counter of bytes, as of rate_at
     answers          double precision NOT NULL DEFAULT 0,    -- a decaying counter of leases that it fulfilled, as of rate_at

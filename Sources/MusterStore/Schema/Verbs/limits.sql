@@ -11,18 +11,15 @@ $$;
 -- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes
 -- beside the refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no
 -- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
--- allowance, or just had been (I12). A refusal changes nothing where no more lanes lead to the origin than it serves at once, where refusals
--- are far rarer than one lane too many would make them and the status is not known to be a limit there, or where the file was refused before while
--- others are served. Connections that are
--- refused while nothing is served are an outage. As long as nobody can tell, for two seconds, refusals take nothing and are no tries. The
--- caller has locked the origin.
+-- allowance, or just had been (I12). A refusal takes nothing where refusals are far rarer than one lane too many would make them and the status is
+-- not known to be a limit there, or where the file was refused before while others are served. Connections that are refused while nothing is served
+-- are an outage; as long as nobody can tell, for two seconds, they take nothing and are no tries. The caller has locked the origin.
 CREATE FUNCTION heed_limit(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     o origins;
     v_is_shared boolean;
     v_is_echo boolean;
-    v_may_be_new boolean;
     v_allowed integer;
     v_learned integer;
 BEGIN
@@ -42,12 +39,8 @@ BEGIN
         END IF;
         IF o.doubted_at > statement_timestamp() - interval '2 s' THEN RETURN false; END IF;
     END IF;
-    -- A refusal that may have another reason is believed if there was something to limit, and if it worked before or nothing came at all.
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
     -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
-    v_may_be_new := v_is_shared AND NOT v_is_echo AND NOT t.planned AND f.limit_signal = 'possible' AND f.kind <> 'network'
-        AND NOT is_believed(o, f.status);
-    v_is_shared := v_is_shared AND NOT (v_may_be_new AND is_within_served(o, l));
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT v_is_shared THEN
@@ -66,11 +59,8 @@ BEGIN
     THEN
         RETURN true;
     END IF;
-    IF v_may_be_new AND f.status <> ALL (o.limits_with) AND is_undecided(o) THEN RETURN false; END IF;
-    -- A file that was refused although it was no lane too many tells nothing of limits.
-    IF v_may_be_new AND l.attempts > 0 THEN RETURN true; END IF;
     v_allowed := allowed_connections(o, f.origin_cap);
-    v_learned := greatest(1, v_allowed / 2, least(v_allowed, CASE WHEN v_may_be_new AND knows_served(o) THEN o.served ELSE served_beside(l) END));
+    v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
         doubted_at = NULL, limited_epoch = (SELECT last_value FROM lease_epochs)
@@ -79,64 +69,11 @@ BEGIN
 END
 $$;
 
--- Whether it has to be seen first what an origin serves, that refuses files and allows what it always did: for two seconds, as long as it refuses
--- fewer than half of what is asked of it. Then the lanes that bring bytes are known.
-CREATE FUNCTION is_undecided(o origins) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-    IF o.learned IS NOT NULL THEN RETURN false; END IF;
-    UPDATE origins SET doubted_at = statement_timestamp()
-    WHERE id = o.id AND (o.doubted_at IS NULL OR knows_served(o) IS NOT TRUE AND o.refused_at < statement_timestamp() - interval '2 s');
-    RETURN (
-        SELECT n.doubted_at > statement_timestamp() - interval '2 s' AND 2 * n.refusals < (SELECT count(*) FROM lanes_to(o.id))
-        FROM origins n WHERE n.id = o.id);
-END
-$$;
-
--- Whether an origin is known to refuse for good with this status what it refuses now: it has done so three times, and never what it served later, and is
--- not asked for more at once than it has been seen to serve.
+-- Whether an origin is known to refuse for good with this status what it refuses now: it has done so three times, and never what it served later.
 CREATE FUNCTION is_believed(o origins, p_status integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN cardinality(array_positions(o.refuses_with, p_status)) >= 3 AND p_status <> ALL (o.limits_with) AND (
-        knows_served(o) IS NOT TRUE OR (SELECT count(*) FROM lanes_to(o.id)) <= o.served);
-END
-$$;
-
--- Notes how many lanes an origin serves at once that refused lately: the most that were seen to be, until no more are seen for 30 s. So many it may have.
-CREATE FUNCTION count_served(p_origins bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE origins o
-    SET served = n.lanes, served_at = statement_timestamp(),
-        learned = CASE WHEN learned_connections(o) < n.lanes THEN n.lanes ELSE o.learned END,
-        learned_at = CASE WHEN learned_connections(o) < n.lanes THEN statement_timestamp() ELSE o.learned_at END
-    FROM (
-        SELECT h.origin_id, count(DISTINCT (h.session_id, h.lane)) AS lanes FROM leases h
-        WHERE h.durable > h.resume AND h.origin_id IN (
-            SELECT r.id FROM origins r
-            WHERE r.id = ANY (p_origins) AND r.refusals > 0 AND r.refused_at > statement_timestamp() - interval '30 s')
-        GROUP BY 1
-    ) AS n
-    WHERE o.id = n.origin_id AND (knows_served(o) IS NOT TRUE OR o.served <= n.lanes);
-END
-$$;
-
--- Whether it is known how many lanes an origin serves at once.
-CREATE FUNCTION knows_served(o origins) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT o.served_at > statement_timestamp() - interval '30 s'
-$$;
-
--- Whether the lease that was refused was no lane too many: all that lead to the origin now are no more than it has been seen to serve at once, and it
--- has served one lately, or does so, that it was asked for after it had refused the file before.
-CREATE FUNCTION is_within_served(o origins, l leases) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN knows_served(o) AND (SELECT count(*) FROM lanes_to(o.id)) <= o.served AND (recent_answers(o) > 0.5 OR EXISTS (
-        SELECT 1 FROM leases h
-        WHERE h.origin_id = o.id AND (h.session_id, h.lane) <> (l.session_id, l.lane) AND h.durable > h.resume
-            AND h.granted_at >= (SELECT min(a.at) FROM attempts a WHERE a.task_id = l.task_id)));
+    RETURN cardinality(array_positions(o.refuses_with, p_status)) >= 3 AND p_status <> ALL (o.limits_with);
 END
 $$;
 
@@ -189,7 +126,7 @@ BEGIN
     END IF;
     -- So often can the allowance be halved, after two seconds in which nothing is, whatever counts as a try. Where others are served, an origin may
     -- still count requests that have just ended.
-    v_serves := recent_answers(o) > 0 OR coalesce(knows_served(o), false);
+    v_serves := recent_answers(o) > 0;
     IF l.attempts <= (CASE WHEN v_serves THEN 2 WHEN p_is_shared THEN 1 ELSE -1 END)
         AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < (CASE WHEN v_serves THEN 16 ELSE 9 END)
     THEN

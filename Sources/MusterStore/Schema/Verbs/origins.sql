@@ -99,7 +99,6 @@ BEGIN
     ) AS locked;
     IF v_origins IS NULL THEN RETURN 0; END IF;
     PERFORM try_again(ARRAY(SELECT o.id FROM origins o WHERE o.id = ANY (v_origins) AND o.out_since IS NOT NULL));
-    PERFORM count_served(v_origins);
     WITH taken AS MATERIALIZED (
         DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave
     )
