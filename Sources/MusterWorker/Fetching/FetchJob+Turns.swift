@@ -66,7 +66,10 @@ extension FetchJob {
         case .answered(let head, _, _), .tooLarge(let head):
             // An empty file has no first byte.
             if (200..<300).contains(head.status) || head.status == 416 { return .served }
-            let isOfLimit = head.status == status && !(witness.mayBeUsedUp && !context.conduct.servesAgain(origin))
+            // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
+            let isOfLimit =
+                head.status == status && context.conduct.isBusy(origin)
+                && (!witness.mayBeUsedUp || context.conduct.servesAgain(origin))
             return isOfLimit ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }

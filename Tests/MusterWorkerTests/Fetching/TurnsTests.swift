@@ -41,19 +41,24 @@ import Testing
         }
     }
 
-    @Test(arguments: [400, 403, 404]) func refusalOfWhatWasServedShowsALimit(status: Int) async throws {
+    @Test(arguments: [400, 403, 404]) func refusalOfWhatWasServedShowsALimitWhileSomethingComes(
+        status: Int
+    ) async throws {
         try await withBench { bench, origin in
-            origin.serve("/a.bin", file)
-            origin.serve("/b.bin", file)
-            origin.misbehave("/a.bin", .status(status, retryAfter: nil), when: .init(requests: 1..<2))
-            origin.misbehave("/b.bin", .status(status, retryAfter: nil), when: .first(3))
+            for name in ["a.bin", "b.bin", "c.bin"] { origin.serve("/\(name)", file) }
+            origin.misbehave("/a.bin", .status(status, retryAfter: nil), when: .init(requests: 1..<3))
+            for name in ["b.bin", "c.bin"] {
+                origin.misbehave("/\(name)", .status(status, retryAfter: nil), when: .first(4))
+            }
             #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
-            #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == true)
-            let asked = requests(origin, "/b.bin").count
+            // As when a token has expired.
+            #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == nil)
+            try await serving(bench, origin) {
+                #expect(await fetch(bench, origin, "c.bin", task: 3)?.isLimit == true)
+            }
             // It is fetched as soon as there is room, and no few turns are enough from now on.
-            #expect(await fetch(bench, origin, "b.bin", task: 2) == nil)
-            #expect(requests(origin, "/b.bin").count > asked)
-            let known = try SourceURL(validating: origin.url("/b.bin"))
+            #expect(await fetch(bench, origin, "c.bin", task: 3) == nil)
+            let known = try SourceURL(validating: origin.url("/c.bin"))
             for _ in 0..<3 { bench.context.witnesses.told(isLimit: false, known, status: status) }
             #expect(bench.context.witnesses.turns(of: known, status: status) == OriginWitnesses.turns)
         }
@@ -64,9 +69,11 @@ import Testing
             origin.serve("/a.bin", file)
             origin.misbehave("/a.bin", .status(404, retryAfter: nil), when: .init(requests: 1..<9))
             #expect(await fetch(bench, origin, "a.bin", task: 1, asksForAll: true) == nil)
-            let failure = await fetch(bench, origin, "b.bin", task: 2)
-            #expect(failure?.kind == .notFound)
-            #expect(failure?.isLimit == nil)
+            try await serving(bench, origin) {
+                let failure = await fetch(bench, origin, "b.bin", task: 2)
+                #expect(failure?.kind == .notFound)
+                #expect(failure?.isLimit == nil)
+            }
             #expect(requests(origin, "/a.bin").count == 2)
         }
     }
@@ -111,18 +118,25 @@ import Testing
         }
     }
 
+    /// While this runs, the origin sends a file.
+    private func serving(_ bench: JobBench, _ origin: ScriptedOrigin, _ body: () async throws -> Void) async throws {
+        origin.serve("/slow.bin", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
+        origin.hold("/slow.bin", afterBytes: 2 * mebibyte)
+        var lease = LeaseDocument.first(origin.url("/slow.bin"), task: 9, path: "slow.bin")
+        lease.asksForAll = true
+        async let slow = bench.run(lease)
+        while (try? bench.part(lease).isEmpty) ?? true { try await Task.sleep(for: .milliseconds(5)) }
+        try await body()
+        origin.release("/slow.bin")
+        #expect(await slow.finished?.size == 4 * mebibyte)
+    }
+
     /// A slow file beside which another one is missing: the request that brings all of it is left alone for a while, and is a witness then.
     @Test func fileThatIsOnItsWayIsAWitness() async throws {
         try await withBench { bench, origin in
-            origin.serve("/a.bin", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
-            origin.hold("/a.bin", afterBytes: 2 * mebibyte)
-            var lease = LeaseDocument.first(origin.url("/a.bin"), task: 1, path: "a.bin")
-            lease.asksForAll = true
-            async let slow = bench.run(lease)
-            while (try? bench.part(lease).isEmpty) ?? true { try await Task.sleep(for: .milliseconds(5)) }
-            #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == false)
-            origin.release("/a.bin")
-            #expect(await slow.finished?.size == 4 * mebibyte)
+            try await serving(bench, origin) {
+                #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == false)
+            }
         }
     }
 }
