@@ -116,6 +116,7 @@ struct FetchPlan: Sendable {
             claimedSize: claimedSize,
             earlierSize: lease.earlierSize,
             namesNoText: (try? SourceURL(validating: source.url))?.namesNoText == true,
+            doubtsPages: isUntouched && lease.looks != .failed,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation
