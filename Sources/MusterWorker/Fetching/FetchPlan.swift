@@ -204,7 +204,10 @@ struct FetchPlan: Sendable {
             mayBeSilent: !isSilent && lease.mayMoveOn != true,
             looks: looks(after: contradiction)
         )
+        let rung = ladder.rung
         let move = ladder.move(after: contradiction, in: situation)
+        // That a new connection was no better was seen of another question.
+        if ladder.rung != rung, ladder.rung == .whole { doubtsKept = true }
         // Whatever file there is: that question is one contradiction less.
         if case .ask = move, situation.isUntouched { askPlainly() }
         return move

@@ -25,6 +25,8 @@ final class OriginConduct: Sendable {
         var trusted = Remembered<Void>()
         /// Origins whose parts are not doubted for their speed.
         var doubted = Remembered<Void>()
+        /// Origins that have served somebody who named a coding, or were asked without it in vain.
+        var identified = Remembered<Void>()
         /// Origins that have served another request for a file.
         var servingAgain = Remembered<Void>()
         /// Origins whose last answer took long.
@@ -135,6 +137,22 @@ final class OriginConduct: Sendable {
     /// A plain GET came much faster than a part.
     func speedWasRightlyDoubted(of origin: String) {
         state.withLock { $0.doubted.forget(origin) }
+    }
+
+    /// What says `identity` is no reason for the origin to refuse: it has served that.
+    func trustIdentity(of origin: String) {
+        let until = now() + Self.mannerMemory
+        state.withLock { $0.identified.note((), of: origin, until: until) }
+    }
+
+    /// Whether the origin may refuse for `identity`. A job that is told so asks without it, and it alone: for ten minutes no other job is told so.
+    func doubtsIdentity(of origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { state in
+            guard state.identified.value(of: origin, at: moment) == nil else { return false }
+            state.identified.note((), of: origin, until: moment + Self.mannerMemory)
+            return true
+        }
     }
 
     /// The origin has served another request for a file.

@@ -35,6 +35,16 @@ import Testing
         #expect(conduct.manner(of: "a") == Manner() && conduct.doubtsKept(of: "a"))
     }
 
+    @Test func oneAsksAnOriginWithoutIdentityAndNobodyForTenMinutesAfter() {
+        let now = Mutex<Int64>(0)
+        let conduct = OriginConduct { now.withLock { $0 } }
+        #expect(conduct.doubtsIdentity(of: "a"))
+        conduct.trustIdentity(of: "b")
+        #expect(!conduct.doubtsIdentity(of: "a") && !conduct.doubtsIdentity(of: "b") && conduct.doubtsIdentity(of: "c"))
+        now.withLock { $0 += 600_000_000_000 }
+        #expect(conduct.doubtsIdentity(of: "a"))
+    }
+
     @Test func oneLooksAtTheSpeedOfAnOriginAtATimeAndNobodyForTenMinutesAfterInVain() {
         let now = Mutex<Int64>(0)
         let conduct = OriginConduct { now.withLock { $0 } }
