@@ -39,7 +39,7 @@ struct FetchPlan: Sendable {
     var triesManner = false
     /// Whether a refusal on a connection that was used before may be due to that.
     var doubtsKept = true
-    /// Whether a part that comes slowly, or stops, is doubted soon: a plain GET may bring all of the file meanwhile.
+    /// Whether a part that comes slowly, or stops, is given up for a plain GET that is known to be faster.
     var doubtsSpeed = false
     /// The rungs that contradictions led down from.
     var leftRungs: [Rung] = []
@@ -202,7 +202,7 @@ struct FetchPlan: Sendable {
             isHTTP2: isHTTP2,
             asksForAll: asksForAll,
             mayBeSilent: !isSilent && lease.mayMoveOn != true,
-            looks: looks(after: contradiction)
+            looks: lease.looks
         )
         let rung = ladder.rung
         let move = ladder.move(after: contradiction, in: situation)

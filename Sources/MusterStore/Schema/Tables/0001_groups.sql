@@ -145,6 +145,7 @@ CREATE TABLE origins (
     served           integer,                                -- the most lanes that brought bytes at once, while it refused; NULL: it never did
     served_at        timestamptz,                            -- when so many did last
     serves_again     boolean NOT NULL DEFAULT false,         -- it has served two requests for one file (row 22, adr/0027)
+    compared_at      timestamptz,                            -- when a plain GET was last made beside a slow part, to compare them: `try_slow_origins`
     rate_bytes       double precision NOT NULL DEFAULT 0,    -- a decaying counter of bytes, as of rate_at
     answers          double precision NOT NULL DEFAULT 0,    -- a decaying counter of leases that it fulfilled, as of rate_at
     rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when they were last counted on
