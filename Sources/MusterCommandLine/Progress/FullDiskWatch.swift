@@ -115,7 +115,11 @@ struct FullDiskWatch {
         // All of it would fit, and yet it did not: the rest is kept for the database.
         let isKept = left > 0 && group.bytes.unknownTasks == 0 && (free ?? 0) >= left
         if let free { parts.append("\(ByteCount(bytes: free)) are \(isKept ? "left for its database alone" : "free")") }
-        var text = "\(directory) is full" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
+        // A file is refused before its size counts, if the file system has no room for all of it.
+        let isFull = left > 0 || (free ?? 0) < Limits.chunk.lowerBound.bytes
+        var text =
+            "\(directory) " + (isFull ? "is full" : "has no room for a file")
+            + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
         // Parts that were given their whole room beforehand hold some of what is to come.
         let missing = isKept ? left : left - (free ?? left)
         if missing > 0 { text += "; up to \(ByteCount(bytes: missing)) are missing" }

@@ -26,6 +26,8 @@ public struct FetchQuestion: Hashable, Sendable {
     public var earlierSize: Int64?
     /// Whether the URL names a file that is no text, by its extension (row 27).
     public var namesNoText: Bool
+    /// Whether a small page in the place of such a file may be a limit that is told by it, since the file was not asked for often enough (row 24).
+    public var doubtsPages: Bool
     /// Whether a coding of the content is taken off a whole body before it is stored (row 13).
     public var decodes: Bool
     /// The media type that the caller expects, in lower case and without parameters (row 27).
@@ -39,7 +41,7 @@ public struct FetchQuestion: Hashable, Sendable {
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
         isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil, namesNoText: Bool = false,
-        decodes: Bool = false, expectedContentType: String? = nil,
+        doubtsPages: Bool = false, decodes: Bool = false, expectedContentType: String? = nil,
         held: Representation? = nil
     ) {
         self.range = range
@@ -54,6 +56,7 @@ public struct FetchQuestion: Hashable, Sendable {
         self.claimedSize = claimedSize
         self.earlierSize = earlierSize
         self.namesNoText = namesNoText
+        self.doubtsPages = doubtsPages
         self.decodes = decodes
         self.expectedContentType = expectedContentType
         self.held = held

@@ -45,12 +45,12 @@ public struct ResponseFacts: Sendable, Hashable {
     /// The one Content-Length, `nil` without one, or an error when it is negative, no number, or two differ (row 31;
     /// RFC 9110 §8.6).
     ///
-    /// - Parameter takingPlus: whether a plus before the number is overlooked, as everybody who fetches does.
-    public func contentLength(takingPlus: Bool = false) throws(MalformedLength) -> Int64? {
+    /// - Parameter overlooking: whether a plus before the number is overlooked, and what stands behind it without being one, as everybody who fetches does.
+    public func contentLength(overlooking: Bool = false) throws(MalformedLength) -> Int64? {
         let stated = values("content-length").flatMap { $0.split(separator: ",") }.map { $0.trimmed }
         guard let first = stated.first else { return nil }
-        let digits = takingPlus && first.hasPrefix("+") ? first.dropFirst() : first
-        guard stated.allSatisfy({ $0 == first }), let length = ContentRange.number(digits) else {
+        guard stated.allSatisfy({ $0 == first }), let length = ContentRange.number(overlooking ? first.counted : first)
+        else {
             throw MalformedLength(stated: stated.joined(separator: ", "))
         }
         guard !isChunked else { throw MalformedLength(stated: "\(first) beside Transfer-Encoding") }
@@ -108,17 +108,22 @@ public struct ResponseFacts: Sendable, Hashable {
             digests: digests.isEmpty ? nil : digests)
     }
 
-    /// A field that names the content; one of more than `Limits.validatorBytes` counts as none.
+    /// A field that names the content; one of more than `Limits.validatorBytes` counts as none, and so does what origins state that know nothing: an
+    /// empty tag, or the beginning of time.
     private func validator(_ name: String) -> String? {
-        value(name).flatMap { $0.utf8.count <= Limits.validatorBytes ? $0 : nil }
+        guard let field = value(name), field.utf8.count <= Limits.validatorBytes,
+            !["", "\"\"", "W/\"\""].contains(field),
+            name != "last-modified" || HTTPDate(field)?.secondsSince1970 ?? 1 > 0
+        else { return nil }
+        return field
     }
 
     /// Whether Last-Modified may stand in If-Range: at least 60 s older than Date, so that no second change falls into
     /// the same second, whatever the two clocks behind them are (RFC 9110 §8.8.2.2; row 9). `nil` when one of them is
     /// missing or can't be read. Servers of plain files have no Date, and nothing better than a time (row 37).
     private var isDateStrong: Bool? {
-        guard isHTTP else { return value("last-modified").map { _ in true } }
-        guard let date, let modified = value("last-modified").flatMap({ HTTPDate($0) }) else { return nil }
+        guard isHTTP else { return validator("last-modified").map { _ in true } }
+        guard let date, let modified = validator("last-modified").flatMap({ HTTPDate($0) }) else { return nil }
         return date.secondsSince1970 - modified.secondsSince1970 >= 60
     }
 
@@ -141,5 +146,12 @@ extension Substring {
         while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
         while let last = text.last, last == " " || last == "\t" { text.removeLast() }
         return text
+    }
+
+    /// What libcurl counts the bytes of a body by: the number without a plus before it, and without what stands behind it unless that has another digit.
+    fileprivate var counted: Substring {
+        let unsigned = hasPrefix("+") ? dropFirst() : self
+        let digits = unsigned.prefix { $0.isASCII && $0.isWholeNumber }
+        return unsigned.dropFirst(digits.count).contains(where: \.isWholeNumber) ? self : digits
     }
 }

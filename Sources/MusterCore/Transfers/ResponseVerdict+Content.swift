@@ -65,6 +65,18 @@ extension ResponseVerdict {
         return facts.status != 206 || found.etag == nil && facts.mediaType != nil
     }
 
+    /// Rows 24 and 27: whether what a plain GET brings may be a page that tells of a limit: a small one, or one of no stated length, for a name that is not
+    /// one of texts, without a validator. It is asked for again before it is believed.
+    static func mayBeLimit(_ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion) -> Bool {
+        guard question.namesNoText, question.doubtsPages, !question.isProvable, question.expectedSize == nil,
+            !found.hasValidator, found.size ?? 0 <= largestPage
+        else { return false }
+        return facts.mediaType == "text/html"
+    }
+
+    /// Pages with more bytes than these are no notices.
+    private static let largestPage: Int64 = 64 << 10
+
     static func wrongSize(_ size: Int64, expected: Int64) -> ResponseVerdict {
         refuse(.sizeMismatch, "expected \(expected) bytes, the origin has \(size)")
     }

@@ -68,8 +68,8 @@ public enum ResponseVerdict: Hashable, Sendable {
         }
         let length: Int64?
         do {
-            // So does a number with a plus before it, which libcurl counts by.
-            length = try facts.contentLength(takingPlus: question.range == nil)
+            // So does a number with something around it, which libcurl counts by.
+            length = try facts.contentLength(overlooking: question.range == nil)
         } catch {
             return .descend("Content-Length \(error.stated.quoted) can't be believed", to: .stream)
         }

@@ -47,10 +47,9 @@ extension Store {
             """, waking: [.work, .events])
     }
 
-    /// Tries origins whose first request brings a small file slowly, so that their holders know whether they may ask otherwise (range contract, row 22).
-    /// Returns how many such leases there are.
+    /// Tries origins that bring files slowly, whether a plain GET is faster (range contract, "The ladder"). Returns how many are tried.
     ///
-    /// - Parameter age: How old such a lease is; it is found until it is twice as old.
+    /// - Parameter age: How old such a lease is; it is found until it is four times as old.
     public func trySlowOrigins(after age: Duration = .seconds(5)) async throws -> Int64 {
         try await count(
             "SELECT try_slow_origins(\(age.milliseconds)::bigint * interval '1 ms') AS count", waking: .work)

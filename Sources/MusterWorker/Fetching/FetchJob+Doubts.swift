@@ -1,3 +1,4 @@
+import MusterAPI
 import MusterCore
 import MusterCurl
 
@@ -20,7 +21,11 @@ extension FetchJob {
         let wasTried = plan.triesManner
         plan.triesManner = false
         if wasTried, ending.wasAccepted { context.conduct.wants(plan.manner, origin) }
-        if wasTried, plan.manner.isAlone, ending.mayBeForConnection { context.conduct.trustKept(of: origin) }
+        if ending.wasAccepted, plan.manner.saysIdentity { context.conduct.trustIdentity(of: origin) }
+        // What may be for the Range says nothing of connections.
+        if wasTried, plan.manner.isAlone, ending.mayBeForConnection, question.range == nil || !ending.mayBeForRange {
+            context.conduct.trustKept(of: origin)
+        }
         let isKept = ending.outcome.statistics.connectionReused
         // Where a new connection was no better before, it is not the connection.
         if !isKept, ending.mayBeForConnection { plan.doubtsKept = false }
@@ -30,7 +35,10 @@ extension FetchJob {
                     && (ending.head != nil || !context.conduct.lingers(origin))
         {
             plan.manner.isAlone = true
-        } else if plan.manner.saysIdentity, ending.mayBeForIdentity(isLast: question.range == nil) {
+        } else if plan.manner.saysIdentity,
+            ending.isRefusalOfIdentity(isLast: question.range == nil)
+                || plan.isLastTry(ending, of: question) && context.conduct.doubtsIdentity(of: origin)
+        {
             plan.manner.saysIdentity = false
         } else {
             return false
@@ -48,10 +56,28 @@ extension FetchTransfer.Ending {
         return status >= 400 && kind.rule == .nextSource
     }
 
-    /// Whether it is a refusal that `Accept-Encoding: identity` may be answered with, which curl does not send: by 406, or on the last rung by 400.
-    fileprivate func mayBeForIdentity(isLast: Bool) -> Bool {
+    /// Whether it is a refusal that may be for the Range alone.
+    fileprivate var mayBeForRange: Bool {
+        guard case .judged(.refuse(let kind, _, nil)) = judgement else { return false }
+        return kind.mayBeForRange
+    }
+
+    /// Whether it is a refusal that `Accept-Encoding: identity` is answered with, which curl does not send: by 406, or on the last rung by 400.
+    fileprivate func isRefusalOfIdentity(isLast: Bool) -> Bool {
         guard case .judged(.refuse) = judgement, let status = head?.status else { return false }
         return status == 406 || isLast && status == 400
+    }
+}
+
+extension FetchPlan {
+    /// Whether it is a refusal with which a file is about to fail of which nothing has come: no rung of the ladder is left for it, nor another source, and
+    /// further tries don't change it, or are over. It asks for no credentials and no patience.
+    fileprivate func isLastTry(_ ending: FetchTransfer.Ending, of question: FetchQuestion) -> Bool {
+        guard isUntouched, let looks = lease.looks, case .judged(.refuse(let kind, _, nil)) = ending.judgement,
+            let status = ending.head?.status, status >= 400, ![401, 407, 408, 425, 429].contains(status)
+        else { return false }
+        let isFinal = kind.rule == .nextSource
+        return question.range == nil ? isFinal || looks == .failed : isFinal && !kind.mayBeForRange && looks != .failed
     }
 }
 

@@ -45,15 +45,14 @@ extension FetchJob {
         }
     }
 
-    /// Whether a part that comes slowly may be cut to look how a plain GET comes: the origin is known to serve a file more than once, and no look there
-    /// has come to nothing lately.
-    func mayDoubtSpeed() -> Bool {
-        (lease.asksForAll != true || context.conduct.servesAgain(origin)) && context.conduct.doubtsSpeed(of: origin)
-    }
-
-    /// Asks the origin for the bytes of a lease of kind `trial`: says whether it serves another request for a file of which one request
-    /// brings all (range contract, row 22).
+    /// Asks the origin for the bytes of a lease of kind `trial`, beside a request for the same file: says whether it serves another one (range contract,
+    /// row 22). A trial of the first bytes asks for them plainly, and shows besides whether they come so in less time than the file has to wait.
     func tryAgain() async -> JobEnding {
+        let isPlain = lease.start == 0
+        let budgets = context.budgets.enter(lease)
+        defer { context.budgets.leave(lease) }
+        // A budget would be what makes it slow.
+        if isPlain, budgets.contains(where: { $0.bytesPerSecond != nil }) { return .released(nil, nil) }
         var plan = FetchPlan(lease, source: source)
         plan.manner = context.conduct.manner(of: origin)
         let settings: RequestSettings
@@ -65,9 +64,11 @@ extension FetchJob {
         } catch {
             return JobEnding(error)
         }
-        switch await answer(to: plan.question(from: lease.start), plan, settings) {
-        case .came(let head, .accept, _) where head.status == 206:
-            context.conduct.servedAgain(origin)
+        let question = isPlain ? plan.look : plan.question(from: lease.start)
+        let bytes = isPlain ? lease.end ?? 1 : 1
+        switch await answer(to: question, plan, settings, bytes: bytes, within: isPlain ? Self.haste : nil, budgets) {
+        case .came(let head, .accept, let end) where isPlain ? (end ?? bytes) >= bytes : head.status == 206:
+            if isPlain { context.conduct.servedPlainlyFaster(origin) }
             return .servedAgain
         case .came(let head, .refuse(let kind, let detail, let retryAfter), _):
             let failure = Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter)
@@ -81,6 +82,9 @@ extension FetchJob {
         case .cancelled: return control.wish == .abort ? .aborted : .released(nil, nil)
         }
     }
+
+    /// Within what time a plain GET brings the bytes of its trial that is worth to begin anew for.
+    private static let haste: Duration = .seconds(5)
 
     /// Notes whether the origin answered, for the leases to come; not where it may be silent to ranges alone.
     func noteSilence(_ ending: FetchTransfer.Ending, to question: FetchQuestion) {
@@ -96,12 +100,14 @@ extension FetchJob {
         }
     }
 
-    /// Asks, and takes `bytes` of the body.
+    /// Asks, and takes `bytes` of the body, which have to come within a time: of 30 s, or of the limit of the options if that is longer, unless another one
+    /// is given.
     private func answer(
         to question: FetchQuestion,
         _ plan: FetchPlan,
         _ settings: RequestSettings,
         bytes: Int64 = 1,
+        within time: Duration? = nil,
         _ budgets: [ByteBudget] = []
     ) async -> Answer {
         let redirects = ProxiedRedirects(settings.isProxied ? context.sources : nil)
@@ -109,10 +115,8 @@ extension FetchJob {
             var request = request(question, plan, settings, redirects, budgets)
             // What takes longer to come would be no better than what comes in parts.
             if bytes > 1 {
-                request.lowSpeed = .bringing(bytes, within: request.lowSpeed, inHaste: plan.doubtsSpeed)
-                if plan.doubtsSpeed, let limit = request.lowSpeed {
-                    request.firstByteTimeout = min(request.firstByteTimeout, limit.over)
-                }
+                request.lowSpeed = .bringing(bytes, within: time, request.lowSpeed)
+                if let time { request.firstByteTimeout = min(request.firstByteTimeout, time) }
             }
             let collector = AnswerCollector(limitBytes: bytes, keepsBody: false)
             let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
@@ -137,10 +141,9 @@ extension FetchJob {
 }
 
 extension LowSpeedLimit {
-    /// The limit that so many bytes keep to which come within 30 s, or within the time of another limit if that is longer; within 10 s where a part waits
-    /// that was not bad.
-    fileprivate static func bringing(_ bytes: Int64, within limit: LowSpeedLimit?, inHaste: Bool) -> LowSpeedLimit {
-        let over: Duration = inHaste ? .seconds(10) : max(limit?.over ?? .zero, .seconds(30))
+    /// The limit that so many bytes keep to which come within a time: 30 s, or that of another limit if it is longer, unless one is given.
+    fileprivate static func bringing(_ bytes: Int64, within time: Duration?, _ limit: LowSpeedLimit?) -> LowSpeedLimit {
+        let over = time ?? max(limit?.over ?? .zero, .seconds(30))
         return LowSpeedLimit(
             bytesPerSecond: max(limit?.bytesPerSecond ?? 0, bytes / max(1, over.components.seconds)), over: over)
     }

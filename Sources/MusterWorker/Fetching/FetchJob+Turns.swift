@@ -41,7 +41,7 @@ extension FetchJob {
         try? await Task.sleep(for: Self.pause * count)
         switch await testimony(of: witness, status: status) {
         case .served:
-            context.conduct.servedAgain(origin)
+            context.witnesses.servedAgain(witness, by: known)
             plan.turns = .taken(count + 1)
             return .again
         case .refused:
@@ -69,7 +69,7 @@ extension FetchJob {
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
             let isOfLimit =
                 head.status == status && context.conduct.isBusy(origin)
-                && (!witness.mayBeUsedUp || context.conduct.servesAgain(origin))
+                && (!witness.mayBeUsedUp || lease.asksForAll != true)
             return isOfLimit ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }
@@ -77,8 +77,7 @@ extension FetchJob {
 
     /// Notes a request that was served, to ask for it again where others are refused.
     func noteWitness(_ request: TransferRequest, isOver: Bool) {
-        let mayBeUsedUp = lease.asksForAll == true && !context.conduct.servesAgain(origin)
         guard let known = try? SourceURL(validating: source.url) else { return }
-        context.witnesses.served(request, of: known, mayBeUsedUp: mayBeUsedUp, isOver: isOver)
+        context.witnesses.served(request, of: known, mayBeUsedUp: lease.asksForAll == true, isOver: isOver)
     }
 }

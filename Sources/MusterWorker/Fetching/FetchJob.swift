@@ -129,7 +129,9 @@ struct FetchJob: Sendable {
             accepted: { [request] in accepted($0, writer, request) },
             received: { [context] in context.received($0) },
             waited: { [loops = context.loops, request] in loops.closeIdle(like: request) },
-            mayDoubt: { mayDoubtSpeed() }
+            leavesSlow: { hasStopped in
+                (hasStopped || control.bound.agreedEnd == nil) && context.conduct.isFasterPlainly(origin)
+            }
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end
@@ -206,6 +208,10 @@ struct FetchJob: Sendable {
             after: ending, from: before, to: writer.offset, expectedSize: lease.expectedSize, &plan)
         let contradiction: Ladder.Contradiction
         switch step {
+        case .failed(_, let detail, _) where ending.wasCutForPlain:
+            plan.leftRungs += Rung.allCases.filter { $0 >= plan.ladder.rung && $0 < .whole }
+            rememberLeftRungs(plan)
+            return .restart("\(detail), and a plain GET comes faster", on: .whole)
         case .again where plan.noteAnswer(of: received, to: question):
             contradiction = .answer("the origin hands out \(received) bytes at a time", to: .whole)
         case .failed(let kind, let detail, _)
@@ -232,23 +238,11 @@ struct FetchJob: Sendable {
             plan.claimedSize = head.headers["Content-Range"].flatMap { ContentRange($0)?.size }
         }
         let isHTTP2 = ending.head?.version == .http2
-        // One look shows how an origin serves: what is seen later to be slow has to be seen more often.
-        if plan.doubtsSpeed, case .ending(.tooSlow, _, _) = contradiction, !ending.wasDoubted,
-            !plan.ladder.isServedPlainly, !context.conduct.doubtsSpeed(of: origin)
-        {
-            plan.doubtsSpeed = false
-        }
         var move = plan.move(after: contradiction, to: question, isShared: isShared, isHTTP2: isHTTP2)
         if case .look = move {
             switch await look(plan, settings, budgets) {
-            case .served:
-                move = plan.looked(refused: nil)
-                if plan.doubtsSpeed { context.conduct.speedWasRightlyDoubted(of: origin) }
-            case .refused(let what):
-                move = plan.looked(refused: what)
-                plan.doubtsSpeed = false
-                // The part would have gone on.
-                if ending.wasDoubted { return .again }
+            case .served: move = plan.looked(refused: nil)
+            case .refused(let what): move = plan.looked(refused: what)
             case .changed(let what): return .failed(.changed, what, retryAfter: nil)
             case .stopped: return .stopped
             }

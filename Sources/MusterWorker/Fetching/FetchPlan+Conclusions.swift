@@ -41,17 +41,9 @@ extension FetchPlan {
         return (LowSpeedLimit(bytesPerSecond: limit.bytesPerSecond, over: over), false)
     }
 
-    /// Bytes per second that a part is doubted below, and the bytes from which on that is worth a look: they would take half a minute.
-    private static let doubtfulSpeed: Int64 = 64 << 10
-    private static let leastToDoubt = 32 * doubtfulSpeed
-
-    /// After which failures the source may be asked plainly. That a doubted part is slow is looked at when that is seen first.
-    func looks(after contradiction: Ladder.Contradiction) -> Look? {
-        guard doubtsSpeed, lease.looks == .refused, case .ending(.tooSlow, _, _) = contradiction else {
-            return lease.looks
-        }
-        return .ended
-    }
+    /// Bytes per second that a part is doubted below (`try_slow_origins` has the same), and the bytes from which on that is worth it.
+    private static let doubtfulSpeed: Int64 = 256 << 10
+    private static let leastToDoubt: Int64 = 1 << 20
 
     /// How many bytes of a look show that a plain GET is served, or all if there are fewer.
     var bytesToSee: Int64 { min(ladder.bytesToSee, known.size ?? .max) }

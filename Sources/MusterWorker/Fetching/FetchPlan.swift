@@ -39,7 +39,7 @@ struct FetchPlan: Sendable {
     var triesManner = false
     /// Whether a refusal on a connection that was used before may be due to that.
     var doubtsKept = true
-    /// Whether a part that comes slowly, or stops, is doubted soon: a plain GET may bring all of the file meanwhile.
+    /// Whether a part that comes slowly, or stops, is given up for a plain GET that is known to be faster.
     var doubtsSpeed = false
     /// How far it is told whether a refusal is a limit.
     var turns = Turns.taken(0)
@@ -118,6 +118,7 @@ struct FetchPlan: Sendable {
             claimedSize: claimedSize,
             earlierSize: lease.earlierSize,
             namesNoText: (try? SourceURL(validating: source.url))?.namesNoText == true,
+            doubtsPages: isUntouched && lease.looks != .failed,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation
@@ -203,9 +204,12 @@ struct FetchPlan: Sendable {
             isHTTP2: isHTTP2,
             asksForAll: asksForAll,
             mayBeSilent: !isSilent && lease.mayMoveOn != true,
-            looks: looks(after: contradiction)
+            looks: lease.looks
         )
+        let rung = ladder.rung
         let move = ladder.move(after: contradiction, in: situation)
+        // That a new connection was no better was seen of another question.
+        if ladder.rung != rung, ladder.rung == .whole { doubtsKept = true }
         // Whatever file there is: that question is one contradiction less.
         if case .ask = move, situation.isUntouched { askPlainly() }
         return move

@@ -22,8 +22,8 @@ final class FetchTransfer: TransferHandler {
         let head: ResponseHead?
         /// The plan as the response left it.
         let plan: FetchPlan
-        /// Whether it was cut to see whether a plain GET is faster, which is no failure.
-        let wasDoubted: Bool
+        /// Whether it was cut since a plain GET is faster.
+        let wasCutForPlain: Bool
 
         /// Whether a body was taken.
         var wasAccepted: Bool {
@@ -46,7 +46,7 @@ final class FetchTransfer: TransferHandler {
         var lowSpeed: LowSpeedLimit?
         /// How far the body was when it was seen to be slow last, and how often in a row it was as good as silent; `nil` unless its speed is doubted.
         var slowness: (offset: Int64, silences: Int)?
-        var wasDoubted = false
+        var wasCutForPlain = false
         var judgement = Judgement.waiting
         var head: ResponseHead?
         var waiter: CheckedContinuation<Ending, Never>?
@@ -59,7 +59,7 @@ final class FetchTransfer: TransferHandler {
     private let accepted: @Sendable (FetchPlan) -> Bool
     private let received: @Sendable (Int) -> Void
     private let waited: @Sendable () -> Void
-    private let mayDoubt: @Sendable () -> Bool
+    private let leavesSlow: @Sendable (_ hasStopped: Bool) -> Bool
     private let state: Mutex<State>
     /// Set when a body was accepted whose content is stored decoded.
     private let decoded = Mutex<DecodedBody?>(nil)
@@ -71,7 +71,7 @@ final class FetchTransfer: TransferHandler {
     ///   - accepted: told on the loop's thread that a body is about to come, with the plan as the head left it; returns whether there is room.
     ///   - received: told how many body bytes came.
     ///   - waited: told each second that there is no answer.
-    ///   - mayDoubt: whether a slow body may be cut now, to see whether a plain GET is faster.
+    ///   - leavesSlow: whether a body that is doubted for its speed, and comes slowly or has stopped, is to be left for a plain GET.
     init(
         _ question: FetchQuestion,
         plan: FetchPlan,
@@ -80,7 +80,7 @@ final class FetchTransfer: TransferHandler {
         accepted: @escaping @Sendable (FetchPlan) -> Bool,
         received: @escaping @Sendable (Int) -> Void,
         waited: @escaping @Sendable () -> Void = {},
-        mayDoubt: @escaping @Sendable () -> Bool = { false }
+        leavesSlow: @escaping @Sendable (_ hasStopped: Bool) -> Bool = { _ in false }
     ) {
         self.question = question
         self.writer = writer
@@ -88,7 +88,7 @@ final class FetchTransfer: TransferHandler {
         self.accepted = accepted
         self.received = received
         self.waited = waited
-        self.mayDoubt = mayDoubt
+        self.leavesSlow = leavesSlow
         state = Mutex(State(plan: plan))
     }
 
@@ -178,22 +178,26 @@ final class FetchTransfer: TransferHandler {
         return true
     }
 
-    /// A body whose speed is doubted is borne until it may be cut for that, or is slower than the options allow for all of their time.
+    /// A body whose speed is doubted is borne until a plain GET is known to be faster, or is slower than the options allow for all of their time.
     func isTooSlow() -> Bool {
         let offset = writer.offset
-        let isOver = state.withLock { state -> Bool? in
+        let (isOver, hasStopped) = state.withLock { state -> (Bool?, Bool) in
             guard let before = state.slowness, let limit = state.lowSpeed, !state.plan.ladder.isServedPlainly else {
-                return true
+                return (true, false)
             }
             let least = limit.bytesPerSecond * limit.over.components.seconds / Int64(FetchPlan.shortPatience)
             let silences = offset - before.offset < max(1, least) ? before.silences + 1 : 0
             state.slowness = (offset, silences)
-            if silences >= FetchPlan.shortPatience { return true }
-            return offset - (question.range?.start ?? 0) > Ladder.mostToDoubt ? false : nil
+            if silences >= FetchPlan.shortPatience { return (true, true) }
+            // Parts of a file that come slowly come several at a time.
+            let isWorthIt =
+                (state.plan.isWholeFile || silences > 0)
+                && offset - (question.range?.start ?? 0) <= Ladder.mostToDoubt
+            return (isWorthIt ? nil : false, silences > 0)
         }
         if let isOver { return isOver }
-        guard mayDoubt() else { return false }
-        state.withLock { $0.wasDoubted = true }
+        guard leavesSlow(hasStopped) else { return false }
+        state.withLock { $0.wasCutForPlain = true }
         return true
     }
 
@@ -203,7 +207,7 @@ final class FetchTransfer: TransferHandler {
         let (ending, waiter) = state.withLock { state in
             let ending = Ending(
                 judgement: state.judgement, outcome: outcome, head: state.head, plan: state.plan,
-                wasDoubted: state.wasDoubted)
+                wasCutForPlain: state.wasCutForPlain)
             state.ending = ending
             defer { state.waiter = nil }
             return (ending, state.waiter)

@@ -23,10 +23,10 @@ final class OriginConduct: Sendable {
         var manners = Remembered<Manner>()
         /// Origins of which what comes on connections that were used before is believed like any other answer.
         var trusted = Remembered<Void>()
-        /// Origins whose parts are not doubted for their speed.
-        var doubted = Remembered<Void>()
-        /// Origins that have served another request for a file.
-        var servingAgain = Remembered<Void>()
+        /// Origins that have served somebody who named a coding, or were asked without it in vain.
+        var identified = Remembered<Void>()
+        /// Origins of which a plain GET was seen to come much faster than a part of the same file.
+        var faster = Remembered<Void>()
         /// Origins whose last answer took long.
         var lingering = Remembered<Void>()
         /// Origins that were silent lately, whatever they were asked for.
@@ -100,30 +100,32 @@ final class OriginConduct: Sendable {
         return state.withLock { $0.trusted.value(of: origin, at: moment) } == nil
     }
 
-    /// Whether the speed of the origin's parts may be doubted. A job that is told so looks how a plain GET comes, and it alone: for ten minutes no
-    /// other job is told so, unless the plain GET comes faster.
-    func doubtsSpeed(of origin: String) -> Bool {
+    /// What says `identity` is no reason for the origin to refuse: it has served that.
+    func trustIdentity(of origin: String) {
+        let until = now() + Self.mannerMemory
+        state.withLock { $0.identified.note((), of: origin, until: until) }
+    }
+
+    /// Whether the origin may refuse for `identity`. A job that is told so asks without it, and it alone: for ten minutes no other job is told so.
+    func doubtsIdentity(of origin: String) -> Bool {
         let moment = now()
         return state.withLock { state in
-            guard state.doubted.value(of: origin, at: moment) == nil else { return false }
-            state.doubted.note((), of: origin, until: moment + Self.mannerMemory)
+            guard state.identified.value(of: origin, at: moment) == nil else { return false }
+            state.identified.note((), of: origin, until: moment + Self.mannerMemory)
             return true
         }
     }
 
-    /// A plain GET came much faster than a part.
-    func speedWasRightlyDoubted(of origin: String) {
-        state.withLock { $0.doubted.forget(origin) }
+    /// A plain GET came much faster than a part of the same file.
+    func servedPlainlyFaster(_ origin: String) {
+        let until = now() + Self.mannerMemory
+        state.withLock { $0.faster.note((), of: origin, until: until) }
     }
 
-    /// The origin has served another request for a file.
-    func servedAgain(_ origin: String) {
-        state.withLock { $0.servingAgain.note((), of: origin) }
-    }
-
-    /// Whether the origin is known to serve a file more than once.
-    func servesAgain(_ origin: String) -> Bool {
-        state.withLock { $0.servingAgain.value(of: origin, at: 0) } != nil
+    /// Whether a plain GET was seen to come much faster than a part.
+    func isFasterPlainly(_ origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { $0.faster.value(of: origin, at: moment) } != nil
     }
 
     /// Whether the origin's last answer took long.

@@ -10,7 +10,9 @@ final class OriginWitnesses: Sendable {
         /// The request.
         let request: TransferRequest
         /// Whether its URL may work once, so that a refusal says nothing.
-        let mayBeUsedUp: Bool
+        fileprivate(set) var mayBeUsedUp: Bool
+        /// The part of its origin that it stands for.
+        fileprivate let part: String
         /// From when on it may be asked for, in nanoseconds.
         fileprivate let usableFrom: Int64
     }
@@ -76,7 +78,18 @@ final class OriginWitnesses: Sendable {
                 witnesses[oldest.key] = nil
             }
             witnesses[part] = Witness(
-                request: request.forItsFirstByte, mayBeUsedUp: mayBeUsedUp, usableFrom: usableFrom)
+                request: request.forItsFirstByte, mayBeUsedUp: mayBeUsedUp, part: part, usableFrom: usableFrom)
+            state.witnesses.note(witnesses, of: source.origin, until: moment + Self.memory)
+        }
+    }
+
+    /// A witness was served once more.
+    func servedAgain(_ witness: Witness, by source: SourceURL) {
+        guard witness.mayBeUsedUp else { return }
+        let moment = now()
+        state.withLock { state in
+            guard var witnesses = state.witnesses.value(of: source.origin, at: moment) else { return }
+            witnesses[witness.part]?.mayBeUsedUp = false
             state.witnesses.note(witnesses, of: source.origin, until: moment + Self.memory)
         }
     }

@@ -265,6 +265,7 @@ struct ProgressTests {
         )
         #expect(text(done: 0, total: 0, unknown: 1, free: 0) == "/srv is full: 0 B are free")
         #expect(text(done: 0, total: 0, unknown: 1, free: nil) == "/srv is full")
+        #expect(text(done: 0, total: 0, unknown: 1, free: gibibyte) == "/srv has no room for a file: 1.0 GiB are free")
     }
 
     @Test func aGroupLacksRoomWhenNothingElseIsLeftOfIt() {

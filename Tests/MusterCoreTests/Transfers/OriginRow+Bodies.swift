@@ -215,6 +215,9 @@ extension OriginRow {
         OriginRow(
             31, "has a plus before its length on the last rung", 200, ["Content-Length: +5"], to: .stream,
             .accept(offset: 0, count: 5, splittable: false)),
+        OriginRow(
+            31, "has a semicolon behind its length on the last rung", 200, ["Content-Length: 5;"], to: .stream,
+            .accept(offset: 0, count: 5, splittable: false)),
         OriginRow(31, "has a negative length", 200, ["Content-Length: -1"], to: .stream, .descend(.stream)),
         OriginRow(
             31,

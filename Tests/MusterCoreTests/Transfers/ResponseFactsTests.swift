@@ -67,11 +67,25 @@ struct ResponseFactsTests {
         #expect(throws: ResponseFacts.MalformedLength.self) { try facts.contentLength() }
     }
 
-    @Test func plusBeforeALengthIsOverlookedWhereThatIsAsked() throws {
-        #expect(try Self.facts(("Content-Length", "+5")).contentLength(takingPlus: true) == 5)
-        #expect(throws: ResponseFacts.MalformedLength.self) {
-            try Self.facts(("Content-Length", "++5")).contentLength(takingPlus: true)
+    @Test func whatStandsAroundALengthIsOverlookedWhereThatIsAsked() throws {
+        for length in ["+5", "5;", "5 bytes", "5;q"] {
+            #expect(try Self.facts(("Content-Length", length)).contentLength(overlooking: true) == 5, "\(length)")
         }
+        for length in ["++5", "5 5", "5.0", ";", "5, 6;", "-5"] {
+            #expect(throws: ResponseFacts.MalformedLength.self, "\(length)") {
+                try Self.facts(("Content-Length", length)).contentLength(overlooking: true)
+            }
+        }
+    }
+
+    /// They are the same whatever the content is.
+    @Test(arguments: [
+        ("ETag", "\"\""), ("ETag", "W/\"\""), ("ETag", ""), ("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"),
+        ("Last-Modified", "Wed, 31 Dec 1969 23:59:59 GMT"),
+    ])
+    func emptyTagAndTheBeginningOfTimeAreNoValidators(name: String, value: String) {
+        let found = Self.facts((name, value), ("Date", "Sun, 01 Mar 2026 12:00:00 GMT")).representation(size: 5)
+        #expect(found == Representation(size: 5))
     }
 
     @Test func lengthBesideATransferCodingIsNotBelieved() {

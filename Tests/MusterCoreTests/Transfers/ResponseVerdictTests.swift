@@ -73,6 +73,31 @@ struct ResponseVerdictTests {
         #expect(Outcome(ResponseVerdict.judge(facts, to: question)) == outcome)
     }
 
+    /// Rows 24 and 27: a limit may be told by a page, and only a page that comes again is the file.
+    @Test(
+        arguments: [
+            ("text/html", [], true, true, true),
+            ("text/html; charset=utf-8", ["Content-Length: 900"], true, true, true),
+            ("text/html", ["Content-Length: 900"], true, false, false), ("text/html", [], false, true, false),
+            ("text/html", ["Content-Length: 900", "ETag: \"a\""], true, true, false),
+            ("text/html", ["Content-Length: 70000"], true, true, false),
+            ("application/zip", ["Content-Length: 900"], true, true, false),
+        ] as [(String, [String], Bool, Bool, Bool)]
+    )
+    func smallPageInThePlaceOfAFileIsAskedForAgain(
+        type: String, headers: [String], namesNoText: Bool, doubtsPages: Bool, isRefused: Bool
+    ) {
+        var question = FetchQuestion.stream
+        question.range = nil
+        question.namesNoText = namesNoText
+        question.doubtsPages = doubtsPages
+        let row = OriginRow(
+            24, "sends a page", 200, headers + ["Content-Type: \(type)"], to: question, .refuse(.network))
+        #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == row.outcome) == isRefused)
+        question.expectedSize = 900
+        #expect(Outcome(ResponseVerdict.judge(row.facts, to: question)) != row.outcome)
+    }
+
     /// Row 27: what a source stated of a version that was given up is not forgotten with it.
     @Test(
         arguments: [

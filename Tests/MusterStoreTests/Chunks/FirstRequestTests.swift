@@ -44,26 +44,67 @@ import Testing
         }
     }
 
-    @Test func originOfASmallFileThatTakesLongIsTriedOnce() async throws {
+    /// A plain GET is made beside it, whatever becomes of that, and whether or not the origin serves again.
+    @Test(arguments: [true, false]) func originThatBringsAFileSlowlyIsTriedOnce(isServed: Bool) async throws {
         try await StoreFixture.run { fixture in
-            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("u")], isSealed: true)
             var worker = try await fixture.makeWorker()
-            let whole = try #require(try await worker.claim().first)
-            #expect(try await worker.answer(whole, size: 90, etag: "\"1\"", askedForAll: true))
-            #expect(try await worker.claim(8).isEmpty)
-            #expect(try await fixture.store.trySlowOrigins() == 0, "the lease is young")
+            let size: Int64 = 3 << 20
+            let leases = try await worker.claim(2)
+            for lease in leases {
+                #expect(try await worker.answer(lease, size: size, etag: "\"1\"", askedForAll: true))
+            }
+            try await fixture.run("UPDATE leases SET tile = NULL")
+            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "the leases are young")
+            #expect(try await worker.progress(leases[0], to: 100_000))
             try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '6 s'")
             #expect(try await fixture.store.trySlowOrigins() == 1)
             try await fixture.check("tried")
             let trial = try #require(try await worker.claim(8).first)
-            #expect(trial.kind == .trial && trial.start == 89)
-            _ = try await fixture.store.trySlowOrigins()
-            #expect(try await worker.claim(8).isEmpty, "once is enough")
-            try await worker.servedAgain(trial)
-            try await fixture.check("served again")
+            #expect(trial.kind == .trial && trial.start == 0)
+            #expect(trial.end == (trial.key == leases[0].key ? 400_000 : 65_536))
+            #expect(try await fixture.store.trySlowOrigins() == 0, "it is under way")
+            if isServed { try await worker.servedAgain(trial) } else { try await worker.refuse(trial, 403) }
+            try await fixture.check("answered")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "once is enough")
+            try await fixture.run("UPDATE origins SET compared_at = compared_at - interval '11 min'")
+            #expect(try await fixture.store.trySlowOrigins() == 1)
+        }
+    }
+
+    /// Other parts of the file may come well meanwhile, but this one tells how its like will go on.
+    @Test(arguments: [true, false]) func originIsTriedBesideTheBeginningOfAFileThatHasStopped(
+        hasStopped: Bool
+    ) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            #expect(try await worker.answer(lease, size: 40 << 20, etag: "\"1\"", askedForAll: true))
+            try await fixture.run(
+                "UPDATE leases SET tile = NULL, last = 8388608, granted_at = granted_at - interval '6 s'")
+            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            #expect(try await worker.progress(lease, to: 1 << 20))
+            if hasStopped { try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '6 s'") }
+            #expect(try await fixture.store.trySlowOrigins() == (hasStopped ? 1 : 0))
+        }
+    }
+
+    @Test func originThatBringsAFileWellIsNotTriedBesideIt() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            let size: Int64 = 8 << 20
+            #expect(try await worker.answer(lease, size: size, etag: "\"1\"", askedForAll: true))
+            try await fixture.run("UPDATE leases SET tile = NULL, granted_at = granted_at - interval '6 s'")
+            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            #expect(try await worker.progress(lease, to: 2 << 20))
             #expect(try await fixture.store.trySlowOrigins() == 0)
-            try await worker.finish(whole, size: 90)
-            #expect(try await fixture.store.group("g").state == .succeeded)
+            #expect(try await worker.progress(lease, to: size - 1_000))
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '3 s'")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "it is nearly there")
         }
     }
 

@@ -153,6 +153,7 @@ import Testing
             origin.serve("/f", file)
             origin.misbehave("/f", .status(400, retryAfter: nil), when: .ranged)
             origin.misbehave("/f", .status(418, retryAfter: nil), when: .init(hasRange: false))
+            bench.context.conduct.trustKept(of: try SourceURL(validating: origin.url("/f")).origin)
             let failure = await bench.run(.first(origin.url("/f"))).failure
             #expect(failure?.kind == .httpStatus(418))
             #expect(

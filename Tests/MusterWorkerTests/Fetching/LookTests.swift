@@ -237,50 +237,72 @@ import Testing
         }
     }
 
-    /// A lease on all of the file, at an origin that serves it more than once; its body is doubted below 64 KiB within half a second.
-    private func doubtful(_ origin: ScriptedOrigin, _ task: Int64 = 1) -> LeaseDocument {
-        origin.serve("/\(task)", file)
-        var lease = LeaseDocument.first(origin.url("/\(task)"), task: task, path: "out/\(task)")
+    /// A lease on all of the file, whose body is doubted below 128 KiB within half a second.
+    private func doubtful(_ origin: ScriptedOrigin) -> LeaseDocument {
+        origin.serve("/f", file)
+        var lease = LeaseDocument.first(origin.url("/f"))
         lease.end = 16 * mebibyte
         lease.options = FetchOptions()
         lease.options?.lowSpeedSeconds = 3
         lease.looks = .refused
+        lease.asksForAll = true
         return lease
     }
 
-    @Test func partsThatComeSlowlyAreGivenUpForAPlainGETThatDoesNot() async throws {
+    /// Of a part that is not all of the file one that has stopped: several at a time may come well.
+    @Test(
+        arguments: [
+            (.drip(bytes: 1_000, every: .milliseconds(100)), true), (.hang(afterBytes: 1_000_000), true),
+            (.hang(afterBytes: 1_000_000), false),
+        ] as [(ScriptedOrigin.Misbehaviour, Bool)])
+    func partThatComesSlowlyIsLeftForAPlainGETThatWasSeenToBeFaster(
+        misbehaviour: ScriptedOrigin.Misbehaviour, isAll: Bool
+    ) async throws {
         try await withBench { bench, origin in
-            let lease = doubtful(origin)
-            origin.misbehave("/1", .drip(bytes: 1_000, every: .milliseconds(100)), when: .ranged)
+            var lease = doubtful(origin)
+            if !isAll {
+                lease.asksForAll = nil
+                lease.end = 8 * mebibyte
+            }
+            origin.misbehave("/f", misbehaviour, when: .ranged)
+            bench.context.conduct.servedPlainlyFaster(try SourceURL(validating: origin.url("/f")).origin)
             guard case .restart(_, .whole) = await bench.run(lease) else {
                 Issue.record("it goes on with ranges")
                 return
             }
-            #expect(origin.requests.map(\.status) == [206, 200, 206])
+            #expect(origin.requests.map(\.status) == [206])
         }
     }
 
-    @Test func partsGoOnAndAreDoubtedNoMoreWhereAPlainGETIsSlowToo() async throws {
+    /// A trial of the first bytes, beside a part that comes slowly.
+    @Test(
+        arguments: [nil, .status(403, retryAfter: nil), .truncated(afterBytes: 1_000)]
+            as [ScriptedOrigin
+            .Misbehaviour?])
+    func trialShowsWhetherAPlainGETIsFaster(misbehaviour: ScriptedOrigin.Misbehaviour?) async throws {
         try await withBench { bench, origin in
-            let lease = doubtful(origin)
-            origin.misbehave("/1", .drip(bytes: 1_000, every: .milliseconds(100)), when: .init(requests: 0..<1))
-            origin.misbehave("/1", .status(503, retryAfter: nil), when: .init(requests: 1..<2))
+            origin.serve("/f", file)
+            if let misbehaviour { origin.misbehave("/f", misbehaviour) }
+            let known = Representation(size: 9 * mebibyte, etag: file.etag)
+            var lease = LeaseDocument.chunk(origin.url("/f"), 0, mebibyte, of: known)
+            lease.kind = .trial
             let ending = await bench.run(lease)
-            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
-            #expect(origin.requests.map(\.status) == [206, 503, 206])
-            let rest = try #require(origin.requests.last?.range)
-            #expect(!rest.hasPrefix("bytes=0-"), "\(rest)")
-            #expect(!bench.context.conduct.doubtsSpeed(of: try SourceURL(validating: origin.url("/1")).origin))
+            let isFaster = bench.context.conduct.isFasterPlainly(try SourceURL(validating: origin.url("/f")).origin)
+            if case .servedAgain = ending {
+                #expect(misbehaviour == nil && isFaster)
+            } else {
+                #expect(misbehaviour != nil && !isFaster && ending.failure != nil, "\(ending)")
+            }
+            #expect(origin.requests.count == 1 && origin.requests.allSatisfy { $0.range == nil })
         }
     }
 
     /// It may be the only one that is served (row 22).
     @Test func firstRequestIsNotCutForBeingSlow() async throws {
         try await withBench { bench, origin in
-            var lease = doubtful(origin)
-            lease.asksForAll = true
-            origin.misbehave("/1", .drip(bytes: 3_000_000, every: .milliseconds(1_000)), when: .first(1))
-            origin.misbehave("/1", .status(403, retryAfter: nil), when: .after(1))
+            let lease = doubtful(origin)
+            origin.misbehave("/f", .drip(bytes: 3_000_000, every: .milliseconds(1_000)), when: .first(1))
+            origin.misbehave("/f", .status(403, retryAfter: nil), when: .after(1))
             let ending = await bench.run(lease)
             #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
             #expect(origin.requests.count == 1)

@@ -37,6 +37,22 @@ import Testing
         }
     }
 
+    /// Ranges are refused there on new connections too, which says nothing of the plain GET.
+    @Test func plainGETThatIsRefusedOnAUsedConnectionIsMadeOnANewOne() async throws {
+        try await withBench { bench, origin in
+            for (task, name) in [(1, "a"), (2, "b")] as [(Int64, String)] {
+                origin.serve("/\(name)", file)
+                origin.misbehave("/\(name)", .status(403, retryAfter: nil), when: .firstConnections(1))
+                var lease = lease(origin, name, task: task)
+                lease.asksForAll = true
+                let ending = await bench.run(lease)
+                #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            }
+            #expect(paths(origin, "/a").map(\.status) == [403, 403, 200])
+            #expect(paths(origin, "/b").map(\.status) == [206])
+        }
+    }
+
     @Test func refusalThatComesOnANewConnectionTooIsBelieved() async throws {
         try await withBench { bench, origin in
             for name in ["a", "b", "c"] { origin.serve("/\(name)", file) }
@@ -65,10 +81,45 @@ import Testing
         }
     }
 
+    /// With whatever status, before a file fails for good.
+    @Test(
+        arguments: [(404, .refused, 1), (403, .refused, 3), (415, .refused, 3), (500, .failed, 2), (503, .failed, 2)]
+            as [(Int, Look, Int)])
+    func refusalOfTheLastTryMayBeForIdentity(status: Int, looks: Look, requests: Int) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a", file)
+            origin.serve("/b", file)
+            origin.misbehave("/a", .status(status, retryAfter: nil), when: .first(requests))
+            for (task, name) in [(1, "a"), (2, "b")] as [(Int64, String)] {
+                var lease = lease(origin, name, task: task)
+                lease.asksForAll = true
+                lease.looks = looks
+                let ending = await bench.run(lease)
+                #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            }
+            let codings = origin.requests.map { $0.header("Accept-Encoding") }
+            #expect(codings == Array(repeating: "identity", count: requests) + [nil, nil])
+        }
+    }
+
+    @Test func identityIsDoubtedOnceForAnOrigin() async throws {
+        try await withBench { bench, origin in
+            for (task, name) in [(1, "a"), (2, "b")] as [(Int64, String)] {
+                origin.serve("/\(name)", file)
+                origin.misbehave("/\(name)", .status(404, retryAfter: nil))
+                var lease = lease(origin, name, task: task)
+                lease.looks = .refused
+                #expect(await bench.run(lease).failure?.kind == .notFound)
+            }
+            #expect(paths(origin, "/a").map { $0.header("Accept-Encoding") } == ["identity", nil])
+            #expect(paths(origin, "/b").allSatisfy { $0.header("Accept-Encoding") == "identity" })
+        }
+    }
+
     @Test func requestThatIsBadOnAllRungsIsMadeWithoutAWordOfCodings() async throws {
         try await withBench { bench, origin in
             origin.serve("/a", file)
-            origin.misbehave("/a", .status(400, retryAfter: nil), when: .first(3))
+            origin.misbehave("/a", .status(400, retryAfter: nil), when: .first(4))
             let ending = await bench.run(lease(origin, "a", task: 1))
             #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
             #expect(origin.requests.last?.header("Accept-Encoding") == nil)

@@ -70,7 +70,7 @@ import Testing
             origin.misbehave("/a.bin", .status(404, retryAfter: nil), when: .init(requests: 1..<9))
             #expect(await fetch(bench, origin, "a.bin", task: 1, asksForAll: true) == nil)
             try await serving(bench, origin) {
-                let failure = await fetch(bench, origin, "b.bin", task: 2)
+                let failure = await fetch(bench, origin, "b.bin", task: 2, asksForAll: true)
                 #expect(failure?.kind == .notFound)
                 #expect(failure?.isLimit == nil)
             }
@@ -120,14 +120,14 @@ import Testing
 
     /// While this runs, the origin sends a file.
     private func serving(_ bench: JobBench, _ origin: ScriptedOrigin, _ body: () async throws -> Void) async throws {
-        origin.serve("/slow.bin", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
-        origin.hold("/slow.bin", afterBytes: 2 * mebibyte)
-        var lease = LeaseDocument.first(origin.url("/slow.bin"), task: 9, path: "slow.bin")
+        origin.serve("/slow.iso", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
+        origin.hold("/slow.iso", afterBytes: 2 * mebibyte)
+        var lease = LeaseDocument.first(origin.url("/slow.iso"), task: 9, path: "slow.iso")
         lease.asksForAll = true
         async let slow = bench.run(lease)
         while (try? bench.part(lease).isEmpty) ?? true { try await Task.sleep(for: .milliseconds(5)) }
         try await body()
-        origin.release("/slow.bin")
+        origin.release("/slow.iso")
         #expect(await slow.finished?.size == 4 * mebibyte)
     }
 
@@ -135,7 +135,7 @@ import Testing
     @Test func fileThatIsOnItsWayIsAWitness() async throws {
         try await withBench { bench, origin in
             try await serving(bench, origin) {
-                #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == false)
+                #expect(await fetch(bench, origin, "b.iso", task: 2)?.isLimit == false)
             }
         }
     }

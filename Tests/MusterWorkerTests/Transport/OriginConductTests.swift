@@ -35,17 +35,24 @@ import Testing
         #expect(conduct.manner(of: "a") == Manner() && conduct.doubtsKept(of: "a"))
     }
 
-    @Test func oneLooksAtTheSpeedOfAnOriginAtATimeAndNobodyForTenMinutesAfterInVain() {
+    @Test func oneAsksAnOriginWithoutIdentityAndNobodyForTenMinutesAfter() {
         let now = Mutex<Int64>(0)
         let conduct = OriginConduct { now.withLock { $0 } }
-        #expect(conduct.doubtsSpeed(of: "a"))
-        #expect(!conduct.doubtsSpeed(of: "a") && conduct.doubtsSpeed(of: "b"))
-        conduct.speedWasRightlyDoubted(of: "a")
-        #expect(conduct.doubtsSpeed(of: "a"))
-        now.withLock { $0 += 599_000_000_000 }
-        #expect(!conduct.doubtsSpeed(of: "a"))
-        now.withLock { $0 += 1_000_000_000 }
-        #expect(conduct.doubtsSpeed(of: "a"))
+        #expect(conduct.doubtsIdentity(of: "a"))
+        conduct.trustIdentity(of: "b")
+        #expect(!conduct.doubtsIdentity(of: "a") && !conduct.doubtsIdentity(of: "b") && conduct.doubtsIdentity(of: "c"))
+        now.withLock { $0 += 600_000_000_000 }
+        #expect(conduct.doubtsIdentity(of: "a"))
+    }
+
+    @Test func fasterPlainGETIsRememberedForTenMinutes() {
+        let now = Mutex<Int64>(0)
+        let conduct = OriginConduct { now.withLock { $0 } }
+        #expect(!conduct.isFasterPlainly("a"))
+        conduct.servedPlainlyFaster("a")
+        #expect(conduct.isFasterPlainly("a") && !conduct.isFasterPlainly("b"))
+        now.withLock { $0 += 600_000_000_000 }
+        #expect(!conduct.isFasterPlainly("a"))
     }
 
     @Test func originLingersAsLongAsItsLastAnswerTookLong() {

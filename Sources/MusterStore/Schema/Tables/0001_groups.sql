@@ -143,6 +143,7 @@ CREATE TABLE origins (
     doubted_at       timestamptz,                            -- since when it refuses connections, and nobody knows yet whether that is a limit
     out_since        timestamptz,                            -- since when it refuses connections and serves nothing; NULL: it serves
     serves_again     boolean NOT NULL DEFAULT false,         -- it has served two requests for one file (row 22, adr/0027)
+    compared_at      timestamptz,                            -- when a plain GET was last made beside a slow part, to compare them: `try_slow_origins`
     rate_bytes       double precision NOT NULL DEFAULT 0,    -- a decaying counter of bytes, as of rate_at
     answers          double precision NOT NULL DEFAULT 0,    -- a decaying counter of leases that it fulfilled, as of rate_at
     rate_at          timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when they were last counted on

@@ -113,13 +113,18 @@ BEGIN
 END
 $$;
 
--- There is no room for the size that a source states: the next one is asked at once, which may state another one. Returns NULL after the last one.
+-- There is no room for the size that a source states: the next one is asked at once, which may state another one. It is not left for those before, as
+-- long as it states none itself. Returns NULL after the last one, which all are asked after.
 CREATE FUNCTION ask_for_size(l leases, t tasks, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_next integer := next_source(t, l.source, false);
 BEGIN
-    IF v_next IS NULL OR v_next <= l.source THEN RETURN NULL; END IF;
+    IF v_next IS NULL OR v_next <= l.source THEN
+        UPDATE sources SET differs_in = NULL WHERE task_id = t.id AND differs_in = t.version;
+        RETURN NULL;
+    END IF;
+    UPDATE sources SET differs_in = t.version WHERE task_id = t.id AND ordinal = l.source;
     PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
     PERFORM move_chunks(t.id, l.source, v_next);
     RETURN 'nextSource';

@@ -15,26 +15,49 @@ LANGUAGE sql AS $$
             AND c.rank = chunk_rank('trial', t.priority, false))
 $$;
 
--- Leases that bring all of a file have taken p_age, and their files are too small to be divided: their origins are tried once too, since their
--- holders may look for a faster way to ask them then (range contract, "The ladder"). To be called more often than p_age. Returns how many there were.
+-- Leases have taken p_age that bring all of a file below 256 KiB/s, and lack a mebibyte at least, or the beginning of one and have stopped: beside
+-- one of each origin a plain GET is made, once in ten minutes, for four times the bytes that the lease has brought. Where they come at once, holders
+-- ask so instead (range contract, "The ladder"). What is under way goes on meanwhile: it may be all that its origin serves (row 22). To be called more
+-- often than p_age. Returns how many trials are made.
 CREATE FUNCTION try_slow_origins(p_age interval) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_chunks bigint[];
+    v_origins bigint[] := ARRAY(SELECT DISTINCT s.origin_id FROM slow_leases(p_age) AS s);
     v_groups bigint[];
+    v_count bigint;
 BEGIN
-    SELECT array_agg(l.chunk_id), array_agg(l.group_id) INTO v_chunks, v_groups
-    FROM leases l JOIN tasks t ON t.id = l.task_id JOIN origins o ON o.id = l.origin_id
-    WHERE l.kind = 'fetch' AND l.tile IS NULL AND l.first = 0 AND l.last >= t.size AND t.planned AND t.rung = 'chunks' AND NOT o.serves_again
-        AND l.durable < l.last AND l.granted_at BETWEEN statement_timestamp() - p_age * 2 AND statement_timestamp() - p_age;
-    IF v_chunks IS NULL THEN RETURN 0; END IF;
-    v_groups := lock_free_groups(v_groups);
-    PERFORM try_origin(l, t, t.size)
-    FROM leases l JOIN tasks t ON t.id = l.task_id
-    WHERE l.chunk_id = ANY (v_chunks) AND l.group_id = ANY (v_groups) AND t.planned AND t.size > 0 AND NOT EXISTS (
-        SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.kind = 'trial');
-    RETURN cardinality(v_chunks);
+    IF v_origins = '{}' THEN RETURN 0; END IF;
+    -- Origins come before groups in the order of locks.
+    v_origins := ARRAY(SELECT o.id FROM origins o WHERE o.id = ANY (v_origins) ORDER BY o.id FOR NO KEY UPDATE SKIP LOCKED);
+    v_groups := lock_free_groups(ARRAY(SELECT DISTINCT s.group_id FROM slow_leases(p_age) AS s WHERE s.origin_id = ANY (v_origins)));
+    WITH tried AS (
+        INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, source, sink, version, first, last, rank)
+        SELECT DISTINCT ON (s.origin_id) 'trial', t.id, t.group_id, s.origin_id, s.source, t.sink, t.version, 0,
+            least(t.size, greatest(65536, 4 * s.durable)), chunk_rank('trial', t.priority, false)
+        FROM slow_leases(p_age) AS s JOIN tasks t ON t.id = s.task_id
+        WHERE s.origin_id = ANY (v_origins) AND s.group_id = ANY (v_groups)
+        ORDER BY s.origin_id, s.chunk_id
+        ON CONFLICT DO NOTHING
+        RETURNING origin_id
+    )
+    UPDATE origins o SET compared_at = statement_timestamp() FROM tried WHERE o.id = tried.origin_id;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    RETURN v_count;
 END
+$$;
+
+-- The leases that `try_slow_origins` is about, of origins that are not tried yet.
+CREATE FUNCTION slow_leases(p_age interval) RETURNS SETOF leases
+LANGUAGE sql STABLE AS $$
+    SELECT l.* FROM leases l JOIN tasks t ON t.id = l.task_id JOIN origins o ON o.id = l.origin_id
+    WHERE l.kind = 'fetch' AND l.first = 0 AND t.planned AND t.rung = 'chunks'
+        AND (l.tile IS NULL AND l.last >= t.size OR l.progress_at < statement_timestamp() - p_age)
+        AND l.granted_at BETWEEN statement_timestamp() - p_age * 4 AND statement_timestamp() - p_age
+        AND l.last - l.durable >= 1048576
+        AND l.durable - l.resume < 262144 * extract(epoch FROM statement_timestamp() - l.granted_at)
+        AND o.bytes_per_second IS NULL AND coalesce(o.compared_at < statement_timestamp() - interval '10 min', true)
+        AND may_look(l, t)
+        AND NOT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.kind = 'trial')
 $$;
 
 -- Divides leases that are about to be taken from their holders, or come back: the next holder asks for the rest in any case.
