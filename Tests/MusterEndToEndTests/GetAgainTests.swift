@@ -103,5 +103,38 @@ extension EndToEnd {
             #expect(
                 try await get([], [file.url]).standardOutput.contains("nothing to do"), "Muster itself has replaced it")
         }
+
+        /// The database is damaged in the way of a power cut, a bad disk or a clumsy hand.
+        @Test(arguments: ["global/pg_control", "pg_wal", "base"])
+        func aDamagedDatabaseIsNamedWithWhatHelps(damage: String) async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory(
+                permissions: [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute])
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            func get() async throws -> (TestProcess, TestProcess.Exit) {
+                let get = try await TestProcess.muster(["get", "-d", directory.path.string, file.url])
+                return (get, try await get.waitForExit(limit: .seconds(120)))
+            }
+            #expect(try await get().1 == .exited(0))
+            let data = directory.path.appending(".muster/pg/data")
+            let victim = data.appending(damage)
+            if damage == "global/pg_control" {
+                try Data(count: 100).write(to: URL(filePath: victim.string))
+            } else {
+                for name in try FileManager.default.contentsOfDirectory(atPath: victim.string) {
+                    try FileManager.default.removeItem(atPath: victim.appending(name).string)
+                }
+            }
+            let (failed, status) = try await get()
+            let message = failed.standardError
+            #expect(
+                status == .exited(1) && message.contains("the private database in \(data) is damaged: "), "\(message)")
+            #expect(message.contains("Files that are finished are safe") && !message.contains("LOG:"), "\(message)")
+            let command = try #require(message.split(separator: "\n").first { $0.hasPrefix("  rm -r ") })
+            let removal = try await TestProcess.start("/bin/sh", arguments: ["-c", String(command)])
+            #expect(try await removal.waitForExit(limit: .seconds(20)) == .exited(0))
+            let (again, end) = try await get()
+            #expect(end == .exited(0) && again.standardOutput.contains("1 succeeded"), "\(again.standardError)")
+        }
     }
 }
