@@ -267,7 +267,9 @@ struct GetSession {
         for task in failures.prefix(Self.explainedFailures) {
             var explanation = try await client.explanation(of: task.key, in: group.name)
             // Once `get` has ended there is no coordinator to be asked for a retry.
-            explanation.next = task.failure.flatMap { FailureAdvice.text($0) } ?? "run the same command again to retry"
+            explanation.next =
+                task.failure.flatMap { FailureAdvice.text($0) }
+                ?? "run the same command again, which goes on where it stopped"
             explanations.append(explanation)
         }
         let unchecked = failures.isEmpty ? [] : try await unchecked(in: group, before: generation)
