@@ -95,8 +95,9 @@ extension EndToEnd {
                 #expect(again.standardError.contains("--if-exists replace"))
                 #expect(try await get([], [file.url, other.url]).standardOutput.contains("1 there already"))
                 #expect(try FileDigest.sha256(directory.path.appending(old.path)) == old.sha256)
-                for _ in 0..<2 {
-                    _ = try await get(["--if-exists", "replace"], [file.url])
+                for isThere in [false, true] {
+                    let replacing = try await get(["--if-exists", "replace"], [file.url])
+                    #expect(replacing.standardOutput.contains("1 unchanged") == isThere, "\(replacing.standardOutput)")
                     #expect(try FileDigest.sha256(directory.path.appending(file.path)) == file.sha256)
                 }
             }

@@ -145,7 +145,7 @@ extension GetSession {
     }
 
     /// The tasks of a group whose files were put in place.
-    private func finished(in group: GroupDocument) async throws -> [TaskDocument] {
+    func finished(in group: GroupDocument) async throws -> [TaskDocument] {
         try await Page.all {
             try await client.tasks(of: group.name, state: .succeeded, after: $0, limit: Limits.pageSize)
         }

@@ -16,8 +16,8 @@ extension GetSession {
         var explanations: [ExplanationDocument]
         /// How many more files earlier requests of the directory have finished.
         var there = 0
-        /// Whether the origin was asked about files that are there.
-        var asksAnew = false
+        /// How many of them the origin said to be unchanged, if it was asked about files that were there.
+        var unchanged = 0
         /// Whether every file was there already, so that there was nothing to do.
         var wasComplete: Bool
         /// Files that were changed by somebody since they were fetched.
@@ -57,7 +57,10 @@ extension GetSession {
                     : "nothing to do: every file is there already, in \(TextWidth.escaped(directory))"
             }
             guard !changed.isEmpty || !unchecked.isEmpty else {
-                return PlainProgress.summary(group, gain) + (there > 0 ? ", \(there) there already" : "")
+                let more = [(there, "there already"), (unchanged, "unchanged")].filter { $0.0 > 0 }
+                return more.reduce(PlainProgress.summary(group, unchanged > 0 ? nil : gain)) {
+                    "\($0), \($1.0) \($1.1)"
+                }
             }
             func files(_ count: Int, _ one: String, _ many: String) -> [String] {
                 count == 0 ? [] : [count == 1 ? "1 file \(one)" : "\(count) files \(many)"]

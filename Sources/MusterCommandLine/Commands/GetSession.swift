@@ -280,7 +280,7 @@ struct GetSession {
             failures: failures,
             explanations: explanations,
             there: there,
-            asksAnew: asksAnew,
+            unchanged: asksAnew ? try await finished(in: group).count { $0.reusedFrom == $0.path } : 0,
             wasComplete: !isFresh && group.state == .succeeded && changed.isEmpty,
             changed: changed,
             unchecked: unchecked,
