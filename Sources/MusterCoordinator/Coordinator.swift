@@ -165,4 +165,12 @@ public enum SchemaMigration {
     public static func migrate(database: String) async throws -> [String] {
         try await Migrator(PostgresConfiguration(database)).migrate()
     }
+
+    /// What a failure says of the files of the database, if they are at fault: class XX, an undefined file, or a database whose directory is gone.
+    public static func damage(in error: any Error) -> String? {
+        guard let code = (error as? PostgresError)?.sqlState?.code,
+            code.hasPrefix("XX") || ["58P01", "3D000"].contains(code)
+        else { return nil }
+        return "\(error)"
+    }
 }

@@ -178,20 +178,18 @@ public actor EmbeddedPostgres {
     }
 
     /// The data directory of the server while it runs.
-    public var dataDirectory: FilePath? {
+    public var dataDirectory: FilePath? { location?.dataDirectory }
+
+    /// Where the files of the server are while it runs.
+    var location: ClusterLocation? {
         switch state {
-        case .running(let server), .stopping(let server): server.location.dataDirectory
+        case .running(let server), .stopping(let server): server.location
         case .stopped, .starting: nil
         }
     }
 
     /// The end of the server's logs, for an error report.
-    public var logTail: String {
-        switch state {
-        case .running(let server), .stopping(let server): server.location.logTail()
-        case .stopped, .starting: ""
-        }
-    }
+    public var logTail: String { location?.logTail() ?? "" }
 }
 
 /// A server that accepts connections, and what keeps it ours.

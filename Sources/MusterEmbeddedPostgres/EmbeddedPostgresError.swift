@@ -33,6 +33,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case toolFailed(tool: String, status: String, output: String)
     /// The server ended before it was ready; `log` is the end of its log.
     case serverExited(status: String, log: String)
+    /// The server can't use its data, as `reason` says. `files` is what has to be removed to start with an empty database.
+    case damaged(dataDirectory: FilePath, files: [FilePath], reason: String)
     /// The server was not ready within the limit; `log` is the end of its log.
     case notReady(limit: Duration, log: String)
     /// The server of an earlier process neither answers nor has ended after the limit; `log` is the end of its log.
@@ -99,6 +101,13 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             "\(tool) failed (\(status)): \(output)"
         case .serverExited(let status, let log):
             "PostgreSQL ended before it was ready (\(status)). The end of its log:\n\(log)"
+        case .damaged(let dataDirectory, let files, let reason):
+            """
+            the private database in \(dataDirectory) is damaged: \(reason)
+              Files that are finished are safe where they are. To begin with a new database, which takes them once their origins have confirmed them, \
+            remove the damaged one; what it knew of groups and unfinished files is lost with it, unless there is a backup:
+              rm -r \(files.map { EmbeddedPostgres.quoted($0.string) }.joined(separator: " "))
+            """
         case .notReady(let limit, let log):
             "PostgreSQL was not ready within \(limit). The end of its log:\n\(log)"
         case .predecessorRunning(let predecessor, let log):

@@ -42,7 +42,7 @@ struct Supervised: Sendable {
             let charge = Supervisor.Charge.start(program: binaries.program("postgres"), arguments: arguments)
             let supervisor = try await supervise(charge, lock: lock)
             do {
-                if let file = try await ready(supervisor) {
+                if let file = try await ready(supervisor, isNew: isNew) {
                     return running(file, supervisor: supervisor, provenance: isNew ? .created : .started)
                 }
             } catch {
@@ -67,12 +67,13 @@ struct Supervised: Sendable {
     }
 
     /// Waits for the server to be ready; nil if it ended in a way that is worth another try.
-    private func ready(_ supervisor: Supervisor) async throws -> PostmasterFile? {
+    private func ready(_ supervisor: Supervisor, isNew: Bool) async throws -> PostmasterFile? {
         while true {
             // Read in this order: what ended after its file said "ready" is noticed in the next round.
             let ended = supervisor.ended
             if let ended {
                 let log = location.logTail()
+                if !isNew, let reason = ClusterDamage.reason(in: log) { throw location.damaged(reason) }
                 guard log.contains("pre-existing shared memory block"), ContinuousClock.now < deadline else {
                     throw EmbeddedPostgresError.serverExited(status: ended, log: log)
                 }

@@ -115,7 +115,7 @@ struct ExplanationTests {
         facts.nextDue = Self.later
         facts.origins[0].leases = 8
         #expect(reasons(facts) == [.fetching, .backoff, .originFull])
-        #expect(Explanation(facts: facts).document.next?.hasPrefix("3 more chunks are leased") == true)
+        #expect(Explanation(facts: facts).document.next?.hasPrefix("3 more chunks are fetched") == true)
     }
 
     @Test func aTaskThatIsVerifiedSaysSo() {

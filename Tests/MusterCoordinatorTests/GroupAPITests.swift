@@ -103,6 +103,20 @@ struct GroupAPITests {
         }
     }
 
+    @Test func aPathOfAnUnfinishedTaskIsRefusedWithWhatToDo() async throws {
+        try await RunningCoordinator.with { coordinator in
+            _ = try await coordinator.client.createGroup(GroupRequest(name: "g", sealed: true, tasks: Self.tasks(1)))
+            let refusal = await #expect(throws: Problem.self) {
+                try await coordinator.client.createGroup(GroupRequest(name: "h", sealed: true, tasks: Self.tasks(1)))
+            }
+            #expect(refusal?.code == .destinationTaken)
+            let detail = refusal?.detail ?? ""
+            #expect(
+                detail.contains("(muster wait g) and add this once more, which takes the file that is there"),
+                "\(detail)")
+        }
+    }
+
     @Test func headersAreNeverReadBack() async throws {
         try await RunningCoordinator.with { coordinator in
             let task = TaskRequest(urls: ["http://127.0.0.1:1/a"], headers: ["Authorization": "Bearer s3cr3t"])

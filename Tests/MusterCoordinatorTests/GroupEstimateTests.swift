@@ -192,4 +192,21 @@ struct GroupEstimateTests {
                 + "about 1m 0s")
         #expect(document.criticalPath.last == "the last of its files has to be verified and put in place")
     }
+
+    @Test func anOriginThatNothingComesFromHasNoSpeed() {
+        func step(_ origin: GroupFacts.Origin) -> String? {
+            var facts = Facts.facts()
+            facts.origins = [origin]
+            facts.group.bytesPerSecond = 0
+            return GroupExplanation(facts: facts).document.criticalPath.first
+        }
+        let key = "https://a.example:443"
+        #expect(
+            step(Facts.origin(own: 0, ready: 3, speed: 0))
+                == "58.5 KiB to be fetched; nothing is asked for from \(key) now")
+        #expect(step(Facts.origin(own: 2, speed: 0)) == "58.5 KiB to be fetched; nothing comes from \(key) now")
+        var paused = Facts.origin(own: 0, ready: 3, speed: 0)
+        paused.pausedUntil = Facts.facts().at
+        #expect(step(paused)?.hasSuffix("now, which is paused until \(Facts.facts().at)") == true)
+    }
 }

@@ -45,7 +45,7 @@ struct GroupExplanationTests {
         let document = document(Self.facts())
         #expect(document.waits.map(\.reason) == [.fetching] && document.waits[0].tasks == 2)
         #expect(document.summary == "2 tasks are being fetched over 2 connections, 1000 B/s lately.")
-        #expect(document.next == "6 more tasks are leased as there is room")
+        #expect(document.next == "6 more tasks are begun as there is room")
     }
 
     @Test func theGroupThatIsShownHasTheEstimateOfItsExplanation() {
@@ -288,7 +288,7 @@ struct GroupExplanationTests {
         #expect(reasons(facts) == [.workersBusy])
         #expect(document(facts).summary.contains("is busy"))
         facts.workers.freeSlots = 3
-        #expect(document(facts).summary == "6 chunks can be leased as soon as it is the group's turn.")
+        #expect(document(facts).summary == "6 chunks can be fetched as soon as it is the group's turn.")
     }
 
     @Test func pausedMembersHoldTheGroupOpenAndSoDoesNobodySealingIt() {

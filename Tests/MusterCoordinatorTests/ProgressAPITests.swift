@@ -55,6 +55,9 @@ struct ProgressAPITests {
             #expect(explanation.criticalPath.contains { $0.contains("by the worker w, ") })
             let paused = try await coordinator.client.apply(.pause, to: "g", keys: ["3"])
             #expect(paused.tasks.active == 1 && paused.tasks.paused == 1 && paused.etaSeconds == nil)
+            #expect(paused.bytesPerSecond > 0)
+            let rest = try await coordinator.client.apply(.pause, to: "g")
+            #expect(rest.tasks.paused == 3 && rest.bytesPerSecond == 0, "nothing may come any more")
         }
     }
 

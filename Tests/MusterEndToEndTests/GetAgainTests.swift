@@ -50,5 +50,92 @@ extension EndToEnd {
                 #expect(FileManager.default.fileExists(atPath: path), "counted as succeeded")
             }
         }
+
+        /// Of a list that has grown, of another one with the same file, and of the same one once more.
+        @Test func theOriginIsNotAskedAboutWhatAnEarlierListHasBrought() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory()
+            let files = (0..<3).map { origin.serveFile("\($0).bin", size: .kibibytes(10), seed: UInt64($0)) }
+            func get(_ wanted: [WantedFile]) async throws -> TestProcess {
+                let get = try await TestProcess.muster(["get", "-d", directory.path.string] + wanted.map(\.url))
+                #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+                return get
+            }
+            _ = try await get(Array(files.prefix(2)))
+            let asked = origin.requests.count
+            let grown = try await get(files)
+            #expect(grown.standardOutput.contains("1 succeeded") && grown.standardOutput.contains("2 there already"))
+            #expect(try await get([files[2], files[0]]).standardOutput.contains("nothing to do"))
+            #expect(try await get(files).standardOutput.contains("nothing to do"))
+            let paths = origin.requests.dropFirst(asked).map(\.target)
+            #expect(Set(paths) == ["/2.bin"], "\(paths)")
+            // What is gone is fetched again, by whichever list.
+            try FileManager.default.removeItem(atPath: directory.path.appending("0.bin").string)
+            _ = try await get(files)
+            #expect(try FileDigest.sha256(directory.path.appending(files[0].path)) == files[0].sha256)
+        }
+
+        @Test func aFileThatChangedAtItsOriginIsReplacedWhenThatIsSaid() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory()
+            var file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            func get(_ options: [String], _ urls: [String]) async throws -> TestProcess {
+                let get = try await TestProcess.muster(["get", "-d", directory.path.string] + options + urls)
+                #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+                return get
+            }
+            _ = try await get([], [file.url])
+            for seed in UInt64(2)...3 {
+                let old = file
+                file = origin.serveFile("f.bin", size: .kibibytes(10), seed: seed)
+                let other = origin.serveFile("g\(seed).bin", size: .kibibytes(10), seed: 9)
+                // One answer in all states: the same command, and another list.
+                let again = try await get([], [file.url])
+                #expect(again.standardOutput.contains("nothing to do"))
+                #expect(again.standardError.contains("--if-exists replace"))
+                #expect(try await get([], [file.url, other.url]).standardOutput.contains("1 there already"))
+                #expect(try FileDigest.sha256(directory.path.appending(old.path)) == old.sha256)
+                for isThere in [false, true] {
+                    let replacing = try await get(["--if-exists", "replace"], [file.url])
+                    #expect(replacing.standardOutput.contains("1 unchanged") == isThere, "\(replacing.standardOutput)")
+                    #expect(try FileDigest.sha256(directory.path.appending(file.path)) == file.sha256)
+                }
+            }
+            #expect(
+                try await get([], [file.url]).standardOutput.contains("nothing to do"), "Muster itself has replaced it")
+        }
+
+        /// The database is damaged in the way of a power cut, a bad disk or a clumsy hand.
+        @Test(arguments: ["global/pg_control", "pg_wal", "base"])
+        func aDamagedDatabaseIsNamedWithWhatHelps(damage: String) async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory(
+                permissions: [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute])
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            func get() async throws -> (TestProcess, TestProcess.Exit) {
+                let get = try await TestProcess.muster(["get", "-d", directory.path.string, file.url])
+                return (get, try await get.waitForExit(limit: .seconds(120)))
+            }
+            #expect(try await get().1 == .exited(0))
+            let data = directory.path.appending(".muster/pg/data")
+            let victim = data.appending(damage)
+            if damage == "global/pg_control" {
+                try Data(count: 100).write(to: URL(filePath: victim.string))
+            } else {
+                for name in try FileManager.default.contentsOfDirectory(atPath: victim.string) {
+                    try FileManager.default.removeItem(atPath: victim.appending(name).string)
+                }
+            }
+            let (failed, status) = try await get()
+            let message = failed.standardError
+            #expect(
+                status == .exited(1) && message.contains("the private database in \(data) is damaged: "), "\(message)")
+            #expect(message.contains("Files that are finished are safe") && !message.contains("LOG:"), "\(message)")
+            let command = try #require(message.split(separator: "\n").first { $0.hasPrefix("  rm -r ") })
+            let removal = try await TestProcess.start("/bin/sh", arguments: ["-c", String(command)])
+            #expect(try await removal.waitForExit(limit: .seconds(20)) == .exited(0))
+            let (again, end) = try await get()
+            #expect(end == .exited(0) && again.standardOutput.contains("1 succeeded"), "\(again.standardError)")
+        }
     }
 }

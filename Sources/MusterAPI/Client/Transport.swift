@@ -56,11 +56,14 @@ public struct Unreachable: Error, Sendable, CustomStringConvertible {
     public let description: String
     /// Whether the time of the request ran out, so that there may be an answer yet.
     public let isTimeout: Bool
+    /// Whether nobody listens at the address.
+    public let isRefused: Bool
 
     /// A failure to reach a coordinator.
-    public init(_ description: String, isTimeout: Bool = false) {
+    public init(_ description: String, isTimeout: Bool = false, isRefused: Bool = false) {
         self.description = description
         self.isTimeout = isTimeout
+        self.isRefused = isRefused
     }
 }
 

@@ -12,6 +12,8 @@ public struct ManifestParser {
         public let task: TaskSpecification
         /// How its sources are asked, where the task says so itself; checked too.
         public let fetch: FetchOptions?
+        /// Whether the line is a URL and nothing else, so that nobody has named its file.
+        public let isURL: Bool
     }
 
     /// Which lines are allowed.
@@ -23,13 +25,17 @@ public struct ManifestParser {
     }
 
     private let form: Form
+    private let names: [Int: String]
     private let decoder = JSONDecoder()
     private var partial: [UInt8] = []
     private var line = 0
 
     /// A parser at the first line.
-    public init(form: Form) {
+    ///
+    /// - Parameter names: the paths of files whose lines are URLs, where these are others than their URLs suggest; by line.
+    public init(form: Form, names: [Int: String] = [:]) {
         self.form = form
+        self.names = names
     }
 
     /// Takes the next bytes and returns the tasks whose lines are complete now.
@@ -69,11 +75,12 @@ public struct ManifestParser {
         }
         if form == .urlsOrTasks, first == UInt8(ascii: "#") { return nil }
         if first == UInt8(ascii: "{"), let task = PlainTaskReader.task(partial) {
-            return Entry(line: line, task: task, fetch: nil)
+            return Entry(line: line, task: task, fetch: nil, isURL: false)
         }
         do {
             let request = try request(first: first)
-            return Entry(line: line, task: try request.validated(), fetch: request.fetch)
+            return Entry(
+                line: line, task: try request.validated(), fetch: request.fetch, isURL: first != UInt8(ascii: "{"))
         } catch {
             throw error.onLine(line)
         }
@@ -100,7 +107,10 @@ public struct ManifestParser {
                 throw InputRefusal(pointer: "", reason: "is not UTF-8")
             }
             if let reason = Self.otherFormat(text) { throw InputRefusal(pointer: "", reason: reason) }
-            return TaskRequest(typed: text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))
+            var request = TaskRequest(
+                typed: text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))
+            request.path = names[line]
+            return request
         }
         do {
             return try decoder.decode(TaskRequest.self, from: Data(partial))

@@ -100,13 +100,12 @@ struct AddCommand: MusterSubcommand {
         let manifest = try settings.text(.manifest).map { path throws(CommandFailure) in
             try ManifestFile.open(path, temporaryDirectory: context.temporaryDirectory)
         }
-        let tasks = try TaskList(manifest: manifest, urls: urls)
+        let tasks = try TaskList(manifest: manifest, urls: urls, identifies: false)
         if tasks.isAbsent, !isOpen {
             throw CommandFailure.usage("give URLs, or a manifest with -i, or --open for an empty group")
         }
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
-        let survey = try tasks.survey(identifies: false)
         try await context.withClient { client in
             let submission = Submission(
                 client: client,
@@ -118,9 +117,9 @@ struct AddCommand: MusterSubcommand {
                 reopens: reopens,
                 tasks: tasks
             )
-            var result = try await submission.submit(survey)
+            var result = try await submission.submit(tasks.survey)
             if !context.console.json {
-                let isEmpty = survey.count == 0 && manifest != nil
+                let isEmpty = tasks.survey.count == 0 && manifest != nil
                 try context.console.line(Self.summary(result) + (isEmpty ? ": the manifest is empty" : ""))
             }
             if wishes != GroupPatch(), !result.isCreated {

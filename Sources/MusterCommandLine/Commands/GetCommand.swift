@@ -19,12 +19,15 @@ struct GetCommand: MusterSubcommand {
             Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was: what \
             failed is tried again, and files that came before but are not there any more are fetched again. A new token (--header, --user) and a list of other files keep what has come of the files that are wanted \
             again. Failures are shown as they happen, with the next try. User and password in a URL are sent to its origin and never \
-            shown. URLs of the command line that end in the same name get numbers: a.bin and "a (2).bin".
+            shown. URLs that end in the same name get numbers: a.bin and "a (2).bin"; a task in JSON says its path itself.
+
+            The origin is not asked about files that are there as they were fetched, by whichever list of this directory. With --if-exists \
+            replace it is asked at each run, and what has changed there is replaced.
 
             A file that is there and can't be checked again, such as with a token that has expired, stays as it is; the exit code is 1, \
             since nobody knows whether it is still the origin's.
 
-            With --json the result is the group's document with more fields: directory, failures, explanations, changed (files that \
+            With --json the result is the group's document with more fields: directory, failures, explanations, there (how many more files earlier lists of the directory have brought), changed (files that \
             somebody changed since, which makes the exit code 1), unchecked (files that are there and could not be checked again), \
             and wasComplete (every file was there already, and nothing was done).
 
@@ -149,7 +152,7 @@ struct GetCommand: MusterSubcommand {
             // One person asks, with one worker: as many connections as that one has slots are what was asked for.
             coordinator.maxConnectionsPerOrigin = Int32(worker.slots)
         }
-        var survey = try tasks.survey()
+        var survey = tasks.survey
         survey.identity.add(transfers.policy, decodes: transfers.fetch?.decode == true)
         let state = FilePath(directory).appending(".muster")
         let lock = try DirectoryLock.acquire(state.string)

@@ -8,10 +8,16 @@ extension GetSession {
         var group: GroupDocument
         /// How many of its failures had lines of their own while they happened.
         var namedFailures: Int64 = 0
+        /// What came in this run.
+        var gain: Gain?
         /// What failed in it, at most a few.
         var failures: [TaskDocument]
         /// What was tried for the first of them: there is nobody to ask any more once `get` has ended.
         var explanations: [ExplanationDocument]
+        /// How many more files earlier requests of the directory have finished.
+        var there = 0
+        /// How many of them the origin said to be unchanged, if it was asked about files that were there.
+        var unchanged = 0
         /// Whether every file was there already, so that there was nothing to do.
         var wasComplete: Bool
         /// Files that were changed by somebody since they were fetched.
@@ -27,7 +33,7 @@ extension GetSession {
         }
 
         private enum CodingKeys: String, CodingKey {
-            case directory, failures, explanations, wasComplete, changed, unchecked
+            case directory, failures, explanations, there, wasComplete, changed, unchecked
         }
 
         /// The group's document with a few more fields.
@@ -37,6 +43,7 @@ extension GetSession {
             try container.encode(directory, forKey: .directory)
             try container.encode(failures, forKey: .failures)
             try container.encode(explanations, forKey: .explanations)
+            try container.encode(there, forKey: .there)
             try container.encode(wasComplete, forKey: .wasComplete)
             try container.encode(changed, forKey: .changed)
             try container.encode(unchecked, forKey: .unchecked)
@@ -45,17 +52,22 @@ extension GetSession {
         /// How it ended, in a line.
         var summary: String {
             if wasComplete {
-                return group.tasks.total == 0
+                return group.tasks.total == 0 && there == 0
                     ? "nothing to do: the manifest is empty"
                     : "nothing to do: every file is there already, in \(TextWidth.escaped(directory))"
             }
-            guard !changed.isEmpty || !unchecked.isEmpty else { return PlainProgress.summary(group) }
+            guard !changed.isEmpty || !unchecked.isEmpty else {
+                let more = [(there, "there already"), (unchanged, "unchanged")].filter { $0.0 > 0 }
+                return more.reduce(PlainProgress.summary(group, unchanged > 0 ? nil : gain)) {
+                    "\($0), \($1.0) \($1.1)"
+                }
+            }
             func files(_ count: Int, _ one: String, _ many: String) -> [String] {
                 count == 0 ? [] : [count == 1 ? "1 file \(one)" : "\(count) files \(many)"]
             }
             // A file that is there is not just a failure of 0 bytes.
             let failed = group.tasks.failed - Int64(unchecked.count)
-            let succeeded = group.tasks.succeeded - Int64(changed.count)
+            let succeeded = group.tasks.succeeded + Int64(there) - Int64(changed.count)
             let counts = [(failed, "failed"), (succeeded, changed.isEmpty ? "succeeded" : "as fetched")]
             let parts =
                 files(changed.count, "was changed since", "were changed since")
@@ -77,7 +89,7 @@ extension GetSession {
             for explanation in explanations { lines += ExplanationText.tries(explanation, most: GetSession.shownTries) }
             lines += changed.map {
                 TextWidth.escaped(
-                    "changed: \($0) was written to since it was fetched; move it away to have it fetched again"
+                    "changed: \($0) was written to since it was fetched; move it away to have it fetched again, or say --if-exists replace"
                 )
             }
             return lines
@@ -87,6 +99,13 @@ extension GetSession {
         }
 
         /// What helps.
-        var hints: [String] { group.state == .failed ? FailureAdvice.lines(failures) : [] }
+        var hints: [String] {
+            if wasComplete, group.tasks.total + Int64(there) > 0 {
+                return [
+                    "whether they have changed at their origin is asked, and what has is replaced, with: --if-exists replace"
+                ]
+            }
+            return group.state == .failed ? FailureAdvice.lines(failures) : []
+        }
     }
 }

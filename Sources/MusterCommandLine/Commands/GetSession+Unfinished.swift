@@ -130,7 +130,7 @@ extension GetSession {
 }
 
 /// What a task asks for, as far as a coordinator shows it.
-private struct Definition: Hashable {
+struct Definition: Hashable {
     private let path: String
     private let urls: [String]
     private let size: Int64?

@@ -48,33 +48,40 @@ struct GetSession {
         beginWork()
         // Known before anything is asked for: a small file may be there by the time that the answer is.
         let start = try await watcher("").lastPosition()
+        var begun = Gain.Start(at: .now)
         var generation = try await lastGeneration()
         // What failed up to now has been told by an earlier run.
         let since = generation == 0 ? nil : try await client.groupExplanation(of: name(generation)).at
         var document: GroupDocument
+        var earlier = Earlier()
         // Small files may be there by the time that they were asked for.
         let isFresh: Bool
-        if let known = try await begun(generation) {
-            document = try await goOn(known, generation)
+        if let known = try await self.begun(generation) {
+            (document, earlier, begun) = try await goOn(known, generation)
             isFresh = !document.state.isTerminal || document.generation > known.generation
         } else {
             generation += 1
-            document = try await submit(generation, chosen: nil)
+            earlier = try await finishedEarlier()
+            document = try await submit(generation, chosen: earlier.isEmpty ? nil : try lacking(earlier))
             isFresh = document.tasks.total > 0
         }
-        var named: Int64 = 0
+        var end = GroupWatcher.End(group: document, namedFailures: 0, gain: Gain(document, since: begun, now: .now))
         if isFresh {
             try await worker
-            (document, named) = try await wait(document.name, after: start, since: since)
+            end = try await wait(document.name, after: start, since: since, begun: begun)
         }
-        var findings = try await verify(document)
+        var findings = try await verify(end.group)
         // Somebody may take files away while others come.
         if isFresh, !findings.missing.isEmpty {
             document = try await askAgain(for: findings.missing, generation)
-            (document, named) = try await wait(document.name, after: start, since: since)
-            findings = try await verify(document)
+            let gain = end.gain
+            end = try await wait(document.name, after: start, since: since)
+            end.gain = gain + end.gain
+            findings = try await verify(end.group)
         }
-        return try await result(document, generation, named: named, isFresh: isFresh, changed: findings.changed)
+        if end.group.state == .succeeded { try await forgetEarlier(than: generation) }
+        findings.changed += earlier.changed
+        return try await result(end, generation, isFresh: isFresh, there: earlier.keys.count, changed: findings.changed)
     }
 
     /// Waits for the worker of this process to report: until then the group would be said to lack one, and told to start one. If it takes very
@@ -87,54 +94,73 @@ struct GetSession {
         }
     }
 
-    private func name(_ generation: Int) -> String {
+    func name(_ generation: Int) -> String {
         Self.prefix + survey.identity.text + (generation == 1 ? "" : "-\(generation)")
     }
 
     /// The number of the last group of this request; 0 when there is none.
     private func lastGeneration() async throws -> Int {
-        var generation = 0
-        while true {
-            do {
-                _ = try await client.group(name(generation + 1))
-                generation += 1
-            } catch let problem as Problem where problem.code == .groupNotFound {
-                return generation
-            }
+        let first = name(1)
+        let names = try await StatusCommand.groups(client).map(\.name)
+        return names.map { name in
+            name == first ? 1 : name.hasPrefix("\(first)-") ? Int(name.dropFirst(first.count + 1)) ?? 0 : 0
+        }.max() ?? 0
+    }
+
+    /// Forgets the groups of this request before a generation: each asks for all of it anew.
+    private func forgetEarlier(than generation: Int) async throws {
+        guard asksAnew else { return }
+        let names = Set((1..<generation).map(name))
+        for group in try await StatusCommand.groups(client) where names.contains(group.name) {
+            _ = try await client.removeGroup(group.name)
         }
     }
 
+    /// Whether the origin is asked about files that are there, so that those which have changed there are replaced.
+    var asksAnew: Bool { transfers.policy?.ifExists == .replace }
+
     /// The group to go on with. A group that has succeeded with other options is not: asked in another way, an origin may have other
-    /// contents to give.
+    /// contents to give. Nor is one that has succeeded where the origin is to be asked each time.
     private func begun(_ generation: Int) async throws -> GroupDocument? {
         guard generation > 0 else { return nil }
         let document = try await client.group(name(generation))
-        return document.state == .succeeded && document.metadata != settingsMark ? nil : document
+        return document.state == .succeeded && (asksAnew || document.metadata != settingsMark) ? nil : document
     }
 
     /// Goes on with a group that is there already, whatever has become of its files.
-    private func goOn(_ known: GroupDocument, _ generation: Int) async throws -> GroupDocument {
+    ///
+    /// - Returns: the group, what earlier requests have finished beside it, and what was there when that began.
+    private func goOn(_ known: GroupDocument, _ generation: Int) async throws -> (GroupDocument, Earlier, Gain.Start) {
         let name = known.name
         var document = known
+        var earlier = Earlier()
         try await askAsWanted(document)
-        guard document.state != .cancelled else { return document }
-        let missing = try await verify(document).missing
+        let missing = document.state == .cancelled ? [] : try await verify(document).missing
         if !missing.isEmpty { document = try await forget(missing, of: name) }
+        let begun = Gain.Start(document, at: .now)
+        guard document.state != .cancelled else { return (document, earlier, begun) }
         if document.state == .failed {
             context.console.remark("trying again what failed")
             document = try await client.apply(.retry, to: name)
         }
         let isOpen = document.state == .open
-        let lacking = Int64(survey.count) - document.tasks.total
-        if isOpen || lacking > 0 {
-            // What else is lacking a run did not add before it ended, or a later request has taken over its path.
-            let isKnown = !isOpen && lacking == Int64(missing.count)
-            document = try await submit(generation, chosen: isKnown ? missing : nil, reopens: !isOpen)
+        let lack = Int64(survey.count) - document.tasks.total
+        if !isOpen, lack == Int64(missing.count), lack > 0 {
+            document = try await submit(generation, chosen: missing, reopens: true)
+        } else if isOpen || lack > 0 {
+            // What else is lacking an earlier request has finished, or a run did not add before it ended, or a later request has taken over its path.
+            let own = Set(
+                try await Page.all { try await client.tasks(of: name, after: $0, limit: Limits.pageSize) }.map(\.key))
+            earlier = try await finishedEarlier(but: own)
+            let wanted = try lacking(earlier)
+            if isOpen || !wanted.isSubset(of: own) {
+                document = try await submit(generation, chosen: earlier.isEmpty ? nil : wanted, reopens: !isOpen)
+            }
         }
         if document.tasks.paused > 0, !document.state.isTerminal {
             document = try await client.apply(.resume, to: name)
         }
-        return document
+        return (document, earlier, begun)
     }
 
     /// Has files come again that are gone.
@@ -182,22 +208,23 @@ struct GetSession {
         }
     }
 
-    /// Waits for a group, and tells what happens in it behind a position of the log; returns it with how many of its failures were named.
+    /// Waits for a group, and tells what happens in it behind a position of the log; returns how it ended.
     ///
     /// - Parameters:
     ///   - since: what failed up to then is not told.
+    ///   - begun: what was there when that began, if it was before the wait.
     ///   - part: the tasks that are waited for, if all others are paused and stay so.
     func wait(
-        _ name: String, after start: Int64, since: Timestamp?, part: GroupPart? = nil
-    ) async throws -> (GroupDocument, Int64) {
+        _ name: String, after start: Int64, since: Timestamp?, begun: Gain.Start? = nil, part: GroupPart? = nil
+    ) async throws -> GroupWatcher.End {
         var watcher = watcher(name)
         watcher.since = since
+        watcher.start = begun
         watcher.endsAtPause = part != nil
         watcher.part = part
-        let end = try await untilFull(name, since) { [watcher] in
+        return try await untilFull(name, since) { [watcher] in
             try await watcher.untilTerminal(news: .all(after: start))
         }
-        return (end.group, end.namedFailures)
     }
 
     func watcher(_ name: String) -> GroupWatcher {
@@ -230,8 +257,9 @@ struct GetSession {
     }
 
     private func result(
-        _ group: GroupDocument, _ generation: Int, named: Int64, isFresh: Bool, changed: [String]
+        _ end: GroupWatcher.End, _ generation: Int, isFresh: Bool, there: Int, changed: [String]
     ) async throws -> Result {
+        let group = end.group
         let failures =
             group.tasks.failed == 0
             ? [] : try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
@@ -239,83 +267,24 @@ struct GetSession {
         for task in failures.prefix(Self.explainedFailures) {
             var explanation = try await client.explanation(of: task.key, in: group.name)
             // Once `get` has ended there is no coordinator to be asked for a retry.
-            explanation.next = task.failure.flatMap { FailureAdvice.text($0) } ?? "run the same command again to retry"
+            explanation.next =
+                task.failure.flatMap { FailureAdvice.text($0) }
+                ?? "run the same command again, which goes on where it stopped"
             explanations.append(explanation)
         }
         let unchecked = failures.isEmpty ? [] : try await unchecked(in: group, before: generation)
         return Result(
             group: group,
-            namedFailures: named,
+            namedFailures: end.namedFailures,
+            gain: end.gain,
             failures: failures,
             explanations: explanations,
+            there: there,
+            unchanged: asksAnew ? try await finished(in: group).count { $0.reusedFrom == $0.path } : 0,
             wasComplete: !isFresh && group.state == .succeeded && changed.isEmpty,
             changed: changed,
             unchecked: unchecked,
             directory: directory.string
         )
-    }
-
-    /// The paths of failed tasks whose files stand there as an earlier group of this request left them.
-    private func unchecked(in group: GroupDocument, before generation: Int) async throws -> [String] {
-        guard generation > 1 else { return [] }
-        var failed = Set(
-            try await Page.all {
-                try await client.tasks(of: group.name, state: .failed, after: $0, limit: Limits.pageSize)
-            }.map(\.path))
-        var unchecked: [String] = []
-        for earlier in stride(from: generation - 1, through: 1, by: -1) where !failed.isEmpty {
-            for task in try await Page.all({
-                try await client.tasks(of: name(earlier), state: .succeeded, after: $0, limit: Limits.pageSize)
-            }) where failed.remove(task.path) != nil {
-                guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else { continue }
-                if try await !isChanged(task, file) { unchecked.append(task.path) }
-            }
-        }
-        return unchecked.sorted()
-    }
-
-    /// What became of the finished files of a group.
-    private struct Findings {
-        /// Keys of tasks whose files are gone.
-        var missing: Set<String> = []
-        /// Paths of files that have another content by now. Muster does not overwrite them.
-        var changed: [String] = []
-    }
-
-    /// Whether somebody changed the file of a finished task since. One that was touched later is read, whatever time it has: a copy may have the time of
-    /// what it was copied from, and the content that the task had.
-    private func isChanged(_ task: TaskDocument, _ file: Directories.FileFacts) async throws -> Bool {
-        if let size = task.bytes.total, size != file.size { return true }
-        guard let checksum = task.crc32c else { return task.wasFinished(before: file) }
-        guard let finishedAt = task.finishedAt, file.touchedAt > finishedAt.microseconds else { return false }
-        return try await FileChecksum.crc32c(of: directory.appending(task.path).string) != checksum
-    }
-
-    /// Looks for the files that a group has finished.
-    private func verify(_ group: GroupDocument) async throws -> Findings {
-        var findings = Findings()
-        guard group.tasks.succeeded > 0 else { return findings }
-        var after: String?
-        repeat {
-            let page = try await client.tasks(of: group.name, state: .succeeded, after: after, limit: Limits.pageSize)
-            for task in page.items {
-                guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else {
-                    findings.missing.insert(task.key)
-                    continue
-                }
-                if try await isChanged(task, file) { findings.changed.append(task.path) }
-            }
-            after = page.next
-        } while after != nil
-        return findings
-    }
-}
-
-extension TaskDocument {
-    /// Whether a file was written to after the task was finished with it. The clocks of the database and of a file server may be a second apart,
-    /// and a file that has the origin's time says nothing.
-    fileprivate func wasFinished(before file: Directories.FileFacts) -> Bool {
-        guard let finishedAt, file.writtenAt > finishedAt.microseconds + 1_000_000 else { return false }
-        return lastModified.flatMap { HTTPDate($0) }?.secondsSince1970 != file.writtenAt / 1_000_000
     }
 }

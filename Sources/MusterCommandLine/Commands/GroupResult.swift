@@ -23,7 +23,7 @@ struct GroupResult {
                     console.remark(line)
                 }
             }
-            try console.line(PlainProgress.summary(group))
+            try console.line(PlainProgress.summary(group, end.gain))
         }
         if let status = ExitStatus.result(of: group.state), status != .success { throw CommandFailure.ended(status) }
     }

@@ -103,7 +103,12 @@ struct CommandContext: Sendable {
             await transport.shutdown()
             let names = servers.joined(separator: " or ")
             throw CommandFailure.unreachable(
-                "\(names) is no Muster coordinator, or one of another version\n  \(answer)")
+                "\(names) is no Muster coordinator, or one of another version\n  \(answer)",
+                hint: ServerHint.elsewhere)
+        } catch let unreachable as Unreachable {
+            await transport.shutdown()
+            throw CommandFailure.unreachable(
+                unreachable.description, hint: ServerHint.text(unreachable, servers: servers))
         } catch {
             await transport.shutdown()
             throw error

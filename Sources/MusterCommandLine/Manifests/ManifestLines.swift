@@ -7,13 +7,18 @@ import MusterCore
 struct ManifestLines {
     /// Which tasks go on; the others become blank lines.
     private let chosen: Set<String>?
+    private let names: [Int: String]
+    private var number = 0
     private var partial: [UInt8] = []
 
     /// A converter at the first line.
     ///
-    /// - Parameter chosen: the keys of the tasks that are meant; all when absent.
-    init(chosen: Set<String>? = nil) {
+    /// - Parameters:
+    ///   - chosen: the keys of the tasks that are meant; all when absent.
+    ///   - names: the paths of files whose lines are URLs, where these are others than their URLs suggest; by line, from 1.
+    init(chosen: Set<String>? = nil, names: [Int: String] = [:]) {
         self.chosen = chosen
+        self.names = names
     }
 
     /// Converts the lines that are complete now; each ends with a newline.
@@ -35,6 +40,7 @@ struct ManifestLines {
     }
 
     private mutating func line() throws -> [UInt8] {
+        number += 1
         defer { partial.removeAll(keepingCapacity: true) }
         if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
         let newline = [UInt8(ascii: "\n")]
@@ -49,7 +55,9 @@ struct ManifestLines {
         }
         let text = String(decoding: partial, as: UTF8.self)
         let url = text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " ")
-        return try Self.line(TaskRequest(typed: url), chosen: chosen)
+        var request = TaskRequest(typed: url)
+        request.path = names[number]
+        return try Self.line(request, chosen: chosen)
     }
 
     private func isChosen(_ request: () throws -> TaskRequest) throws -> Bool {

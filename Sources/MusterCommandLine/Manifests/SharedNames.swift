@@ -1,64 +1,85 @@
 import MusterAPI
 import MusterCore
 
-/// Gives URLs of a command line names of their own: `s0.bin` and `d2/s0.bin` end in the same, and the second file becomes `s0 (2).bin`.
+/// Gives URLs names of their own: `s0.bin` and `d2/s0.bin` end in the same, and the second file becomes `s0 (2).bin`.
 struct SharedNames {
-    private var requests: [(request: TaskRequest, path: DestinationPath)] = []
-    /// The names that URLs want.
-    private var wanted: Set<String> = []
-    /// The names that tasks of a manifest have of those, with the URLs that have them.
+    /// Where a URL stands.
+    enum Place: Hashable, Sendable {
+        /// In a line of the manifest, counted from 1.
+        case line(Int)
+        /// On the command line, counted from 0.
+        case argument(Int)
+    }
+
+    /// What came of it.
+    struct Result {
+        /// The names of those URLs that have others than they suggest.
+        var names: [Place: String] = [:]
+        /// A line about each name that is new, at most ``SharedNames/told`` of them, and how many more there are.
+        var renamings: [String] = []
+    }
+
+    /// The most names that are told one by one.
+    static let told = 20
+
+    private var wishes: [(place: Place, url: String, path: DestinationPath)] = []
+    /// The names that tasks have which say so themselves, with the URLs that have them.
     private var taken: [String: Set<String>] = [:]
 
     /// Names of nothing yet.
     init() {}
 
     /// Adds a URL and the name that it suggests.
-    mutating func add(_ request: TaskRequest, path: DestinationPath) {
-        requests.append((request, path))
-        wanted.insert(path.string)
+    mutating func add(_ url: String, at place: Place, path: DestinationPath) {
+        wishes.append((place, url, path))
     }
 
-    /// A task of a manifest has a name already.
+    /// A task that is no bare URL has its name already.
     mutating func take(_ task: TaskSpecification) {
-        // Numbers are for names that URLs want: others are none of them.
-        guard wanted.contains(task.path.string) else { return }
         taken[task.path.string, default: []].insert(task.sources[0].string)
     }
 
-    /// The requests, with names of their own where they need one, and a line about each of those.
-    func numbered() -> (requests: [TaskRequest], renamings: [String]) {
-        var names = wanted
+    /// Numbered names for those that need one.
+    ///
+    /// - Parameter isWanted: whether a task may have a path for its own without having been added here.
+    func numbered(isWanted: (String) -> Bool) -> Result {
         // Names by URLs, by the names that these want.
         var owners: [String: [String: String]] = [:]
         for (path, urls) in taken { owners[path] = urls.reduce(into: [:]) { $0[$1] = path } }
         var numbers: [String: Int] = [:]
-        var result: [TaskRequest] = []
-        var renamings: [String] = []
-        for (request, path) in requests {
-            var request = request
-            let url = request.urls[0]
-            var known = owners[path.string] ?? [:]
-            if let name = known[url] {
+        var given: Set<String> = []
+        var result = Result()
+        for (place, url, path) in wishes {
+            if let name = owners[path.string]?[url] {
                 // The same URL again is the same task again.
-                if name != path.string { request.path = name }
-            } else if known.isEmpty {
-                known[url] = path.string
-            } else if let name = Self.free(path, from: &numbers[path.string, default: 2], names) {
-                names.insert(name)
-                known[url] = name
-                request.path = name
-                renamings.append("\(path.string) is the name of another one; \(url) is stored as \(name)")
+                if name != path.string { result.names[place] = name }
+            } else if owners[path.string] == nil {
+                owners[path.string] = [url: path.string]
+            } else if let name = Self.free(
+                path, from: &numbers[path.string, default: 2],
+                isTaken: {
+                    given.contains($0) || isWanted($0)
+                })
+            {
+                given.insert(name)
+                owners[path.string]?[url] = name
+                result.names[place] = name
+                if given.count <= Self.told {
+                    result.renamings.append("\(path.string) is the name of another one; \(url) is stored as \(name)")
+                }
             }
-            owners[path.string] = known
-            result.append(request)
         }
-        return (result, renamings)
+        let more = given.count - Self.told
+        if more > 0 { result.renamings.append("… and \(more) more have numbered names") }
+        return result
     }
 
-    private static func free(_ path: DestinationPath, from number: inout Int, _ names: Set<String>) -> String? {
+    private static func free(
+        _ path: DestinationPath, from number: inout Int, isTaken: (String) -> Bool
+    ) -> String? {
         while let candidate = path.numbered(number) {
             number += 1
-            if !names.contains(candidate.string) { return candidate.string }
+            if !isTaken(candidate.string) { return candidate.string }
         }
         return nil
     }

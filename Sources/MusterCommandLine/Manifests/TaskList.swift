@@ -27,42 +27,106 @@ struct TaskList: Sendable {
 
     private let manifest: ManifestFile?
     private let urls: [TaskRequest]
-    /// Which URLs of the command line have got a numbered name, since another one has theirs: a line for each.
+    /// The paths of files whose lines of the manifest are URLs, where these are others than their URLs suggest; by line.
+    private let names: [Int: String]
+    /// What there is to know of all of it.
+    let survey: Survey
+    /// Which URLs have got a numbered name, since another one has theirs: a line for each.
     let renamings: [String]
 
-    /// A list. URLs of the command line whose last segments are the same get numbered names, as files do with `--if-exists rename`.
+    /// A list, of which every task is checked. URLs whose last segments are the same get numbered names, as files do with `--if-exists rename`, but for
+    /// those of tasks in JSON, which can say their paths themselves.
     ///
     /// - Parameters:
     ///   - digest: what a single URL's content must have.
+    ///   - identifies: whether the survey says what stands for the content.
     /// - Throws: `CommandFailure.usage` for a URL of the command line that is none, and for a digest without exactly one;
-    ///   `CommandFailure.manifest` for a manifest that the coordinator would refuse.
-    init(manifest: ManifestFile?, urls: [String], digest: DigestArgument? = nil) throws {
+    ///   `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
+    init(manifest: ManifestFile?, urls: [String], digest: DigestArgument? = nil, identifies: Bool = true) throws {
         if digest != nil, manifest != nil || urls.count != 1 {
             throw CommandFailure.usage(
                 "--digest is for exactly one URL; a manifest names the digests of its tasks itself")
         }
-        self.manifest = manifest
-        var names = SharedNames()
+        var requests: [TaskRequest] = []
+        var arguments: [TaskSpecification] = []
         for url in urls {
             var request = TaskRequest(typed: url)
             request.digests = digest?.document
             do throws(InputRefusal) {
-                names.add(request, path: try request.validated().path)
+                arguments.append(try request.validated())
             } catch {
                 throw CommandFailure.usage("\(TaskRequest.shown(url)): \(error.reason)")
             }
+            requests.append(request)
         }
-        if let manifest, !urls.isEmpty {
-            try Self.entries(of: manifest) { names.take($0.task) }
+        var survey = Survey()
+        // A number for each name is all that is kept of a list, however long it is.
+        var paths = arguments.map(\.path.string.hashValue)
+        var canClash = !urls.isEmpty
+        if let manifest {
+            survey.bytes = try manifest.size()
+            try Self.entries(of: manifest) { entry in
+                survey.count += 1
+                if identifies { survey.identity.add(entry.task, fetch: entry.fetch) }
+                paths.append(entry.task.path.string.hashValue)
+                canClash = canClash || entry.isURL
+            }
         }
-        (self.urls, renamings) = names.numbered()
+        let numbered = canClash ? try Self.numbered(paths, manifest, arguments) : SharedNames.Result()
+        var names: [Int: String] = [:]
+        for (place, name) in numbered.names {
+            switch place {
+            case .line(let line): names[line] = name
+            case .argument(let index): requests[index].path = name
+            }
+        }
+        if identifies, !names.isEmpty, let manifest {
+            survey.identity = RequestIdentity()
+            try Self.entries(of: manifest, names: names) { survey.identity.add($0.task, fetch: $0.fetch) }
+        }
+        for request in requests {
+            survey.count += 1
+            if identifies { survey.identity.add(try request.validated(), fetch: request.fetch) }
+        }
+        (self.manifest, self.urls, self.names, self.survey) = (manifest, requests, names, survey)
+        renamings = numbered.renamings
+    }
+
+    /// The names of URLs that share theirs with another task.
+    ///
+    /// - Parameters:
+    ///   - paths: the hashes of all names.
+    ///   - arguments: the tasks of the command line.
+    private static func numbered(
+        _ paths: [Int], _ manifest: ManifestFile?, _ arguments: [TaskSpecification]
+    ) throws -> SharedNames.Result {
+        let paths = paths.sorted()
+        let shared = Set(zip(paths, paths.dropFirst()).lazy.filter { $0 == $1 }.map { $0.0 })
+        guard !shared.isEmpty else { return SharedNames.Result() }
+        var names = SharedNames()
+        func add(_ task: TaskSpecification, at place: SharedNames.Place?) {
+            guard shared.contains(task.path.string.hashValue) else { return }
+            if let place {
+                names.add(task.sources[0].string, at: place, path: task.path)
+            } else {
+                names.take(task)
+            }
+        }
+        if let manifest {
+            try entries(of: manifest) { add($0.task, at: $0.isURL ? .line($0.line) : nil) }
+        }
+        for (index, task) in arguments.enumerated() { add(task, at: .argument(index)) }
+        // Two names may have one hash: then a number is left out.
+        return names.numbered { paths.containsSorted($0.hashValue) }
     }
 
     /// Reads a manifest line by line, holding none of it.
     ///
     /// - Throws: `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
-    private static func entries(of manifest: ManifestFile, _ body: (ManifestParser.Entry) -> Void) throws {
-        var parser = ManifestParser(form: .urlsOrTasks)
+    private static func entries(
+        of manifest: ManifestFile, names: [Int: String] = [:], _ body: (ManifestParser.Entry) -> Void
+    ) throws {
+        var parser = ManifestParser(form: .urlsOrTasks, names: names)
         var offset: Int64 = 0
         do {
             while true {
@@ -79,25 +143,9 @@ struct TaskList: Sendable {
     /// Whether nothing was given at all.
     var isAbsent: Bool { manifest == nil && urls.isEmpty }
 
-    /// Checks every task, holding none.
-    ///
-    /// - Parameter identifies: whether the survey says what stands for the content.
-    /// - Throws: `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
-    func survey(identifies: Bool = true) throws -> Survey {
-        var survey = Survey()
-        try visit { task, fetch in
-            survey.count += 1
-            if identifies { survey.identity.add(task, fetch: fetch) }
-        }
-        if let manifest { survey.bytes = try manifest.size() }
-        return survey
-    }
-
-    /// Shows every task, checked, with the options that are its own.
-    ///
-    /// - Throws: what ``survey(identifies:)`` throws.
+    /// Shows every task, with the options that are its own.
     func visit(_ body: (TaskSpecification, FetchOptions?) -> Void) throws {
-        if let manifest { try Self.entries(of: manifest) { body($0.task, $0.fetch) } }
+        if let manifest { try Self.entries(of: manifest, names: names) { body($0.task, $0.fetch) } }
         for request in urls { body(try request.validated(), request.fetch) }
     }
 
@@ -110,7 +158,7 @@ struct TaskList: Sendable {
             items.append(Item(request: try JSONDecoder().decode(TaskRequest.self, from: Data(line)), line: number))
         }
         if let manifest {
-            var lines = ManifestLines(chosen: chosen)
+            var lines = ManifestLines(chosen: chosen, names: names)
             var offset: Int64 = 0
             while true {
                 let bytes = try manifest.read(at: offset)
@@ -128,7 +176,8 @@ struct TaskList: Sendable {
 
     /// All tasks as NDJSON, read as the coordinator takes it.
     func stream(chosen: Set<String>? = nil) -> AsyncThrowingStream<[UInt8], any Error> {
-        let reader = Reader(manifest: manifest, urls: urls, chosen: chosen)
+        let reader = Reader(
+            manifest: manifest, urls: urls, lines: ManifestLines(chosen: chosen, names: names), chosen: chosen)
         return AsyncThrowingStream { try await reader.next() }
     }
 
@@ -141,11 +190,11 @@ struct TaskList: Sendable {
         private var offset: Int64 = 0
         private var isManifestRead: Bool
 
-        init(manifest: ManifestFile?, urls: [TaskRequest], chosen: Set<String>?) {
+        init(manifest: ManifestFile?, urls: [TaskRequest], lines: ManifestLines, chosen: Set<String>?) {
             self.manifest = manifest
             self.urls = urls[...]
             self.chosen = chosen
-            lines = ManifestLines(chosen: chosen)
+            self.lines = lines
             isManifestRead = manifest == nil
         }
 
@@ -160,5 +209,18 @@ struct TaskList: Sendable {
             }
             return try urls.popFirst().map { try ManifestLines.line($0, chosen: chosen) }
         }
+    }
+}
+
+extension [Int] {
+    /// Whether a number is one of these, which are in order.
+    fileprivate func containsSorted(_ number: Int) -> Bool {
+        var range = indices
+        while !range.isEmpty {
+            let middle = range.lowerBound + range.count / 2
+            if self[middle] == number { return true }
+            range = self[middle] < number ? middle + 1..<range.upperBound : range.lowerBound..<middle
+        }
+        return false
     }
 }

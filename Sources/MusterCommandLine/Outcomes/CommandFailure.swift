@@ -10,8 +10,8 @@ enum CommandFailure: Error, Sendable {
     case refused(Problem)
     /// The same where a manifest is wrong; `manifest` is its name.
     case manifest(Problem, manifest: String)
-    /// No coordinator answered; the text is the transport's.
-    case unreachable(String)
+    /// No coordinator answered; the text is the transport's, the hint what helps.
+    case unreachable(String, hint: String?)
     /// The time that was given ran out.
     case timedOut(String)
     /// Anything else that kept the command from its work.
@@ -24,7 +24,7 @@ enum CommandFailure: Error, Sendable {
         switch error {
         case let failure as CommandFailure: self = failure
         case let problem as Problem: self = .refused(problem)
-        case let unreachable as Unreachable: self = .unreachable(unreachable.description)
+        case let unreachable as Unreachable: self = .unreachable(unreachable.description, hint: nil)
         case is OutputClosed: self = .ended(.outputClosed)
         default: self = .other(String(describing: error))
         }
@@ -56,8 +56,8 @@ enum CommandFailure: Error, Sendable {
     var message: String? {
         switch self {
         case .usage(let text), .timedOut(let text), .other(let text): "Error: \(text)"
-        case .unreachable(let text):
-            "Error: no coordinator can be reached: \(text)\n  start one on this machine with: muster up"
+        case .unreachable(let text, let hint):
+            "Error: no coordinator can be reached: \(text)" + (hint.map { "\n  \($0)" } ?? "")
         case .refused(let problem): Self.lines(of: problem).joined(separator: "\n")
         case .manifest(let problem, let manifest):
             ([manifest] + [problem.line.map { "line \($0)" }, problem.pointer].compactMap { $0 }).reduce("Refused:") {

@@ -128,7 +128,8 @@ enum FailureAdvice {
         if advice.contains(room) { lines.append("with --on-full wait the same command waits for room and goes on") }
         if tasks.isEmpty || advice.contains(where: { $0 == nil || $0 == room }) {
             lines.append(
-                "run the same command again to retry; --tries N has it try more often, such as through an outage")
+                "run the same command again, which goes on where it stopped; --tries N has it try more often, such as through a longer outage"
+            )
         }
         return lines
     }

@@ -32,6 +32,8 @@ struct GroupWatcher {
         var group: GroupDocument
         /// How many failures had lines of their own while they happened.
         var namedFailures: Int64
+        /// What came while it was waited for.
+        var gain: Gain
     }
 
     /// What was seen last, for those who stop before the end.
@@ -52,6 +54,8 @@ struct GroupWatcher {
     var endsAtPause = false
     /// The tasks of it whose numbers are shown; all of them when absent.
     var part: GroupPart?
+    /// Where what is waited for began, if that was before the wait.
+    var start: Gain.Start?
     /// Failures up to this moment are those of an earlier run, and are not told again.
     var since: Timestamp?
     /// The most bytes per second that the command allows its workers, if it does: that is why no more comes.
@@ -79,16 +83,17 @@ struct GroupWatcher {
     func untilTerminal(deadline: ContinuousClock.Instant? = nil, news: News = .none) async throws -> End {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
-        let start = display.printsFailures ? news.start : nil
+        let told = display.printsFailures ? news.start : nil
         var teller = NewsTeller(news)
         var pace = Self.pace.first
         let patience = Patience(console: console)
         var last: Look?
         var standstill: Standstill?
         var silence: Silence?
+        var beginning = start
         do {
             // The log's end is known before the first look: what happens after that look rings.
-            var listener = try await LogListener(client, group: group, after: start, patience: patience)
+            var listener = try await LogListener(client, group: group, after: told, patience: patience)
             var generation: Int32?
             var end: GroupState?
             while true {
@@ -96,14 +101,18 @@ struct GroupWatcher {
                 // Somebody may have reopened it between its end and this look.
                 if let end, let generation, document.generation > generation { document.state = end }
                 generation = document.generation
+                let begun = beginning ?? Gain.Start(document, at: clock.now)
+                beginning = begun
                 if document.state.isTerminal || endsAtPause && document.tasks.isAtRest {
                     // Nothing comes behind the group's own end, if that has been told. Of a group that had ended before, nobody
                     // waits to be told.
-                    if start != nil, end == nil, !(last == nil && news.areFailuresAlone) {
+                    if told != nil, end == nil, !(last == nil && news.areFailuresAlone) {
                         try await tellLastNews(&listener, &teller, display, deadline)
                     }
                     try display.finish()
-                    return End(group: document, namedFailures: teller.failures)
+                    return End(
+                        group: document, namedFailures: teller.failures,
+                        gain: Gain(document, since: begun, now: clock.now))
                 }
                 if tellsStandstills { standstill = Standstill(document, after: standstill, now: clock.now) }
                 silence = Silence(document, after: silence, now: .ofThisMachine)
@@ -115,12 +124,12 @@ struct GroupWatcher {
                 }
                 let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
                 let events = try await listener.listen(limit: quiet(display), until: deadline)
-                if start != nil { try teller.tell(events, display) }
+                if told != nil { try teller.tell(events, display) }
                 end = try Self.end(events)
                 if end != nil { continue }
-                if start == nil, events.count == LogListener.page { try await listener.skip() }
+                if told == nil, events.count == LogListener.page { try await listener.skip() }
                 // A full page has more behind it whose lines are wanted now.
-                if start == nil || events.count < LogListener.page {
+                if told == nil || events.count < LogListener.page {
                     try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
                 }
                 pace = min(pace * 3 / 2, Self.pace.last)
@@ -251,7 +260,10 @@ struct GroupWatcher {
         }
         // Those in trouble have the room that the others leave, and half of it at the least.
         let troubles = look.troubles.prefix(max(most / 2, most - others.count))
-        look.snapshot.files = (troubles + others).prefix(most).map(ProgressSnapshot.File.init)
+        let files = (troubles + others).prefix(most)
+        look.snapshot.files = files.map(ProgressSnapshot.File.init)
+        let underWay = files.count { $0.state == .active || $0.state == .finalizing }
+        look.snapshot.moreFiles = max(0, shown.tasks.active + shown.tasks.finalizing - Int64(underWay))
         return look
     }
 }

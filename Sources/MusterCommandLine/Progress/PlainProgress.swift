@@ -40,12 +40,13 @@ struct PlainProgress: Sendable {
         return "\(TextWidth.escaped(group.name)): " + parts.joined(separator: ", ")
     }
 
-    /// The last line: how the group ended.
-    static func summary(_ group: GroupDocument) -> String {
+    /// The last line: how the group ended, and how fast it came where somebody has seen that.
+    static func summary(_ group: GroupDocument, _ gain: Gain? = nil) -> String {
         let counts = [
             (group.tasks.succeeded, "succeeded"), (group.tasks.failed, "failed"), (group.tasks.cancelled, "cancelled"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        let parts = (counts.isEmpty ? ["no tasks"] : counts) + ["\(ByteCount(bytes: group.bytes.done))"]
+        let bytes = gain?.text(all: group.bytes.done) ?? "\(ByteCount(bytes: group.bytes.done))"
+        let parts = (counts.isEmpty ? ["no tasks"] : counts) + [bytes]
         return "\(TextWidth.escaped(group.name)): \(group.state.rawValue): " + parts.joined(separator: ", ")
     }
 

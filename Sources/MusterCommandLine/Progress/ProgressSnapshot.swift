@@ -35,6 +35,8 @@ struct ProgressSnapshot: Sendable {
     var group: GroupDocument
     /// Files under way, and those that wait for another try, at most as many as are shown.
     var files: [File] = []
+    /// How many more files are under way than are shown.
+    var moreFiles: Int64 = 0
 
     /// How many files are shown at once.
     static let shownFiles = 8

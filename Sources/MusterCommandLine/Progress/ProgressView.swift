@@ -32,15 +32,17 @@ struct ProgressView: Sendable {
     func lines(_ snapshot: ProgressSnapshot, width: Int) -> [String] {
         let room = max(1, width - 1)
         let clock = WallClock.ofThisMachine
-        return [headline(snapshot, width: width)]
-            + snapshot.files.prefix(ProgressSnapshot.shownFiles).flatMap { file in
-                [line(file, width: width)] + (file.trouble.map { [trouble($0, room: room)] } ?? [])
-            }
-            + snapshot.group.notes.flatMap { note in
-                TextWidth.wrapped("note: \(TextWidth.escaped(clock.sentence(note)))", to: room - 2).map {
-                    paint("  \($0)", .yellow)
-                }
-            }
+        var lines = [headline(snapshot, width: width)]
+        for file in snapshot.files.prefix(ProgressSnapshot.shownFiles) {
+            lines.append(line(file, width: width))
+            if let trouble = file.trouble { lines.append(self.trouble(trouble, room: room)) }
+        }
+        if snapshot.moreFiles > 0 { lines.append(TextWidth.prefix("  and \(snapshot.moreFiles) more", room)) }
+        for note in snapshot.group.notes {
+            let text = "note: \(TextWidth.escaped(clock.sentence(note)))"
+            lines += TextWidth.wrapped(text, to: room - 2).map { paint("  \($0)", .yellow) }
+        }
+        return lines
     }
 
     /// What is left out first where there is no room.

@@ -89,13 +89,14 @@ struct PostgresService: Service {
                 let endpoint = try await cancelWhenGracefulShutdown { try await startWithRoom() }
                 let started = ContinuousClock.now
                 if database.current == nil {
-                    _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
+                    try await migrate(endpoint)
                     database.fulfil(endpoint.conninfo)
                 }
                 guard await endsByItself() else { return }
                 failures = ContinuousClock.now - started > Self.stable ? 1 : failures + 1
                 guard failures <= Self.restarts else {
-                    throw CommandFailure.other("PostgreSQL keeps ending by itself; see the logs in its directory")
+                    throw CommandFailure.other(
+                        "PostgreSQL keeps ending by itself. The end of its log:\n\(await postgres.logTail)")
                 }
                 // What it lacks is told once it does not start for it.
                 if room.lack == nil { remark("the private PostgreSQL has ended by itself, and is started again") }
@@ -105,6 +106,18 @@ struct PostgresService: Service {
         } catch {
             await postgres.stop()
             guard error is CancellationError else { throw error }
+        }
+    }
+
+    /// Brings the schema up to date, and tells a damaged database from one that fails otherwise.
+    private func migrate(_ endpoint: EmbeddedPostgres.Endpoint) async throws {
+        do {
+            _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
+        } catch {
+            guard let reason = SchemaMigration.damage(in: error), let damage = await postgres.damaged(reason) else {
+                throw error
+            }
+            throw damage
         }
     }
 

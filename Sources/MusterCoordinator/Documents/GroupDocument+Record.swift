@@ -19,7 +19,7 @@ extension GroupDocument {
             bytes: Bytes(
                 done: record.bytesDone, total: max(record.bytesTotal, record.bytesDone),
                 unknownTasks: record.unknownTasks),
-            bytesPerSecond: record.state.isTerminal ? 0 : record.bytesPerSecond, etaSeconds: etaSeconds,
+            bytesPerSecond: Self.mayCome(record) ? record.bytesPerSecond : 0, etaSeconds: etaSeconds,
             createdAt: record.createdAt,
             finishedAt: record.finishedAt, notes: Self.notes(record, own),
             policy: try Self.policy(record),
@@ -29,6 +29,12 @@ extension GroupDocument {
             onDeadline: record.deadlineAt == nil ? nil : record.deadlineAction, overdue: record.isOverdue,
             after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init),
             changedTasks: record.changedTasks, removing: record.isRemoving ? true : nil)
+    }
+
+    /// Whether anything may come now: a speed decays for a while after the last byte.
+    private static func mayCome(_ record: GroupRecord) -> Bool {
+        !record.state.isTerminal
+            && [TaskState.queued, .active, .finalizing].contains { record.tasks[$0, default: 0] > 0 }
     }
 
     /// The policy with all that is stored of it.

@@ -51,6 +51,11 @@ struct CriticalPath: Sendable {
         let rest = unknown == 0 || facts.rest > 0 ? "\(ByteCount(bytes: facts.rest))" : nil
         let all = [rest, unknown > 0 ? others : nil].compactMap { $0 }.joined(separator: " and ") + " to be fetched"
         guard let slowest else { return all }
+        guard slowest.own > 0, slowest.ownBytesPerSecond > 0 else {
+            let pause = slowest.pausedUntil.map { ", which is paused until \($0)" } ?? ""
+            let what = slowest.own > 0 ? "nothing comes" : "nothing is asked for"
+            return "\(all); \(what) from \(slowest.key) now\(pause)"
+        }
         // A speed that may not last tells no time.
         let mayLast = facts.bytesPerSecondAllowed.map { slowest.ownBytesPerSecond <= $0 } ?? true
         let time =

@@ -182,7 +182,7 @@ struct Explanation: Sendable {
 
     private var workersBusy: Wait {
         facts.workers.freeSlots > 0
-            ? Wait(reason: .workersBusy, detail: "it is ready, and leased as soon as a connection is free")
+            ? Wait(reason: .workersBusy, detail: "it is ready, and begun as soon as a connection is free")
             : Wait(reason: .workersBusy, detail: WaitSentence.workersBusy(sink: facts.sink))
     }
 }
@@ -227,7 +227,7 @@ extension Explanation {
         case .fetching:
             let open = facts.chunks.ready + facts.chunks.waiting
             return open > 0
-                ? "\(open) more chunk\(open == 1 ? " is" : "s are") leased as there is room; then the file is verified and put in place"
+                ? "\(open) more chunk\(open == 1 ? " is" : "s are") fetched as there is room; then the file is verified and put in place"
                 : "the file is verified and put in place when its last bytes are there"
                     + (facts.task.etaSeconds.map { ", as things go at \(moment(after: $0))" } ?? "")
         case .finalizing: return "the task succeeds if the bytes are the right ones"

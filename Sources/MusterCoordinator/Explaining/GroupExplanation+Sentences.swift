@@ -65,7 +65,7 @@ extension GroupExplanation {
         case .fetching:
             let queued = facts.group.tasks.queued
             return queued > 0
-                ? "\(queued) more task\(queued == 1 ? " is" : "s are") leased as there is room"
+                ? "\(queued) more task\(queued == 1 ? " is" : "s are") begun as there is room"
                 : "files are verified and put in place as their last bytes come"
         case .finalizing: return "tasks succeed if the bytes are the right ones"
         case .noWorker: return WaitSentence.afterNoWorker(facts.workers)

@@ -255,7 +255,7 @@ struct GroupExplanation: Sendable {
     private var workersBusy: Wait {
         let detail =
             facts.workers.freeSlots > 0
-            ? "\(Self.number(ready)) can be leased as soon as it is the group's turn"
+            ? "\(Self.number(ready)) can be fetched as soon as it is the group's turn"
             : WaitSentence.workersBusy(sink: facts.group.sink)
         return wait(.workersBusy, detail, ready)
     }

@@ -151,7 +151,7 @@ extension Problem {
     private static func taken(_ path: String, by group: String?) -> String {
         guard let group else { return "an unfinished task writes to \(path) already" }
         return
-            "an unfinished task of the group \"\(group)\" writes to \(path) already; wait for it (muster wait \(group)), "
-            + "cancel it, or give this one another \"path\""
+            "an unfinished task of the group \"\(group)\" writes to \(path) already; wait for it (muster wait \(group)) and add "
+            + "this once more, which takes the file that is there; or cancel it, or give this one another \"path\""
     }
 }

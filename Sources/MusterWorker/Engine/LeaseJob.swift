@@ -32,7 +32,7 @@ struct LeaseJob: Sendable {
         switch lease.kind {
         case .fetch, .trial:
             guard let source = lease.source else {
-                return .failed(Report.Failure(kind: .notFound, detail: "the lease names no source"), nil, nil)
+                return .failed(Report.Failure(kind: .notFound, detail: "no source is named"), nil, nil)
             }
             let job = FetchJob(
                 lease: lease,

@@ -19,7 +19,7 @@ struct ResolveJob: Sendable {
     /// Asks, and says what came of it.
     func run() async -> JobEnding {
         guard let resolver = lease.resolver, let question = lease.question else {
-            return failed(.authentication, "the lease names no resolver")
+            return failed(.authentication, "no resolver is named")
         }
         var request: TransferRequest
         do throws(StorageError) {

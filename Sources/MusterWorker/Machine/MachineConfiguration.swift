@@ -36,6 +36,8 @@ struct MachineConfiguration: Sendable {
     var queueTime: Duration = .seconds(2)
     /// A sink that goes bad again within this span goes on with the backoff that it had.
     var sinkRelapse: Duration = .seconds(60)
+    /// How often a sink is looked at that is well, and of which nothing is leased to us.
+    var sinkWatch: Duration = .seconds(60)
     /// How long a drain lets finalizations run.
     var drainPatience: Duration = .seconds(5)
     /// When a drain stops whatever still runs.

@@ -13,8 +13,19 @@ struct SinkState: Sendable {
         case probing(SinkTrouble, probes: Int)
     }
 
+    /// How one that is well is watched while nothing of it is leased to us: what happens to it is told before a task finds out.
+    enum Watch: Sendable, Hashable {
+        /// Not yet.
+        case none
+        /// It is looked at then.
+        case due(at: Int64)
+        /// It is being looked at.
+        case looking
+    }
+
     let name: String
     var health: Health
+    var watch = Watch.none
     var freeBytes: Int64?
 
     /// A sink as it was found at the start: one in trouble is tried at once.
@@ -36,9 +47,13 @@ struct SinkState: Sendable {
         }
     }
 
-    /// When it is tried again.
+    /// When it is tried again, or looked at.
     var probeDeadline: Int64? {
-        if case .parked(_, _, let probeAt) = health { probeAt } else { nil }
+        switch (health, watch) {
+        case (.parked(_, _, let probeAt), _): probeAt
+        case (.well, .due(let moment)): moment
+        case (.well, .none), (.well, .looking), (.probing, _): nil
+        }
     }
 
     /// What a sync says of it.

@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 
 extension WorkerMachine {
-    /// When the next parked sink is tried.
+    /// When the next sink is tried or looked at.
     var probeDeadline: Int64? {
         guard case .working = course else { return nil }
         return sinks.compactMap(\.probeDeadline).min()
@@ -28,30 +28,63 @@ extension WorkerMachine {
         }
     }
 
-    /// Tries the parked sinks whose time has come.
+    /// Tries the parked sinks whose time has come, and looks at the others that nobody uses.
     mutating func probeSinks(_ now: Int64) {
         guard case .working = course else { return }
         for index in sinks.indices {
-            guard case .parked(let trouble, let probes, let probeAt) = sinks[index].health, probeAt <= now else {
-                continue
+            switch sinks[index].health {
+            case .parked(let trouble, let probes, let probeAt) where probeAt <= now:
+                sinks[index].health = .probing(trouble, probes: probes + 1)
+                effects.append(.probe(sink: sinks[index].name))
+            case .well: watch(index, now)
+            case .parked, .probing: break
             }
-            sinks[index].health = .probing(trouble, probes: probes + 1)
-            effects.append(.probe(sink: sinks[index].name))
         }
     }
 
-    /// Takes in how a parked sink was found: by a probe, or late, as a session began there.
+    private mutating func watch(_ index: Int, _ now: Int64) {
+        switch sinks[index].watch {
+        case .none: watchLater(index, now)
+        case .due(let moment) where moment <= now:
+            // Those that work there find out by themselves.
+            if leases.names.contains(where: { leases[$0]?.sink == sinks[index].name }) {
+                watchLater(index, now)
+            } else {
+                sinks[index].watch = .looking
+                effects.append(.probe(sink: sinks[index].name))
+            }
+        case .due, .looking: break
+        }
+    }
+
+    private mutating func watchLater(_ index: Int, _ now: Int64) {
+        sinks[index].watch = .due(at: now + configuration.sinkWatch.wholeNanoseconds)
+    }
+
+    /// Takes in how a sink was found that was well when it was looked at.
+    private mutating func takeLook(_ index: Int, _ result: ProbeResult, _ now: Int64) {
+        guard sinks[index].watch == .looking else { return }
+        watchLater(index, now)
+        switch result {
+        case .well(let freeBytes): sinks[index].freeBytes = freeBytes
+        case .sessionEnded: loseSession(now)
+        case .trouble(let trouble): park(sinks[index].name, trouble, now)
+        }
+    }
+
+    /// Takes in how a sink was found: by a probe, or late, as a session began there.
     mutating func takeProbe(_ name: String, _ result: ProbeResult, _ now: Int64) {
         guard let index = sinks.firstIndex(where: { $0.name == name }) else { return }
         let (before, probes): (SinkTrouble, Int)
         switch sinks[index].health {
         case .probing(let trouble, let tries), .parked(let trouble, let tries, _): (before, probes) = (trouble, tries)
-        case .well: return
+        case .well: return takeLook(index, result, now)
         }
         switch result {
         case .well(let freeBytes):
             sinks[index].health = .well(probes: probes, since: now)
             sinks[index].freeBytes = freeBytes
+            watchLater(index, now)
             effects.append(.log(.sinkRecovered(name)))
             tellNews()
         case .sessionEnded:

@@ -249,7 +249,8 @@ struct CommandTests {
         #expect(lines.count == 1 && lines[0].contains(help), "\(lines)")
         #expect(
             FailureAdvice.lines([failed, Samples.troubled("b", kind: .timeout)]).last
-                == "run the same command again to retry; --tries N has it try more often, such as through an outage")
+                == "run the same command again, which goes on where it stopped; --tries N has it try more often, such as through a longer outage"
+        )
         #expect(
             FailureAdvice.groupHints([Samples.troubled("b", kind: .timeout)], of: "g")
                 == ["what failed is tried again with: muster retry g"])

@@ -82,8 +82,21 @@ struct ExitStatusTests {
     }
 
     @Test func whoFindsNobodyIsToldHowToStartOne() {
-        let message = CommandFailure(Unreachable("http://127.0.0.1:7300: Connection refused")).message
-        #expect(message?.contains("muster up") == true)
+        let refused = Unreachable("connection refused", isRefused: true)
+        let message = ServerHint.text(refused, servers: [ClientOptions.defaultServer])
+        #expect(message == "start one on this machine with: muster up")
+        #expect(
+            ServerHint.text(refused, servers: ["http://localhost:7301"])
+                == "start one on this machine with: muster up --listen localhost:7301")
+    }
+
+    @Test func nothingIsStartedHereForAServerElsewhereOrInAnothersPlace() {
+        let refused = Unreachable("connection refused", isRefused: true)
+        let silent = Unreachable("no answer", isTimeout: true)
+        let remote = ServerHint.text(refused, servers: ["http://muster.example:7300"])
+        #expect(remote == "check whether it runs there; --server URL (MUSTER_SERVER) names another one")
+        let occupied = ServerHint.text(silent, servers: [ClientOptions.defaultServer])
+        #expect(occupied.hasPrefix("something listens there that does not answer") && !occupied.contains("muster up"))
     }
 
     @Test(arguments: [["--help"], ["--version"], ["get", "--help"], ["help", "add"]])

@@ -42,13 +42,13 @@ struct TaskListTests {
         for try await part in list.stream() { keys += try parser.parse(part).map(\.task.key) }
         keys += try parser.finish().map(\.task.key)
         #expect(keys == (0..<5_000).map(String.init) + ["last"])
-        #expect(try list.survey().count == 5_001)
-        #expect(try !list.survey().isSmall)
+        #expect(list.survey.count == 5_001)
+        #expect(!list.survey.isSmall)
     }
 
     @Test func aBadLineIsRefusedAsTheCoordinatorWouldRefuseIt() throws {
         do {
-            _ = try list("https://e.org/a\ngopher://e.org/b\n").survey()
+            _ = try list("https://e.org/a\ngopher://e.org/b\n").survey
             Issue.record("accepted")
         } catch let failure as CommandFailure {
             guard case .manifest(let problem, _) = failure else {
@@ -78,7 +78,7 @@ struct TaskListTests {
     func noMessageShowsThePasswordOfAURL(url: String) throws {
         for make in [{ try list(nil, urls: [url]) }, { try list("https://e.org/b\n\(url)") }] {
             do {
-                _ = try make().survey()
+                _ = try make().survey
             } catch {
                 let failure = CommandFailure(error)
                 #expect(failure.message?.contains("hush") == false, "\(failure)")
@@ -94,7 +94,7 @@ struct TaskListTests {
             #expect(request.urls == ["https://e.org/a"])
             #expect(request.fetch?.credentials?.user == "me")
             #expect(request.fetch?.credentials?.password.form == .value("hush!:"))
-            #expect(try list.survey().identity.text != self.list("https://e.org/a").survey().identity.text)
+            #expect(try list.survey.identity.text != self.list("https://e.org/a").survey.identity.text)
         }
         let nameOnly = try list(nil, urls: ["ftp://anonymous@e.org/a"]).items()[0].request
         #expect(nameOnly.urls == ["ftp://e.org/a"] && nameOnly.fetch?.credentials?.user == "anonymous")
@@ -107,7 +107,7 @@ struct TaskListTests {
         let tasks = try list(nil, urls: urls).items().map { try $0.request.validated() }
         #expect(tasks.map(\.path.string) == ["s0.bin", "s0 (2).bin", "s0.bin", "s0 (3).bin"])
         #expect(tasks.map(\.key) == tasks.map(\.path.string))
-        #expect(try list(nil, urls: urls).survey().count == 4)
+        #expect(try list(nil, urls: urls).survey.count == 4)
         #expect(
             try list(nil, urls: urls).renamings == [
                 "s0.bin is the name of another one; https://e.org/d2/s0.bin is stored as s0 (2).bin",
@@ -118,6 +118,55 @@ struct TaskListTests {
     @Test func anURLOfTheCommandLineMakesRoomForTheManifest() throws {
         let items = try list("https://e.org/s0.bin", urls: ["https://e.org/d2/s0.bin"]).items()
         #expect(try items.map { try $0.request.validated().path.string } == ["s0.bin", "s0 (2).bin"])
+    }
+
+    @Test func bareURLsOfAListGetNumbersAsThoseOfTheCommandLineDo() async throws {
+        let manifest = """
+            # remark
+            https://e.org/s0.bin
+            https://e.org/d2/s0.bin
+            https://e.org/other/s0%20(2).bin
+            {"urls": ["https://e.org/named"], "path": "t.bin"}
+            https://e.org/s0.bin
+            https://e.org/t.bin
+            """
+        let list = try list(manifest, urls: ["https://e.org/d3/s0.bin"])
+        let paths = ["s0.bin", "s0 (3).bin", "s0 (2).bin", "t.bin", "s0.bin", "t (2).bin", "s0 (4).bin"]
+        #expect(try list.items().map { try $0.request.validated().path.string } == paths)
+        var visited: [String] = []
+        try list.visit { task, _ in visited.append(task.path.string) }
+        #expect(visited == paths)
+        var parser = ManifestParser(form: .tasks)
+        var streamed: [String] = []
+        for try await part in list.stream() { streamed += try parser.parse(part).map(\.task.key) }
+        #expect(streamed == paths)
+        #expect(
+            list.renamings == [
+                "s0.bin is the name of another one; https://e.org/d2/s0.bin is stored as s0 (3).bin",
+                "t.bin is the name of another one; https://e.org/t.bin is stored as t (2).bin",
+                "s0.bin is the name of another one; https://e.org/d3/s0.bin is stored as s0 (4).bin",
+            ])
+        #expect(list.survey.count == 7)
+    }
+
+    @Test func theNamesOfAListBelongToItsIdentity() throws {
+        let list = try list("https://e.org/a\nhttps://e.org/b/a")
+        let named = try self.list(
+            "https://e.org/a\n" + #"{"urls": ["https://e.org/b/a"], "path": "a (2)"}"#)
+        #expect(list.survey.identity.text == named.survey.identity.text)
+    }
+
+    @Test func tasksInJSONSayTheirPathsThemselves() throws {
+        let json = #"{"urls": ["https://e.org/a"]}"# + "\n" + #"{"urls": ["https://e.org/b/a"]}"#
+        let list = try list(json + "\nhttps://e.org/c")
+        #expect(try list.items().map { try $0.request.validated().path.string } == ["a", "a", "c"])
+        #expect(list.renamings.isEmpty)
+    }
+
+    @Test func aListOfOneNameIsToldInAFewLines() throws {
+        let list = try list((0..<100).map { "https://e.org/\($0)/a" }.joined(separator: "\n"))
+        #expect(list.renamings.count == SharedNames.told + 1)
+        #expect(list.renamings.last == "… and 79 more have numbered names")
     }
 
     @Test func aDigestIsForExactlyOneURL() throws {
@@ -140,11 +189,11 @@ struct TaskListTests {
     }
 
     @Test func theIdentityIsThatOfASetOfTasks() throws {
-        let ab = try list("https://e.org/a\nhttps://e.org/b").survey().identity.text
-        #expect(try list(nil, urls: ["https://e.org/b", "https://e.org/a"]).survey().identity.text == ab)
-        #expect(try list("https://e.org/a").survey().identity.text != ab)
-        #expect(try list("https://e.org/a\nhttps://e.org/b?v=2").survey().identity.text != ab)
-        #expect(try list("https://e.org/a\nhttps://e.org/a\nhttps://e.org/b").survey().identity.text != ab)
+        let ab = try list("https://e.org/a\nhttps://e.org/b").survey.identity.text
+        #expect(try list(nil, urls: ["https://e.org/b", "https://e.org/a"]).survey.identity.text == ab)
+        #expect(try list("https://e.org/a").survey.identity.text != ab)
+        #expect(try list("https://e.org/a\nhttps://e.org/b?v=2").survey.identity.text != ab)
+        #expect(try list("https://e.org/a\nhttps://e.org/a\nhttps://e.org/b").survey.identity.text != ab)
         #expect(NameRule.accepts("get-\(ab)"))
         #expect(ab.count == 16)
     }
@@ -156,7 +205,7 @@ struct TaskListTests {
             #"{"urls":["https://e.org/a"],"size":1}"#, #"{"urls":["https://e.org/a","https://f.org/a"]}"#,
             #"{"urls":["https://e.org/a"],"headers":{"A":"b"}}"#,
         ]
-        let identities = try ([plain] + variants).map { try list($0).survey().identity.text }
+        let identities = try ([plain] + variants).map { try list($0).survey.identity.text }
         #expect(Set(identities).count == identities.count)
     }
 

@@ -26,7 +26,7 @@ struct ExplanationTextTests {
     private func explanation() -> ExplanationDocument {
         ExplanationDocument(
             task: task(.active), group: "nightly", summary: "The worker w1 is fetching a chunk of it.",
-            next: "2 more chunks are leased as there is room",
+            next: "2 more chunks are fetched as there is room",
             waits: [
                 .init(reason: .fetching, detail: "the worker w1 is fetching a chunk of it", since: Samples.moment),
                 .init(reason: .backoff, detail: "the last try failed: connection failed", until: Self.later),
@@ -48,7 +48,7 @@ struct ExplanationTextTests {
             ExplanationText.lines(explanation(), clock: Samples.clock) == [
                 "a/b.tar (nightly): active, 12.0 MiB of 1.0 GiB, content version 2",
                 "The worker w1 is fetching a chunk of it, since 2026-03-01 13:00:00 (15s ago).",
-                "next: 2 more chunks are leased as there is room",
+                "next: 2 more chunks are fetched as there is room",
                 "also: the last try failed: connection failed, until 2026-03-01 13:00:04 (11s ago)",
                 "",
                 "work:",

@@ -15,7 +15,7 @@ struct GetSessionTests {
             directory.path.appending("a.bin"), .writeOnly, options: .create, permissions: .ownerReadWrite)
         try file.closeAfter { _ = try file.writeAll([1, 2, 3]) }
         let tasks = try TaskList(manifest: nil, urls: ["https://example.org/a.bin"], digest: nil)
-        let survey = try tasks.survey()
+        let survey = tasks.survey
         let name = "get-\(survey.identity.text)"
         let log = ScriptedLog(
             .init(

@@ -49,6 +49,14 @@ struct ProgressTests {
         )
     }
 
+    @Test func filesThatAreNotShownAreCounted() {
+        var snapshot = snapshot()
+        snapshot.moreFiles = 8
+        #expect(plain.lines(snapshot, width: 80)[4] == "  and 8 more")
+        snapshot.moreFiles = 0
+        #expect(!plain.lines(snapshot, width: 80).joined().contains("more"))
+    }
+
     @Test func whatWentWrongStandsUnderItsFile() throws {
         var snapshot = snapshot()
         snapshot.group.trouble = [.init(kind: .httpStatus(503), tasks: 2), .init(kind: .network, tasks: 1)]
@@ -216,6 +224,25 @@ struct ProgressTests {
             PlainProgress.summary(Samples.group(state: .succeeded, total: 0, succeeded: 0))
                 == "nightly: succeeded: no tasks, 1.1 GiB"
         )
+    }
+
+    @Test func theSummaryTellsHowFastItCame() {
+        let group = Samples.group(state: .succeeded, total: 3, succeeded: 3)
+        let start = ContinuousClock.now
+        func summary(_ begun: Gain.Start, after time: Duration) -> String {
+            PlainProgress.summary(group, Gain(group, since: begun, now: start + time))
+        }
+        let nothing = Gain.Start(at: start)
+        #expect(
+            summary(nothing, after: .seconds(14)) == "nightly: succeeded: 3 succeeded, 1.1 GiB in 14s, 87.7 MiB/s")
+        #expect(summary(nothing, after: .milliseconds(1_449)).hasSuffix("1.1 GiB in 1.4s, 848.0 MiB/s"))
+        var half = group
+        half.bytes.done -= 100 << 20
+        #expect(
+            summary(Gain.Start(half, at: start), after: .seconds(100))
+                == "nightly: succeeded: 3 succeeded, 1.1 GiB, 100.0 MiB of it in 1m 40s, 1.0 MiB/s")
+        #expect(
+            summary(Gain.Start(group, at: start), after: .seconds(1)) == PlainProgress.summary(group), "nothing came")
     }
 
     @Test func eventsOfTasksBecomeLines() throws {

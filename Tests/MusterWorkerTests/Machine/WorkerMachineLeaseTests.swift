@@ -279,6 +279,25 @@ struct WorkerMachineLeaseTests {
         #expect(!harness.feed(.sinkProbed("default", .trouble(other))).contains(.log(.sinkParked("default", other))))
     }
 
+    @Test func aSinkThatNobodyUsesIsLookedAtOnceInAWhile() {
+        var harness = MachineHarness(slots: 4)
+        harness.answer(harness.open())
+        let trouble = SinkTrouble(kind: .storage, detail: "read-only")
+        let gone = harness.passAnswering(.seconds(59))
+        #expect(!gone.contains(.probe(sink: "default")))
+        #expect(harness.passAnswering(.seconds(2)).contains(.probe(sink: "default")))
+        #expect(harness.feed(.sinkProbed("default", .well(freeBytes: 5))).isEmpty)
+        #expect(harness.passAnswering(.seconds(61)).contains(.probe(sink: "default")))
+        #expect(harness.feed(.sinkProbed("default", .trouble(trouble))).contains(.log(.sinkParked("default", trouble))))
+        #expect(harness.machine.room == 0)
+    }
+
+    @Test func aSinkThatIsUsedIsNotLookedAt() {
+        var harness = MachineHarness(slots: 4)
+        harness.answer(harness.open(), [lease(1)])
+        #expect(!harness.passAnswering(.seconds(200)).contains(.probe(sink: "default")))
+    }
+
     @Test func sinkThatWasBadAtTheStartIsNotOffered() {
         var harness = MachineHarness(sinks: [SinkStatus(name: "a", parked: .storage, detail: "absent")])
         #expect(harness.feed(.tick).contains(.probe(sink: "a")))

@@ -53,7 +53,7 @@ import Testing
             #expect(silence?.isTimeout == true)
             asked.url = "http://127.0.0.1:\(try await FreePort.find())/"
             let absence = await #expect(throws: Unreachable.self) { try await transport.send(asked) }
-            #expect(absence?.isTimeout == false)
+            #expect(absence?.isTimeout == false && absence?.isRefused == true && silence?.isRefused == false)
         }
     }
 

@@ -1,0 +1,171 @@
+import MusterAPI
+import MusterCore
+import MusterWorker
+import SystemPackage
+
+/// What became of files that are finished, in this request and in earlier ones of the directory.
+extension GetSession {
+    /// The paths of failed tasks whose files stand there as an earlier group of this request left them.
+    func unchecked(in group: GroupDocument, before generation: Int) async throws -> [String] {
+        guard generation > 1 else { return [] }
+        var failed = Set(
+            try await Page.all {
+                try await client.tasks(of: group.name, state: .failed, after: $0, limit: Limits.pageSize)
+            }.map(\.path))
+        var unchecked: [String] = []
+        for earlier in stride(from: generation - 1, through: 1, by: -1) where !failed.isEmpty {
+            for task in try await Page.all({
+                try await client.tasks(of: name(earlier), state: .succeeded, after: $0, limit: Limits.pageSize)
+            }) where failed.remove(task.path) != nil {
+                guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else { continue }
+                if try await !isChanged(task, file) { unchecked.append(task.path) }
+            }
+        }
+        return unchecked.sorted()
+    }
+
+    /// What became of the finished files of a group.
+    struct Findings {
+        /// Keys of tasks whose files are gone.
+        var missing: Set<String> = []
+        /// Paths of files that have another content by now. Muster does not overwrite them.
+        var changed: [String] = []
+    }
+
+    /// Whether somebody changed the file of a finished task since. One that was touched later is read, whatever time it has: a copy may have the time of
+    /// what it was copied from, and the content that the task had.
+    func isChanged(_ task: TaskDocument, _ file: Directories.FileFacts) async throws -> Bool {
+        if let size = task.bytes.total, size != file.size { return true }
+        guard let checksum = task.crc32c else { return task.wasFinished(before: file) }
+        guard let finishedAt = task.finishedAt, file.touchedAt > finishedAt.microseconds else { return false }
+        return try await FileChecksum.crc32c(of: directory.appending(task.path).string) != checksum
+    }
+
+    /// Looks for the files that a group has finished.
+    func verify(_ group: GroupDocument) async throws -> Findings {
+        var findings = Findings()
+        guard group.tasks.succeeded > 0 else { return findings }
+        var after: String?
+        repeat {
+            let page = try await client.tasks(of: group.name, state: .succeeded, after: after, limit: Limits.pageSize)
+            for task in page.items {
+                guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else {
+                    findings.missing.insert(task.key)
+                    continue
+                }
+                if try await isChanged(task, file) { findings.changed.append(task.path) }
+            }
+            after = page.next
+        } while after != nil
+        if !findings.changed.isEmpty { try await leaveOut(&findings, replacedSince: group) }
+        return findings
+    }
+
+    /// Leaves out files of other contents that a later request of this directory has put in place.
+    private func leaveOut(_ findings: inout Findings, replacedSince group: GroupDocument) async throws {
+        var changed = Set(findings.changed)
+        for other in try await earlierGroups() where other.name != group.name && !changed.isEmpty {
+            for task in try await finished(in: other) where changed.contains(task.path) {
+                guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else { continue }
+                if try await !isChanged(task, file) { changed.remove(task.path) }
+            }
+        }
+        findings.changed.removeAll { !changed.contains($0) }
+    }
+}
+
+/// What other requests of this directory have finished.
+extension GetSession {
+    /// What earlier requests have finished of what this one wants.
+    struct Earlier {
+        /// The keys here of files that stand there as they were finished.
+        var keys: Set<String> = []
+        /// Paths of those that have another content by now.
+        var changed: [String] = []
+        /// The keys here of these.
+        fileprivate var changedKeys: Set<String> = []
+
+        /// Whether they have finished none of it.
+        var isEmpty: Bool { keys.isEmpty && changedKeys.isEmpty }
+    }
+
+    /// A list of more files is not compared with what was finished earlier, which would have to be held: their origin is asked about them.
+    private static let mostCompared = 100_000
+
+    /// Looks for the files that earlier requests have finished alike: their origin is not asked about them once more, as it is not where the same
+    /// request is made again.
+    ///
+    /// - Parameter own: keys that this request's own group has.
+    func finishedEarlier(but own: Set<String> = []) async throws -> Earlier {
+        var earlier = Earlier()
+        guard transfers.policy?.ifExists ?? .verify == .verify, transfers.policy?.reuse != false,
+            survey.count <= Self.mostCompared
+        else { return earlier }
+        let groups = try await earlierGroups().filter { group in
+            group.tasks.succeeded > 0 && group.metadata == settingsMark
+                && group.fetchOptions?.contains("decode") ?? false == (transfers.fetch?.decode == true)
+                && TransferPolicy.areAlike(group.policy, transfers.policy)
+        }
+        guard !groups.isEmpty else { return earlier }
+        var wanted: [String: (definition: Definition, key: String)] = [:]
+        try tasks.visit { task, fetch in
+            guard !own.contains(task.key), let definition = Definition(task, fetch: fetch) else { return }
+            wanted[task.path.string] = (definition, task.key)
+        }
+        var changed: [String: String] = [:]
+        for group in groups where !wanted.isEmpty {
+            for task in try await finished(in: group) {
+                guard let (definition, key) = wanted[task.path], definition == Definition(task),
+                    let file = try Directories.facts(ofFile: directory.appending(task.path))
+                else { continue }
+                if try await isChanged(task, file) {
+                    changed[task.path] = key
+                } else {
+                    earlier.keys.insert(key)
+                    wanted[task.path] = nil
+                    changed[task.path] = nil
+                }
+            }
+        }
+        earlier.changed = changed.keys.sorted()
+        earlier.changedKeys = Set(changed.values)
+        return earlier
+    }
+
+    /// The keys of this request but for those of what was finished earlier.
+    func lacking(_ earlier: Earlier) throws -> Set<String> {
+        var keys: Set<String> = []
+        try tasks.visit { task, _ in keys.insert(task.key) }
+        return keys.subtracting(earlier.keys).subtracting(earlier.changedKeys)
+    }
+
+    /// The groups of `get` in this directory.
+    private func earlierGroups() async throws -> [GroupDocument] {
+        try await StatusCommand.groups(client).filter { $0.name.hasPrefix(Self.prefix) }
+    }
+
+    /// The tasks of a group whose files were put in place.
+    func finished(in group: GroupDocument) async throws -> [TaskDocument] {
+        try await Page.all {
+            try await client.tasks(of: group.name, state: .succeeded, after: $0, limit: Limits.pageSize)
+        }
+    }
+}
+
+extension TransferPolicy {
+    /// Whether files of one request are what the other one asks for: what became of files that were there before does not matter.
+    fileprivate static func areAlike(_ one: TransferPolicy?, _ other: TransferPolicy?) -> Bool {
+        var (one, other) = (one ?? TransferPolicy(), other ?? TransferPolicy())
+        (one.ifExists, other.ifExists) = (nil, nil)
+        return one == other
+    }
+}
+
+extension TaskDocument {
+    /// Whether a file was written to after the task was finished with it. The clocks of the database and of a file server may be a second apart,
+    /// and a file that has the origin's time says nothing.
+    fileprivate func wasFinished(before file: Directories.FileFacts) -> Bool {
+        guard let finishedAt, file.writtenAt > finishedAt.microseconds + 1_000_000 else { return false }
+        return lastModified.flatMap { HTTPDate($0) }?.secondsSince1970 != file.writtenAt / 1_000_000
+    }
+}
