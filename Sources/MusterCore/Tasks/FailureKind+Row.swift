@@ -85,6 +85,7 @@ extension FailureKind {
         let rule: Rule = isTransient(status: status) ? .retry : .nextSource
         return switch status {
         case 429, 503: Row(rule: rule, signal: .certain, limiting: .all)
+        case 200: Row(rule: rule, signal: .possible, limiting: .status(200))
         case 400: Row(rule: rule, signal: .possible, limiting: .status(400))
         case 403: Row(rule: rule, signal: .possible, limiting: .status(403), expiring: .all)
         default: Row(rule: rule)

@@ -67,6 +67,7 @@ extension FailureKind {
     private static func phrase(_ status: Int) -> String {
         let meaning: String? =
             switch status {
+            case 200: "OK"
             case 400: "Bad Request"
             case 401: "Unauthorized"
             case 403: "Forbidden"

@@ -56,11 +56,11 @@ extension FailureKind {
         }
     }
 
-    /// Whether a status is worth another try (rows 24 to 26): 429 limits, 408, 425 and 5xx pass. A 400, 403 or
+    /// Whether a status is worth another try (rows 24 to 27): 429 limits, 408, 425 and 5xx pass, and so may the page of a 200. A 400, 403 or
     /// 404 may be a limit too, which the origin shows (`limitSignal`).
     public static func isTransient(status: Int) -> Bool {
         switch status {
-        case 408, 425, 429: true
+        case 200, 408, 425, 429: true
         case 501, 505: false
         case 500...599: true
         default: false

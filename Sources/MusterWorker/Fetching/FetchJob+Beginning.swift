@@ -168,7 +168,7 @@ extension FetchJob {
             guard writer.hasRoom(for: size) else { return false }
         }
         context.conduct.enter(origin)
-        noteWitness(request, isOver: false)
+        noteWitness(request, plan, isOver: false)
         // Before the answer is told, which may bring the wish that the chunk end sooner.
         if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }
         if plan.isWorthTellingAtOnce {

@@ -35,7 +35,8 @@ extension FetchJob {
         guard count < context.witnesses.turns(of: known, status: status) else {
             context.witnesses.told(isLimit: false, known, status: status)
             plan.turns = .over(isLimit: false)
-            return nil
+            // A page that comes in turns with other files is the file (row 27).
+            return kind == .httpStatus(200) ? .again : nil
         }
         // Spread over a time in which connections come and go.
         try? await Task.sleep(for: Self.pause * count)
@@ -64,20 +65,21 @@ extension FetchJob {
         }
         switch ending {
         case .answered(let head, _, _), .tooLarge(let head):
+            let isPage = status == 200 && ResponseFacts(head).mediaType == "text/html"
             // An empty file has no first byte.
-            if (200..<300).contains(head.status) || head.status == 416 { return .served }
+            if !isPage, (200..<300).contains(head.status) || head.status == 416 { return .served }
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
             let isOfLimit =
-                head.status == status && context.conduct.isBusy(origin)
+                (head.status == status || isPage) && context.conduct.isBusy(origin)
                 && (!witness.mayBeUsedUp || lease.asksForAll != true)
             return isOfLimit ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }
     }
 
-    /// Notes a request that was served, to ask for it again where others are refused.
-    func noteWitness(_ request: TransferRequest, isOver: Bool) {
-        guard let known = try? SourceURL(validating: source.url) else { return }
+    /// Notes a request that was served, to ask for it again where others are refused; not a page in the place of a file, which may be a refusal.
+    func noteWitness(_ request: TransferRequest, _ plan: FetchPlan, isOver: Bool) {
+        guard let known = try? SourceURL(validating: source.url), !(plan.isPage && known.namesNoText) else { return }
         context.witnesses.served(request, of: known, mayBeUsedUp: lease.asksForAll == true, isOver: isOver)
     }
 }

@@ -141,7 +141,7 @@ struct FetchJob: Sendable {
         guard let ending else { return .stopped }
         if ending.wasAccepted {
             context.conduct.leave(origin)
-            noteWitness(request, isOver: true)
+            noteWitness(request, ending.plan, isOver: true)
         }
         noteSilence(ending, to: question)
         let isShared = context.conduct.isBusy(origin)

@@ -41,6 +41,8 @@ struct FetchPlan: Sendable {
     var doubtsKept = true
     /// Whether a part that comes slowly, or stops, is given up for a plain GET that is known to be faster.
     var doubtsSpeed = false
+    /// Whether a page of HTML was taken for the file.
+    var isPage = false
     /// How far it is told whether a refusal is a limit.
     var turns = Turns.taken(0)
     /// The rungs that contradictions led down from.
@@ -118,7 +120,7 @@ struct FetchPlan: Sendable {
             claimedSize: claimedSize,
             earlierSize: lease.earlierSize,
             namesNoText: (try? SourceURL(validating: source.url))?.namesNoText == true,
-            doubtsPages: isUntouched && lease.looks != .failed,
+            doubtsPages: isUntouched && lease.looks != .failed && turns.isLimit != false,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation

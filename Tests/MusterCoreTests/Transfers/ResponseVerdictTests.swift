@@ -92,7 +92,7 @@ struct ResponseVerdictTests {
         question.namesNoText = namesNoText
         question.doubtsPages = doubtsPages
         let row = OriginRow(
-            24, "sends a page", 200, headers + ["Content-Type: \(type)"], to: question, .refuse(.network))
+            24, "sends a page", 200, headers + ["Content-Type: \(type)"], to: question, .refuse(.httpStatus(200)))
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == row.outcome) == isRefused)
         question.expectedSize = 900
         #expect(Outcome(ResponseVerdict.judge(row.facts, to: question)) != row.outcome)

@@ -38,30 +38,6 @@ import Testing
     }
 
     /// As any answer is: a connection that ends is a limit at once.
-    @Test func pageInThePlaceOfAFileIsTakenForAStatusThatMayBeALimit() async throws {
-        let question = FetchQuestion(
-            range: nil, planned: false, known: Representation(), namesNoText: true, doubtsPages: true)
-        let page = ResponseFacts(status: 200, headers: [(name: "Content-Type", value: "text/html")])
-        guard case .refuse(let kind, let detail, _) = ResponseVerdict.judge(page, to: question) else {
-            Issue.record("a page is believed")
-            return
-        }
-        for isPage in [true, false] {
-            try await StoreFixture.run { fixture in
-                try await fixture.makeGroup("g", Wanted.many(4))
-                var worker = try await fixture.makeWorker()
-                let leases = try await worker.claim(4)
-                let what = isPage ? "without a range: \(detail)" : "reset"
-                try await worker.fail(leases[0], kind, status: 200, detail: what)
-                #expect(try await allowed(fixture) == (isPage ? 16 : 8), "a page: it is not known yet what is served")
-                #expect(try await fixture.store.task(leases[0].key, of: "g").state == .queued)
-                try await worker.fail(leases[1], kind, status: 200, detail: what)
-                #expect(try await allowed(fixture) == 8)
-                try await fixture.check()
-            }
-        }
-    }
-
     /// Three that are not found for good say what it means there; ten thousand dead links cost no more than that.
     @Test(arguments: [400, 403, 404]) func filesThatAreRefusedForGoodAreBelievedAndSoAreTheNext(
         status: Int

@@ -118,6 +118,26 @@ import Testing
         }
     }
 
+    /// A page in the place of a file may be one, and may tell of a limit.
+    @Test func pageInTurnsWithAFileIsTheFileAndPagesInTurnsAreALimit() async throws {
+        var page = ScriptedOrigin.File(.seeded(seed: 61, size: 900))
+        (page.contentType, page.etag, page.lastModified) = ("text/html", nil, nil)
+        try await withBench { [page] bench, origin in
+            for name in ["a.zip", "c.zip"] { origin.serve("/\(name)", file) }
+            origin.serve("/b.zip", page)
+            #expect(await fetch(bench, origin, "a.zip", task: 1) == nil)
+            let ending = await bench.run(LeaseDocument.first(origin.url("/b.zip"), task: 2, path: "b.zip"))
+            #expect(ending.finished?.size == 900, "\(ending)")
+            #expect(requests(origin, "/a.zip").count == 1 + OriginWitnesses.turns)
+            for name in ["a.zip", "c.zip"] { origin.misbehave("/\(name)", .replaced(with: page)) }
+            try await serving(bench, origin) {
+                let failure = await fetch(bench, origin, "c.zip", task: 3)
+                #expect(failure?.kind == .httpStatus(200))
+                #expect(failure?.isLimit == true)
+            }
+        }
+    }
+
     /// While this runs, the origin sends a file.
     private func serving(_ bench: JobBench, _ origin: ScriptedOrigin, _ body: () async throws -> Void) async throws {
         origin.serve("/slow.iso", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))

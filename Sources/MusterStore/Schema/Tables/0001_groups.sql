@@ -150,7 +150,7 @@ CREATE TABLE origins (
     refusals         double precision NOT NULL DEFAULT 0,    -- a decaying counter of refusals that may be limits, as of refused_at
     refused_at       timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was last counted on
     refused_epoch    bigint,                                 -- the newest fencing token then: what was leased before was asked for beside others
-    limits_with      integer[] NOT NULL DEFAULT '{}',        -- the statuses, of 400, 403 and 404, with which it refused files that it served later, or had served
+    limits_with      integer[] NOT NULL DEFAULT '{}',        -- the statuses, of 200 (a page), 400, 403 and 404, with which it refused files that it served later, or had served
     refuses_with     integer[] NOT NULL DEFAULT '{}',        -- those with which it refused files for good, at most three times each
     CONSTRAINT origins_learned_is_dated CHECK ((learned IS NULL) = (learned_at IS NULL))
 ) WITH (fillfactor = 50);

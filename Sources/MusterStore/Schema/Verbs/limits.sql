@@ -26,7 +26,7 @@ BEGIN
     IF f.limit_signal = 'none' THEN RETURN NULL; END IF;
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND THEN RETURN NULL; END IF;
-    IF f.limit_signal = 'certain' AND f.status IN (400, 403, 404) AND f.status <> ALL (o.limits_with) THEN
+    IF f.limit_signal = 'certain' AND f.status NOT IN (429, 503) AND f.status <> ALL (o.limits_with) THEN
         UPDATE origins SET limits_with = limits_with || f.status WHERE id = o.id RETURNING * INTO o;
     END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
@@ -44,7 +44,7 @@ BEGIN
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT v_is_shared THEN
-            RETURN CASE WHEN is_answer(f) AND l.attempts < (CASE WHEN NOT t.planned THEN 5 WHEN o.learned IS NULL THEN 1 ELSE 4 END) THEN true END;
+            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < (CASE WHEN NOT t.planned THEN 5 WHEN o.learned IS NULL THEN 1 ELSE 4 END) THEN true END;
         END IF;
     END IF;
     UPDATE origins
@@ -105,13 +105,6 @@ BEGIN
 END
 $$;
 
--- Whether an origin has answered with what may be a limit, or have another reason that stays: a status, or a page in the place of a file. A connection
--- that ends is none.
-CREATE FUNCTION is_answer(f failure) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT f.kind <> 'network' OR f.detail ~ 'a page of HTML in the place of the file'
-$$;
-
 -- Whether a refusal that may have another reason may be a limit. One of a file that worked before may be, and one of a file of which nothing has
 -- come, where the origin is known to limit with this status, or where nobody knows, and no other source may have it. It is tried again beside
 -- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. Three that are refused
@@ -121,7 +114,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_serves boolean;
 BEGIN
-    IF NOT is_answer(f) THEN RETURN l.durable = l.resume; END IF;
+    IF f.kind = 'network' THEN RETURN l.durable = l.resume; END IF;
     IF f.status = ANY (o.limits_with) THEN RETURN true; END IF;
     IF t.planned THEN
         RETURN coalesce(t.source, l.source) = l.source OR EXISTS (
