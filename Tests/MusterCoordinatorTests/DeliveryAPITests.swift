@@ -37,8 +37,7 @@ import Testing
     }
 
     @Test func receiverThatIsDownGetsEverythingWhenItIsBack() async throws {
-        let first = try await WebhookReceiver.start()
-        let port = first.port
+        let first = try await WebhookReceiver.start(host: "127.0.0.9")
         try await RunningCoordinator.with(configure: { $0.deliverQuickly(tries: 1_000) }) { coordinator in
             _ = try await coordinator.client.createSubscription(SubscriptionRequest(name: "s", url: first.url))
             try await coordinator.makeEvents(1, "before")
@@ -49,7 +48,7 @@ import Testing
             try await coordinator.deliveries("failures") { items in
                 items.filter { $0.failure?.contains("not connected") == true && $0.state == .pending }.count >= 8
             }
-            let second = try await WebhookReceiver.start(port: port)
+            let second = try await WebhookReceiver.start(host: first.host, port: first.port)
             try await coordinator.deliveries("all deliveries", state: .delivered) { $0.count == 11 }
             #expect(Set(second.deliveries.map(\.id)).count == 10)
             await second.stop()

@@ -16,7 +16,7 @@ extension EndToEnd {
         @Test func everyEventComesAtLeastOnceWithTheSameBytes() async throws {
             let first = Observed(WebhookReceiver.Answer.taken)
             let script: WebhookReceiver.Script = { $1 == 1 ? first.value : .taken }
-            var receiver = try await WebhookReceiver.start(script: script)
+            var receiver = try await WebhookReceiver.start(host: "127.0.0.10", script: script)
             let (url, port) = (receiver.url, receiver.port)
             var seen: [WebhookReceiver.Delivery] = []
             try await Fleet.run { fleet in
@@ -31,7 +31,7 @@ extension EndToEnd {
                 try await happen("away")
                 try await eventually("a try in vain") { try await client.deliveries().items.first?.attempts ?? 0 > 0 }
                 try await Task.sleep(for: .seconds(Self.secondsAway))
-                receiver = try await WebhookReceiver.start(port: port, script: script)
+                receiver = try await WebhookReceiver.start(host: receiver.host, port: port, script: script)
                 try await receiver.wait(for: "what it has missed", limit: .seconds(Self.secondsAway < 5 ? 60 : 400)) {
                     $0.count == 1
                 }
@@ -49,7 +49,7 @@ extension EndToEnd {
                 seen = try await receiver.wait(for: "the last one") { $0.count == 6 }
                 await receiver.stop()
                 first.update { $0 = .taken }
-                receiver = try await WebhookReceiver.start(port: port, script: script)
+                receiver = try await WebhookReceiver.start(host: receiver.host, port: port, script: script)
                 seen += try await receiver.wait(for: "the last one again") { $0.count == 1 }
 
                 try await eventually("the end of all deliveries") {

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOPosix
 
-/// A receiver of webhooks for tests, on 127.0.0.1: it writes down what it is sent, and answers by a script.
+/// A receiver of webhooks for tests, on loopback: it writes down what it is sent, and answers by a script.
 public final class WebhookReceiver: Sendable {
     /// One request as it came.
     public struct Delivery: Sendable, Hashable {
@@ -60,19 +60,22 @@ public final class WebhookReceiver: Sendable {
         var mostAtOnce = 0
     }
 
+    /// The loopback address.
+    public let host: String
     /// The port.
     public let port: Int
     private let state: Observed<State>
     private let service: Task<Void, Never>
 
-    /// Starts one; on a port of its choice, unless one is named.
+    /// Starts one; on a port of its choice, unless one is named. One that is to come back listens on a loopback address of its own: on a shared one
+    /// its port may be another server's by then.
     public static func start(
-        port: Int = 0, script: @escaping Script = { _, _ in .taken }
+        host: String = "127.0.0.1", port: Int = 0, script: @escaping Script = { _, _ in .taken }
     ) async throws -> WebhookReceiver {
         let state = Observed(State())
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .bind(host: "127.0.0.1", port: port) { channel in
+            .bind(host: host, port: port) { channel in
                 channel.eventLoop.makeCompletedFuture { try ReceiverConnection.Channel(wrapping: channel) }
             }
         let service = Task {
@@ -91,10 +94,11 @@ public final class WebhookReceiver: Sendable {
             }
         }
         guard let port = server.channel.localAddress?.port else { throw ScriptedOrigin.NoAddress() }
-        return WebhookReceiver(port: port, state: state, service: service)
+        return WebhookReceiver(host: host, port: port, state: state, service: service)
     }
 
-    private init(port: Int, state: Observed<State>, service: Task<Void, Never>) {
+    private init(host: String, port: Int, state: Observed<State>, service: Task<Void, Never>) {
+        self.host = host
         self.port = port
         self.state = state
         self.service = service
@@ -109,7 +113,7 @@ public final class WebhookReceiver: Sendable {
     }
 
     /// Where deliveries go.
-    public var url: String { "http://127.0.0.1:\(port)/hook" }
+    public var url: String { "http://\(host):\(port)/hook" }
     /// What has come so far, in this order.
     public var deliveries: [Delivery] { state.value.deliveries }
     /// The most requests that were being answered at once.
