@@ -36,7 +36,7 @@ extension EndToEnd {
             let first = try await scene.get()
             #expect(try await first.waitForExit(limit: .seconds(120)) == .exited(1))
             let error = first.standardError
-            #expect(error.contains("\(scene.disk.path) is full"), "\(error)")
+            #expect(error.contains("\(scene.disk.path) has no room for a file"), "\(error)")
             #expect(error.contains("large.bin: the sink has no room"), "\(error)")
             #expect(error.contains("the file needs 64.0 MiB more"), "\(error)")
             #expect(error.contains("--on-full wait"), "\(error)")

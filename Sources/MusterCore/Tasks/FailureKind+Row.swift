@@ -21,8 +21,10 @@ extension FailureKind {
         case none
         /// Some origins limit in this way; it counts only if others of the fleet are at work on the same origin.
         case possible
-        /// It says so.
+        /// It says so, or was seen to be one (adr/0033).
         case certain
+        /// It was seen to be none (adr/0033).
+        case refuted
     }
 
     /// The answers that something is said of.

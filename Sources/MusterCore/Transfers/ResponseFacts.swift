@@ -94,8 +94,11 @@ public struct ResponseFacts: Sendable, Hashable {
     }
 
     /// Whether the body is of a type that pages, notices and errors have, or of none that is stated.
-    var isTextual: Bool {
-        guard let type = mediaType else { return true }
+    var isTextual: Bool { mediaType == nil || mayBeNotice }
+
+    /// Whether the body is of a type that pages, notices and errors have.
+    public var mayBeNotice: Bool {
+        guard let type = mediaType else { return false }
         return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml")
     }
 

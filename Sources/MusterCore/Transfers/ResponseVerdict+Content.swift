@@ -71,7 +71,7 @@ extension ResponseVerdict {
         guard question.namesNoText, question.doubtsPages, !question.isProvable, question.expectedSize == nil,
             !found.hasValidator, found.size ?? 0 <= largestPage
         else { return false }
-        return facts.mediaType == "text/html"
+        return facts.mayBeNotice
     }
 
     /// Pages with more bytes than these are no notices.

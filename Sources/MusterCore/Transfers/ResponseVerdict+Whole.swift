@@ -40,7 +40,7 @@ extension ResponseVerdict {
         } else if let refusal = partOfWhole(facts, length: length) {
             return refusal
         } else if mayBeLimit(found, facts, question) {
-            return refuse(.httpStatus(200), "a page of HTML in the place of the file")
+            return refuse(.httpStatus(200), "a page of \(facts.mediaType ?? "no type") in the place of the file")
         }
         // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
         var body = AcceptedBody(

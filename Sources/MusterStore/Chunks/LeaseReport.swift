@@ -156,8 +156,8 @@ public enum LeaseReport {
         /// Whether it is a sign of too much at once at the origin (range contract, row 24).
         var limitSignal: FailureKind.LimitSignal {
             let signal = kind.limitSignal(status: status.map { Int($0) })
-            guard signal == .possible, let isLimit else { return signal }
-            return isLimit ? .certain : .none
+            guard signal != .none, let isLimit else { return signal }
+            return isLimit ? .certain : .refuted
         }
 
         /// Whether an expired URL is answered so (row 21).

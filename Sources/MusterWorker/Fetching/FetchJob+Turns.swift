@@ -28,7 +28,7 @@ extension FetchJob {
     func takeTurn(after ending: FetchTransfer.Ending, _ plan: inout FetchPlan) async -> Step? {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
             case .judged(.refuse(let kind, let detail, nil)) = ending.judgement, let status = ending.head?.status,
-            kind.limitSignal(status: status) == .possible, let known = try? SourceURL(validating: source.url),
+            kind.limitSignal(status: status) != .none, let known = try? SourceURL(validating: source.url),
             let witness = await context.witnesses.witness(for: known, turn: count, while: { control.wish == .work }),
             witness.request.url != source.url
         else { return nil }
@@ -65,12 +65,12 @@ extension FetchJob {
         }
         switch ending {
         case .answered(let head, _, _), .tooLarge(let head):
-            let isPage = status == 200 && ResponseFacts(head).mediaType == "text/html"
+            let isPage = status == 200 && ResponseFacts(head).mayBeNotice
             // An empty file has no first byte.
             if !isPage, (200..<300).contains(head.status) || head.status == 416 { return .served }
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
             let isOfLimit =
-                (head.status == status || isPage) && context.conduct.isBusy(origin)
+                (head.status == status || isPage) && context.conduct.isServing(origin)
                 && (!witness.mayBeUsedUp || lease.asksForAll != true)
             return isOfLimit ? .refused : .nothing
         case .failed, .cancelled: return .nothing

@@ -41,7 +41,7 @@ struct FetchPlan: Sendable {
     var doubtsKept = true
     /// Whether a part that comes slowly, or stops, is given up for a plain GET that is known to be faster.
     var doubtsSpeed = false
-    /// Whether a page of HTML was taken for the file.
+    /// Whether what may be a page was taken for the file.
     var isPage = false
     /// How far it is told whether a refusal is a limit.
     var turns = Turns.taken(0)

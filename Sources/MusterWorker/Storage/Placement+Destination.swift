@@ -122,6 +122,10 @@ extension Placement {
         }
         // The path may pass from one task to the next; a numbered name is one task's alone (I17).
         guard spot.path == order.path || !isAnothers(file, order) else { return .foreign("it is another task's") }
+        // The owner of another installation's file may change it at any time: it is counted where that is asked for, and not where a name is free (I18).
+        if order.ifExists == .rename, order.mark?.isStrangers(file.descriptor, path: order.path) == true {
+            return .foreign("it is another installation's")
+        }
         let verdict: ContentCheck.Verdict
         do {
             verdict = try check.examine(

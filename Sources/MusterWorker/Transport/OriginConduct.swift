@@ -17,6 +17,8 @@ final class OriginConduct: Sendable {
     private struct State {
         var running: [String: Int] = [:]
         var rungs = OriginRungs()
+        /// Origins that something came from lately.
+        var serving = Remembered<Void>()
         /// Origins that want credentials by Digest.
         var challenging = Remembered<Void>()
         /// How origins want to be asked.
@@ -33,6 +35,8 @@ final class OriginConduct: Sendable {
         var silent = Remembered<Void>()
     }
 
+    /// How long after its last answer an origin counts as one that serves, in nanoseconds: limits are set for so many seconds.
+    private static let servingMemory: Int64 = 15_000_000_000
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
     /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.
@@ -55,15 +59,23 @@ final class OriginConduct: Sendable {
 
     /// That transfer is over.
     func leave(_ origin: String) {
+        let until = now() + Self.servingMemory
         state.withLock { state in
             let others = (state.running[origin] ?? 1) - 1
             state.running[origin] = others > 0 ? others : nil
+            state.serving.note((), of: origin, until: until)
         }
     }
 
     /// Whether the origin is serving anybody. One that is may refuse for that; one that refuses everybody has another reason (row 24).
     func isBusy(_ origin: String) -> Bool {
         state.withLock { $0.running[origin] != nil }
+    }
+
+    /// Whether something comes from the origin, or did lately.
+    func isServing(_ origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { $0.running[origin] != nil || $0.serving.value(of: origin, at: moment) != nil }
     }
 
     /// The origin refused credentials that were sent unasked, and wants them by Digest (RFC 7616).

@@ -113,7 +113,7 @@ struct FailureSignalTests {
 
     /// These names go to the database.
     @Test func namesOfSignalsStay() {
-        #expect(FailureKind.LimitSignal.allCases.map(\.rawValue) == ["none", "possible", "certain"])
+        #expect(FailureKind.LimitSignal.allCases.map(\.rawValue) == ["none", "possible", "certain", "refuted"])
     }
 
     @Test func everyKindOfTheTableHasOneAnswerEach() {

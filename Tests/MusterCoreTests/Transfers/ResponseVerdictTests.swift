@@ -82,6 +82,8 @@ struct ResponseVerdictTests {
             ("text/html", ["Content-Length: 900", "ETag: \"a\""], true, true, false),
             ("text/html", ["Content-Length: 70000"], true, true, false),
             ("application/zip", ["Content-Length: 900"], true, true, false),
+            ("text/plain", ["Content-Length: 21"], true, true, true),
+            ("application/problem+json", ["Content-Length: 21"], true, true, true),
         ] as [(String, [String], Bool, Bool, Bool)]
     )
     func smallPageInThePlaceOfAFileIsAskedForAgain(

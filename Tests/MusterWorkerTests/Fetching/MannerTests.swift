@@ -83,13 +83,15 @@ import Testing
 
     /// With whatever status, before a file fails for good.
     @Test(
-        arguments: [(404, .refused, 1), (403, .refused, 3), (415, .refused, 3), (500, .failed, 2), (503, .failed, 2)]
+        arguments: [(404, .refused, 1), (403, .refused, 2), (415, .refused, 2), (500, .failed, 2), (503, .failed, 2)]
             as [(Int, Look, Int)])
     func refusalOfTheLastTryMayBeForIdentity(status: Int, looks: Look, requests: Int) async throws {
         try await withBench { bench, origin in
             origin.serve("/a", file)
             origin.serve("/b", file)
             origin.misbehave("/a", .status(status, retryAfter: nil), when: .first(requests))
+            // On used connections it would be asked once more first.
+            bench.context.conduct.wants(Manner(isAlone: true), origin.url)
             for (task, name) in [(1, "a"), (2, "b")] as [(Int64, String)] {
                 var lease = lease(origin, name, task: task)
                 lease.asksForAll = true

@@ -68,6 +68,20 @@ import Testing
         }
     }
 
+    /// It may become another file at any time, and a second name costs nothing.
+    @Test(arguments: [false, true])
+    func theirFinishedFileDoesNotCountWhereANumberedNameIsWanted(isFenced: Bool) async throws {
+        try await withStranger { scratch, stranger in
+            try stranger.makePart(1, Self.theirs)
+            let theirs = try stranger.order(1, path: "f", Self.theirs, installation: Self.other)
+            #expect(try await stranger.finalizer.finalize(theirs).isInPlace)
+            try scratch.makePart(1, Self.theirs)
+            let order = try scratch.order(1, path: "f", Self.theirs, fenced: isFenced, ifExists: .rename)
+            #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            #expect(try scratch.read("f (2)") == Self.theirs)
+        }
+    }
+
     @Test func theirFinishedFileIsNotReplaced() async throws {
         try await withStranger { scratch, stranger in
             try stranger.makePart(1, Self.theirs)

@@ -21,6 +21,20 @@ import Testing
         #expect(!conduct.isSilent("a"))
     }
 
+    @Test func originServesFor15SecondsAfterItsLastAnswer() {
+        let now = Mutex<Int64>(0)
+        let conduct = OriginConduct { now.withLock { $0 } }
+        #expect(!conduct.isServing("a"))
+        conduct.enter("a")
+        now.withLock { $0 += 60_000_000_000 }
+        #expect(conduct.isServing("a") && conduct.isBusy("a"))
+        conduct.leave("a")
+        now.withLock { $0 += 14_000_000_000 }
+        #expect(conduct.isServing("a") && !conduct.isBusy("a"))
+        now.withLock { $0 += 1_000_000_000 }
+        #expect(!conduct.isServing("a"))
+    }
+
     @Test func mannerAndTrustInConnectionsAreRememberedForTenMinutes() {
         let now = Mutex<Int64>(0)
         let conduct = OriginConduct { now.withLock { $0 } }

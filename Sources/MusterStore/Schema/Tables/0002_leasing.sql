@@ -234,7 +234,7 @@ CREATE TYPE failure AS (
     status       integer,                                    -- the answer's status, if there was one
     request      text,                                       -- the origin's name for the request
     address      text,                                       -- the peer's address
-    limit_signal text,                                       -- whether it is a sign of too much at once: none, possible, certain
+    limit_signal text,                                       -- whether it is a sign of too much at once: none, possible, certain, refuted
     is_expiry    boolean,                                    -- whether an expired URL is answered so
     random       double precision,                           -- within [0, 1): sets the jitter
     max_attempts integer,                                    -- so many tries without progress end a task

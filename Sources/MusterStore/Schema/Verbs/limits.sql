@@ -24,6 +24,12 @@ DECLARE
     v_learned integer;
 BEGIN
     IF f.limit_signal = 'none' THEN RETURN NULL; END IF;
+    IF f.limit_signal = 'refuted' THEN
+        -- What was taken from the allowance for such refusals is given back.
+        UPDATE origins SET learned = NULL, learned_at = NULL
+        WHERE id = l.origin_id AND limited_with = f.status AND f.status <> ALL (limits_with) AND learned IS NOT NULL;
+        RETURN NULL;
+    END IF;
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND THEN RETURN NULL; END IF;
     IF f.limit_signal = 'certain' AND f.status NOT IN (429, 503) AND f.status <> ALL (o.limits_with) THEN
