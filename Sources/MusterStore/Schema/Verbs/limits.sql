@@ -46,11 +46,13 @@ BEGIN
         IF o.doubted_at > statement_timestamp() - interval '2 s' THEN RETURN false; END IF;
     END IF;
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
-    -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
+    -- and some more times where the origin is known to have limits, since it may count connections that have ended already; and for half a minute
+    -- where the status is known to be a limit, which may be one for so many seconds.
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT v_is_shared THEN
-            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < (CASE WHEN NOT t.planned THEN 5 WHEN o.learned IS NULL THEN 1 ELSE 4 END) THEN true END;
+            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < (CASE WHEN f.status = ANY (o.limits_with) THEN 7 WHEN NOT t.planned THEN 5
+                WHEN o.learned IS NULL THEN 1 ELSE 4 END) THEN true END;
         END IF;
     END IF;
     UPDATE origins
