@@ -37,6 +37,7 @@ struct LeaseJob: Sendable {
             let job = FetchJob(
                 lease: lease,
                 source: source,
+                address: try? SourceURL(validating: source.url),
                 equipment: equipment,
                 station: station,
                 context: context,

@@ -186,8 +186,8 @@ extension FetchJob {
 
     /// Notes of the origin which rungs its source was not served on: once it is served on another one. One that is refused on all of them says nothing of any.
     func rememberLeftRungs(_ plan: FetchPlan) {
-        guard !plan.leftRungs.isEmpty, let known = try? SourceURL(validating: source.url) else { return }
-        for rung in plan.leftRungs { context.conduct.contradicted(rung, by: known) }
+        guard !plan.leftRungs.isEmpty, let address else { return }
+        for rung in plan.leftRungs { context.conduct.contradicted(rung, by: address) }
     }
 
     // MARK: - The part

@@ -28,12 +28,12 @@ extension FetchJob {
     func takeTurn(after ending: FetchTransfer.Ending, _ plan: inout FetchPlan) async -> Step? {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
             case .judged(.refuse(let kind, let detail, nil)) = ending.judgement, let status = ending.head?.status,
-            kind.limitSignal(status: status) != .none, let known = try? SourceURL(validating: source.url),
-            let witness = await context.witnesses.witness(for: known, turn: count, while: { control.wish == .work }),
+            kind.limitSignal(status: status) != .none, let address,
+            let witness = await context.witnesses.witness(for: address, turn: count, while: { control.wish == .work }),
             witness.request.url != source.url
         else { return nil }
-        guard count < context.witnesses.turns(of: known, status: status) else {
-            context.witnesses.told(isLimit: false, known, status: status)
+        guard count < context.witnesses.turns(of: address, status: status) else {
+            context.witnesses.told(isLimit: false, address, status: status)
             plan.turns = .over(isLimit: false)
             // A page that comes in turns with other files is the file (row 27).
             return kind == .httpStatus(200) ? .again : nil
@@ -42,11 +42,11 @@ extension FetchJob {
         try? await Task.sleep(for: Self.pause * count)
         switch await testimony(of: witness, status: status) {
         case .served:
-            context.witnesses.servedAgain(witness, by: known)
+            context.witnesses.servedAgain(address.origin)
             plan.turns = .taken(count + 1)
             return .again
         case .refused:
-            context.witnesses.told(isLimit: true, known, status: status)
+            context.witnesses.told(isLimit: true, address, status: status)
             plan.turns = .over(isLimit: true)
             return .failed(kind, detail, retryAfter: nil)
         case .nothing:
@@ -71,7 +71,7 @@ extension FetchJob {
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
             let isOfLimit =
                 (head.status == status || isPage) && context.conduct.isServing(origin)
-                && (!witness.mayBeUsedUp || lease.asksForAll != true)
+                && (!witness.mayBeUsedUp || lease.asksForAll != true || context.witnesses.servesAgain(origin))
             return isOfLimit ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }
@@ -79,7 +79,7 @@ extension FetchJob {
 
     /// Notes a request that was served, to ask for it again where others are refused; not a page in the place of a file, which may be a refusal.
     func noteWitness(_ request: TransferRequest, _ plan: FetchPlan, isOver: Bool) {
-        guard let known = try? SourceURL(validating: source.url), !(plan.isPage && known.namesNoText) else { return }
-        context.witnesses.served(request, of: known, mayBeUsedUp: lease.asksForAll == true, isOver: isOver)
+        guard let address, !(plan.isPage && address.namesNoText) else { return }
+        context.witnesses.served(request, of: address, mayBeUsedUp: lease.asksForAll == true, isOver: isOver)
     }
 }

@@ -7,6 +7,8 @@ import MusterCurl
 struct FetchJob: Sendable {
     let lease: LeaseDocument
     let source: LeaseSource
+    /// Where the source is; `nil` when its URL can't be read, which its transfer says.
+    let address: SourceURL?
     let equipment: SinkStation.Equipment
     let station: SinkStation
     let context: JobContext
@@ -36,7 +38,7 @@ struct FetchJob: Sendable {
     private static let requestLimit = 100_000
 
     /// Scheme, host and port of the source.
-    var origin: String { (try? SourceURL(validating: source.url))?.origin ?? source.url }
+    var origin: String { address?.origin ?? source.url }
 
     /// Does the work.
     func run() async -> JobEnding {

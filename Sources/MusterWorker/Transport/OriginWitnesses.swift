@@ -10,9 +10,7 @@ final class OriginWitnesses: Sendable {
         /// The request.
         let request: TransferRequest
         /// Whether its URL may work once, so that a refusal says nothing.
-        fileprivate(set) var mayBeUsedUp: Bool
-        /// The part of its origin that it stands for.
-        fileprivate let part: String
+        let mayBeUsedUp: Bool
         /// From when on it may be asked for, in nanoseconds.
         fileprivate let usableFrom: Int64
     }
@@ -29,6 +27,8 @@ final class OriginWitnesses: Sendable {
         /// By origin and part.
         var witnesses = Remembered<[String: Witness]>()
         var meanings = Remembered<Meaning>()
+        /// Origins that have served a witness once more.
+        var servingAgain = Remembered<Void>()
         /// How many jobs have waited at an origin for a witness.
         var waits = Remembered<Int>()
     }
@@ -78,20 +78,21 @@ final class OriginWitnesses: Sendable {
                 witnesses[oldest.key] = nil
             }
             witnesses[part] = Witness(
-                request: request.forItsFirstByte, mayBeUsedUp: mayBeUsedUp, part: part, usableFrom: usableFrom)
+                request: request.forItsFirstByte, mayBeUsedUp: mayBeUsedUp, usableFrom: usableFrom)
             state.witnesses.note(witnesses, of: source.origin, until: moment + Self.memory)
         }
     }
 
-    /// A witness was served once more.
-    func servedAgain(_ witness: Witness, by source: SourceURL) {
-        guard witness.mayBeUsedUp else { return }
+    /// An origin has served a witness once more: no URL of its is used up.
+    func servedAgain(_ origin: String) {
         let moment = now()
-        state.withLock { state in
-            guard var witnesses = state.witnesses.value(of: source.origin, at: moment) else { return }
-            witnesses[witness.part]?.mayBeUsedUp = false
-            state.witnesses.note(witnesses, of: source.origin, until: moment + Self.memory)
-        }
+        state.withLock { $0.servingAgain.note((), of: origin, until: moment + Self.memory) }
+    }
+
+    /// Whether it did so lately.
+    func servesAgain(_ origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { $0.servingAgain.value(of: origin, at: moment) } != nil
     }
 
     /// The witness to ask for a file in its turn of that number, once it may be asked for: that of its own part, or each of the others one after the other.

@@ -19,18 +19,13 @@ import Testing
         return file
     }
 
-    private func waitForBytes(_ bench: JobBench, _ lease: LeaseDocument, _ count: Int64) async throws {
-        // There is no signal for bytes that arrived in a file; the origin says only that it sent them.
-        while (try? Int64(bench.part(lease).count)) ?? 0 < count { try await Task.sleep(for: .milliseconds(5)) }
-    }
-
     @Test func releasedJobMakesDurableWhatCame() async throws {
         try await withBench { bench, origin in
             let file = serve(origin)
             let lease = LeaseDocument.first(origin.url("/f"))
             let control = LeaseControl()
             async let running = bench.run(lease, control: control)
-            try await waitForBytes(bench, lease, 2 * mebibyte)
+            try await bench.waitForBytes(lease, 2 * mebibyte)
             control.ask(.release)
             let ending = await running
             guard case .released(let durable?, let learned) = ending else {
@@ -49,7 +44,7 @@ import Testing
             let lease = LeaseDocument.first(origin.url("/f"))
             let control = LeaseControl()
             async let running = bench.run(lease, control: control)
-            try await waitForBytes(bench, lease, 2 * mebibyte)
+            try await bench.waitForBytes(lease, 2 * mebibyte)
             control.ask(.abort)
             #expect(await running.isAborted)
             #expect(!bench.exists("out/file.bin"))
@@ -63,7 +58,7 @@ import Testing
             let lease = LeaseDocument.first(origin.url("/f"))
             let control = LeaseControl()
             async let running = bench.run(lease, control: control)
-            try await waitForBytes(bench, lease, 2 * mebibyte)
+            try await bench.waitForBytes(lease, 2 * mebibyte)
             // The process was stopped for a long time: nobody but the clock knows.
             bench.clock.now.store(5_000, ordering: .sequentiallyConsistent)
             let before = bench.context.takeReceived()

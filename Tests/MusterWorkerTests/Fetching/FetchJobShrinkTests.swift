@@ -30,11 +30,6 @@ import Testing
         return lease
     }
 
-    private func waitForBytes(_ bench: JobBench, _ lease: LeaseDocument, _ count: Int64) async throws {
-        // There is no signal for bytes that arrived in a file; the origin says only that it sent them.
-        while (try? Int64(bench.part(lease).count)) ?? 0 < count { try await Task.sleep(for: .milliseconds(5)) }
-    }
-
     @Test func chunkThatIsNotBegunIsAskedForUpToTheNewEnd() async throws {
         try await withBench { bench, origin in
             let file = serve(origin)
@@ -57,7 +52,7 @@ import Testing
             let lease = chunk(origin, mebibyte, 3 * mebibyte, version: transport == .h2 ? .http2 : .http1)
             let control = LeaseControl(ChunkBound(lease))
             async let running = bench.run(lease, control: control)
-            try await waitForBytes(bench, lease, 2 * mebibyte)
+            try await bench.waitForBytes(lease, 2 * mebibyte)
             #expect(control.shrink(to: mebibyte + 1) == 2 * mebibyte)
             let ending = await running
             let bytes = file.content.bytes(in: mebibyte..<2 * mebibyte)
@@ -77,7 +72,7 @@ import Testing
             let lease = chunk(origin, 0, size)
             let control = LeaseControl(ChunkBound(lease))
             async let running = bench.run(lease, control: control)
-            try await waitForBytes(bench, lease, mebibyte)
+            try await bench.waitForBytes(lease, mebibyte)
             #expect(control.shrink(to: 2 * mebibyte) == 2 * mebibyte)
             origin.release("/f")
             let ending = await running
@@ -98,7 +93,7 @@ import Testing
             let control = LeaseControl(ChunkBound(lease))
             #expect(control.shrink(to: 4 * mebibyte) == 8 * mebibyte)
             async let running = bench.run(lease, control: control)
-            try await waitForBytes(bench, lease, mebibyte)
+            try await bench.waitForBytes(lease, mebibyte)
             #expect(control.shrink(to: 4 * mebibyte) == 4 * mebibyte)
             origin.release("/f")
             #expect(await running.durable?.offset == 4 * mebibyte)
@@ -122,7 +117,7 @@ import Testing
             let lease = chunk(origin, 0, 2 * mebibyte)
             let control = LeaseControl(ChunkBound(lease))
             async let running = bench.run(lease, control: control)
-            try await waitForBytes(bench, lease, mebibyte)
+            try await bench.waitForBytes(lease, mebibyte)
             bench.clock.now.store(5_000, ordering: .sequentiallyConsistent)
             _ = bench.context.takeReceived()
             origin.release("/f")

@@ -97,6 +97,11 @@ final class JobBench: Sendable {
     func part(_ lease: LeaseDocument) throws -> [UInt8] {
         try file("\(ScratchSink.parts)/\(lease.task).\(lease.version).part")
     }
+
+    /// Waits until so many bytes of a part are written. There is no signal for that; an origin says only that it sent them.
+    func waitForBytes(_ lease: LeaseDocument, _ count: Int64) async throws {
+        while (try? Int64(part(lease).count)) ?? 0 < count { try await Task.sleep(for: .milliseconds(5)) }
+    }
 }
 
 /// Runs a test on a bench and ends its threads.

@@ -72,6 +72,19 @@ import Testing
         }
     }
 
+    /// One that was served again is not used up, and so is no other one of its origin.
+    @Test func refusalShowsALimitOnceTheOriginHasServedAWitnessAgain() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", file)
+            origin.misbehave("/a.bin", .status(403, retryAfter: nil), when: .after(1 + OriginWitnesses.turns))
+            #expect(await fetch(bench, origin, "a.bin", task: 1, asksForAll: true) == nil)
+            origin.serve("/b.bin", file)
+            origin.misbehave("/b.bin", .status(403, retryAfter: nil))
+            #expect(await fetch(bench, origin, "b.bin", task: 2, asksForAll: true)?.isLimit == false)
+            #expect(await fetch(bench, origin, "b.bin", task: 3, asksForAll: true)?.isLimit == true)
+        }
+    }
+
     @Test func fileThatIsServedInItsTurnIsFetched() async throws {
         try await withBench { bench, origin in
             origin.serve("/a.bin", file)
@@ -139,7 +152,7 @@ import Testing
         var lease = LeaseDocument.first(origin.url("/slow.iso"), task: 9, path: "slow.iso")
         lease.asksForAll = true
         async let slow = bench.run(lease)
-        while (try? bench.part(lease).isEmpty) ?? true { try await Task.sleep(for: .milliseconds(5)) }
+        try await bench.waitForBytes(lease, 1)
         try await body()
         origin.release("/slow.iso")
         #expect(await slow.finished?.size == 4 * mebibyte)

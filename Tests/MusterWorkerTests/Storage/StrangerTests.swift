@@ -18,6 +18,13 @@ import Testing
         }
     }
 
+    /// Puts their file in place at `f`.
+    private func finish(_ stranger: ScratchSink) async throws {
+        try stranger.makePart(1, Self.theirs)
+        let order = try stranger.order(1, path: "f", Self.theirs, installation: Self.other)
+        #expect(try await stranger.finalizer.finalize(order).isInPlace)
+    }
+
     private func purge(_ scratch: ScratchSink, _ task: Int64, _ path: String, size: Int64?) throws {
         let owner = FileMark.Owner(installation: ScratchSink.installation, task: TaskID(task))
         let file = PurgeOrder.File(path: try DestinationPath(validating: path), size: size, owner: owner)
@@ -51,9 +58,7 @@ import Testing
     @Test(arguments: [false, true])
     func theirFinishedFileCountsAndStaysAsItIs(isFenced: Bool) async throws {
         try await withStranger { scratch, stranger in
-            try stranger.makePart(1, Self.theirs)
-            let theirs = try stranger.order(1, path: "f", Self.theirs, installation: Self.other)
-            #expect(try await stranger.finalizer.finalize(theirs).isInPlace)
+            try await finish(stranger)
             let inode = scratch.inode("f")
             for hasPart in [true, false] {
                 if hasPart { try scratch.makePart(1, Self.theirs) }
@@ -72,9 +77,7 @@ import Testing
     @Test(arguments: [false, true])
     func theirFinishedFileDoesNotCountWhereANumberedNameIsWanted(isFenced: Bool) async throws {
         try await withStranger { scratch, stranger in
-            try stranger.makePart(1, Self.theirs)
-            let theirs = try stranger.order(1, path: "f", Self.theirs, installation: Self.other)
-            #expect(try await stranger.finalizer.finalize(theirs).isInPlace)
+            try await finish(stranger)
             try scratch.makePart(1, Self.theirs)
             let order = try scratch.order(1, path: "f", Self.theirs, fenced: isFenced, ifExists: .rename)
             #expect(try await scratch.finalizer.finalize(order).isInPlace)
@@ -84,9 +87,7 @@ import Testing
 
     @Test func theirFinishedFileIsNotReplaced() async throws {
         try await withStranger { scratch, stranger in
-            try stranger.makePart(1, Self.theirs)
-            let theirs = try stranger.order(1, path: "f", Self.theirs, installation: Self.other)
-            #expect(try await stranger.finalizer.finalize(theirs).isInPlace)
+            try await finish(stranger)
             try scratch.makePart(1, Self.ours)
             let order = try scratch.order(1, path: "f", Self.ours, ifExists: .replace)
             await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
