@@ -62,7 +62,7 @@ public struct Store: Sendable {
         case noSuchTask(String)
         /// There is no live worker of this name.
         case noSuchWorker(String)
-        /// The worker that is named has another directory under the name of the sink.
+        /// The directory of the sink is to be another one than the worker has that is named.
         case otherDirectory(sink: String, worker: String)
         /// A group of this name exists.
         case groupExists(String)

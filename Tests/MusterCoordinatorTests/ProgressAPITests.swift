@@ -235,7 +235,8 @@ struct ProgressAPITests {
     private static func fetch(_ store: Store, _ count: Int32) async throws {
         let session = try await store.openSession(
             SessionOpening(worker: "w", version: "test", labels: "{}", slots: count, sinks: ["default"]),
-            timeToLive: .seconds(600))
+            timeToLive: .seconds(600)
+        ).id
         _ = try await store.renew(
             SessionRenewal(session: session, sequence: 1, parkedSinks: [], sinkStatus: "[]", receivedBytes: 0),
             settled: 0, held: [], timeToLive: .seconds(600))

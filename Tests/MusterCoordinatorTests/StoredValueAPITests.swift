@@ -79,7 +79,8 @@ import Testing
         let store = Store(pool: pool)
         let session = try await store.openSession(
             SessionOpening(worker: "w", version: "1", labels: "{}", slots: 8, sinks: ["default"]),
-            timeToLive: .seconds(60))
+            timeToLive: .seconds(60)
+        ).id
         _ = try await store.renew(
             SessionRenewal(session: session, sequence: 1, parkedSinks: [], sinkStatus: "[]", receivedBytes: 0),
             settled: 0, held: [], timeToLive: .seconds(60))

@@ -33,26 +33,39 @@ struct SyncAPITests {
     }
 
     /// Files of one group would lie in two places (I8).
-    @Test func aWorkerWithAnotherDirectoryUnderTheNameOfASinkIsRefused() async throws {
-        @Sendable func opening(_ name: String, _ mark: String?) -> SessionRequest {
+    @Test func aSinkIsTheDirectoryThatItWasUntilItsOperatorSaysOtherwiseAndNobodyWorksInThatOne() async throws {
+        @Sendable func opening(_ name: String, _ mark: String?, replaced: [String]? = nil) -> SessionRequest {
             var request = SessionRequest(name: name, sinks: ["other", "default"], slots: 4, version: "test")
             request.marks = mark.map { ["default": $0, "other": "the same"] }
+            request.replaced = replaced
             return request
         }
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client
-            let first = try await client.openSession(opening("a", "one"))
-            _ = try await client.openSession(opening("b", "one"))
-            // One that can't tell is believed.
             let silent = try await client.openSession(opening("c", nil))
-            let problem = await #expect(throws: Problem.self) { try await client.openSession(opening("d", "two")) }
-            #expect(
-                problem?.code == .conflict && problem?.detail.contains("worker \"a\"") == true,
-                "\(String(describing: problem))")
+            #expect(silent.marks == [:], "nobody has reached the sinks")
+            let first = try await client.openSession(opening("a", "one"))
+            #expect(first.marks == ["default": "one", "other": "the same"])
+            // The sink is used by no group, so that it may become another directory, but not while workers have this one.
+            let problem = await #expect(throws: Problem.self) { try await client.openSession(opening("b", "two")) }
+            #expect(problem?.code == .conflict && problem?.detail.contains("worker \"c\"") == true, "\(problem as Any)")
             for session in [first, silent] { try await client.closeSession(session.id) }
-            await #expect(throws: Problem.self) { try await client.openSession(opening("d", "two")) }
-            for worker in try await client.workers().items { try await client.closeSession(worker.session) }
-            _ = try await client.openSession(opening("d", "two"))
+            let second = try await client.openSession(opening("b", "two"))
+            #expect(second.marks?["default"] == "two")
+
+            try await Self.fill(coordinator)
+            let stranger = try await client.openSession(opening("d", "three"))
+            #expect(stranger.marks?["default"] == "two", "its session begins in no other directory")
+            try await client.closeSession(stranger.id)
+            let replaced = opening("d", "three", replaced: ["default"])
+            await #expect(throws: Problem.self) { try await client.openSession(replaced) }
+            try await client.closeSession(second.id)
+            #expect(try await client.openSession(replaced).marks?["default"] == "three")
+            #expect(try await client.openSession(opening("b", "two")).marks?["default"] == "three")
+            let unknown = await #expect(throws: Problem.self) {
+                try await client.openSession(opening("e", "one", replaced: ["nowhere"]))
+            }
+            #expect(unknown?.code == .invalidRequest)
         }
     }
 

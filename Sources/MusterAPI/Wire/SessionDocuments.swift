@@ -6,9 +6,10 @@ public struct SessionRequest: Hashable, Sendable, Codable {
     public var name: String
     /// The sinks that it reaches.
     public var sinks: [String]
-    /// Which directory each of them is, by what the directory says of itself. A sink that is missing is not compared with those of other
-    /// workers.
+    /// Which directory each of them is, by what the directory says of itself (adr/0034); a sink is missing that could not be read.
     public var marks: [String: String]?
+    /// The sinks whose directory takes the place of another one for good, as the operator says.
+    public var replaced: [String]?
     /// How many transfers it runs at once.
     public var slots: Int
     /// The version of its program.
@@ -43,15 +44,20 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     /// The database whose tasks the worker serves, by a UUID: files are marked with it (adr/0014), and what Muster has below `.muster` is
     /// beneath it. Without it the session can begin in no sink.
     public var installation: String?
+    /// Which directory each sink has to be, by what that says of itself: the session begins in no other (adr/0034). A sink that is missing is known to nobody
+    /// yet: it takes another session that names its mark.
+    public var marks: [String: String]?
 
     /// An answer.
     public init(
-        id: SessionID, ttlMilliseconds: Int64, addresses: AddressGuard? = nil, installation: String? = nil
+        id: SessionID, ttlMilliseconds: Int64, addresses: AddressGuard? = nil, installation: String? = nil,
+        marks: [String: String]? = nil
     ) {
         self.id = id
         self.ttlMilliseconds = ttlMilliseconds
         self.addresses = addresses
         self.installation = installation
+        self.marks = marks
     }
 }
 

@@ -46,13 +46,7 @@ struct UpCommand: MusterSubcommand {
     )
     var workers: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "A sink and its directory; may be repeated. (MUSTER_SINK, separated by commas)",
-            valueName: "name=dir"
-        )
-    )
-    var sink: [String] = []
+    @OptionGroup var sinks: SinkOptions
 
     @Option(
         help: ArgumentHelp("Transfers at once of each worker, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n")
@@ -69,7 +63,7 @@ struct UpCommand: MusterSubcommand {
 
     var given: [SettingName: [String]] {
         Given.values([.data: data, .listen: listen, .workers: workers, .slots: slots])
-            .merging(sink.isEmpty ? [:] : [.sink: sink]) { $1 }
+            .merging(sinks.given) { $1 }
             .merging(tokens.given) { $1 }.merging(tuning.given) { $1 }.merging(secrets.given) { $1 }
             .merging(retention.given) { $1 }.merging(names.given) { $1 }
     }
@@ -91,8 +85,7 @@ struct UpCommand: MusterSubcommand {
         _ = try settings.number(.slots, in: Limits.slots)
         _ = try settings.secretGrants(base: context.workingDirectory)
         let data = try Self.dataDirectory(settings, base: context.workingDirectory)
-        var sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
-        if sinks.isEmpty { sinks = [SinkArgument(name: defaultSinkName, directory: data + "/files")] }
+        let sinks = try settings.sinks(base: context.workingDirectory, fallback: data + "/files")
         if count > 0 { configuration.ownProcess.sinks = Set(sinks.map(\.name)) }
         let ownToken = configuration.takesOwnToken
         // Until the directory is there and locked, any other will do for the check.
@@ -200,6 +193,7 @@ struct UpCommand: MusterSubcommand {
         base: String
     ) -> @Sendable (_ name: String, _ port: Int) -> [String] {
         var common = sinks.flatMap { ["--sink", "\($0.name)=\($0.directory)"] }
+        common += sinks.filter { $0.isReplaced }.flatMap { [SettingName.newDirectory.option, $0.name] }
         if let text = settings.text(.slots) { common += [SettingName.slots.option, text] }
         // A relative directory is meant from where this process runs, which is where its workers run.
         for name in [SettingName.secretVariable, .secretDirectory] {

@@ -42,13 +42,7 @@ struct WorkCommand: MusterSubcommand {
     )
     var name: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "A sink and its directory; may be repeated. (MUSTER_SINK, separated by commas)",
-            valueName: "name=dir"
-        )
-    )
-    var sink: [String] = []
+    @OptionGroup var sinks: SinkOptions
 
     @Option(
         help: ArgumentHelp("Transfers at once, 1 to 1024. (MUSTER_SLOTS; default: 16)", valueName: "n")
@@ -76,13 +70,13 @@ struct WorkCommand: MusterSubcommand {
             .server: client.server, .token: client.token, .workerToken: workerToken, .name: name, .slots: slots,
             .rate: rate,
         ]).merging(Given.flags([.exitWithParent: exitWithParent])) { $1 }
-            .merging(Given.lists([.sink: sink])) { $1 }.merging(secrets.given) { $1 }
+            .merging(sinks.given) { $1 }.merging(secrets.given) { $1 }
     }
 
     func perform(_ context: CommandContext) async throws {
         let settings = context.settings
         let logger = try settings.logger(default: .info)
-        let sinks = try SinkArgument.list(settings.texts(.sink), base: context.workingDirectory)
+        let sinks = try settings.sinks(base: context.workingDirectory)
         guard !sinks.isEmpty else {
             throw CommandFailure.usage(
                 "a worker needs at least one sink: give --sink \(defaultSinkName)=DIR, where the files shall end up"
@@ -136,7 +130,7 @@ extension Settings {
             servers: servers,
             token: token,
             name: name,
-            sinks: sinks.map { SinkConfiguration(name: $0.name, path: $0.directory) },
+            sinks: sinks.map { SinkConfiguration(name: $0.name, path: $0.directory, isReplaced: $0.isReplaced) },
             version: MusterVersion.current
         )
         if let slots = try number(.slots, in: Limits.slots) { configuration.slots = slots }

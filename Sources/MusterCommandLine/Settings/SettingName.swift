@@ -35,6 +35,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case database
     /// Whether a coordinator brings its database's schema up to date first.
     case migrate
+    /// Sinks whose directory takes the place of the one before.
+    case newDirectory = "new-directory"
     /// The name of a worker.
     case name
     /// The transfers that a worker runs at once.
@@ -180,7 +182,7 @@ enum SettingName: String, CaseIterable, Sendable {
         .weight,
         .rate,
         .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files, .pauseUntil,
-        .secretFile, .locationTrusted, .acceptUnframed,
+        .secretFile, .locationTrusted, .acceptUnframed, .newDirectory,
     ]
 
     /// Those whose values must never be shown.
@@ -189,7 +191,8 @@ enum SettingName: String, CaseIterable, Sendable {
     ]
     /// Those that have several values.
     static let lists: Set<SettingName> = [
-        .sink, .host, .allowAddress, .header, .cookie, .secretVariable, .secretDirectory, .rateBetween, .after, .types,
+        .sink, .newDirectory, .host, .allowAddress, .header, .cookie, .secretVariable, .secretDirectory, .rateBetween,
+        .after, .types,
     ]
     /// Those lists whose values stand on lines of their own in the environment, since they may have commas in them.
     static let listsOfLines: Set<SettingName> = [.header, .cookie]

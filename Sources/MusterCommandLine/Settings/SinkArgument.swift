@@ -7,6 +7,8 @@ struct SinkArgument: Hashable, Sendable {
     let name: String
     /// The directory, absolute.
     let directory: String
+    /// Whether the directory takes the place of the one that the sink was before.
+    var isReplaced = false
 
     /// A sink.
     init(name: String, directory: String) {

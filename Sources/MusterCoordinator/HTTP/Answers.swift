@@ -85,7 +85,8 @@ extension Problem {
             self.init(
                 .conflict,
                 "the sink \"\(sink)\" is another directory here than at the worker \"\(worker)\": all workers of a sink have to reach "
-                    + "the same files. Mount that directory, or give this sink another name", pointer: "/sinks")
+                    + "the same files. Mount that directory, or end that worker if this one takes its place",
+                pointer: "/sinks")
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")
         case .duplicateKey(let key, let lines):
             self.init(

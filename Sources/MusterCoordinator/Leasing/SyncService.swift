@@ -34,16 +34,16 @@ struct SyncService: Sendable {
     func open(_ request: SessionRequest) async throws -> SessionDocument {
         try check(request)
         let labels = String(decoding: try JSONEncoder().encode(request.labels), as: UTF8.self)
-        let id = try await store.openSession(
+        let session = try await store.openSession(
             SessionOpening(
                 worker: request.name, version: ReportedText.clean(request.version), labels: labels,
                 slots: Int32(request.slots), sinks: request.sinks, marks: request.marks ?? [:],
-                bytesPerSecond: request.bytesPerSecond),
+                replaced: request.replaced ?? [], bytesPerSecond: request.bytesPerSecond),
             timeToLive: configuration.sessionTimeToLive)
         metrics.add(.sessionsOpened)
         return SessionDocument(
-            id: id, ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
-            addresses: configuration.addressGuard, installation: try await store.installation())
+            id: session.id, ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
+            addresses: configuration.addressGuard, installation: try await store.installation(), marks: session.marks)
     }
 
     /// Ends a session: at its own word, or at that of somebody who knows that its process is gone.
@@ -153,6 +153,9 @@ struct SyncService: Sendable {
         }
         guard (request.marks ?? [:]).allSatisfy({ request.sinks.contains($0.key) && Self.isPlain($0.value) }) else {
             throw InputRefusal(pointer: "/marks", reason: "must have a short text for each of some sinks")
+        }
+        guard (request.replaced ?? []).allSatisfy(request.sinks.contains) else {
+            throw InputRefusal(pointer: "/replaced", reason: "must name some of the sinks")
         }
         guard Limits.slots.contains(request.slots) else {
             throw InputRefusal(pointer: "/slots", reason: "must be within \(Limits.slots)")

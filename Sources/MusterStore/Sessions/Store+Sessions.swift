@@ -13,15 +13,17 @@ public struct SessionOpening: Sendable {
     public var slots: Int32
     /// The sinks that it reaches.
     public var sinks: [String]
-    /// Which directory each of them is, by what the directory says of itself; those that are missing are not compared with others'.
+    /// Which directory each of them is, by what the directory says of itself; a sink is missing that could not be read.
     public var marks: [String: String]
+    /// The sinks whose directory takes the place of another one, as the operator says.
+    public var replaced: [String]
     /// The rate that the worker keeps to by itself, in bytes per second, if it does; only shown.
     public var bytesPerSecond: Int64?
 
     /// An introduction.
     public init(
         worker: String, version: String, labels: String, slots: Int32, sinks: [String], marks: [String: String] = [:],
-        bytesPerSecond: Int64? = nil
+        replaced: [String] = [], bytesPerSecond: Int64? = nil
     ) {
         self.worker = worker
         self.version = version
@@ -29,8 +31,17 @@ public struct SessionOpening: Sendable {
         self.slots = slots
         self.sinks = sinks
         self.marks = marks
+        self.replaced = replaced
         self.bytesPerSecond = bytesPerSecond
     }
+}
+
+/// A session that was opened.
+public struct OpenedSession: Sendable {
+    /// The session.
+    public let id: SessionID
+    /// Which directory each of its sinks has to be, by what that says of itself; a sink is missing that nobody has reached yet.
+    public let marks: [String: String]
 }
 
 /// What a sync says about its session.
@@ -101,19 +112,22 @@ public struct WorkerRecord: Sendable {
 extension Store {
     /// Opens a session.
     ///
-    /// - Throws: `Refusal.otherDirectory` if a worker that lives has another directory under the name of a sink.
-    public func openSession(_ opening: SessionOpening, timeToLive: Duration) async throws -> SessionID {
+    /// - Throws: `Refusal.otherDirectory` if the directory of a sink is to be another one than a worker has that lives.
+    public func openSession(_ opening: SessionOpening, timeToLive: Duration) async throws -> OpenedSession {
         // Not repeated when the outcome is unknown: a session that nobody knows of expires by itself, a doubled one does too.
         let rows = try await writeOnce(
             """
-            SELECT session, sink, other FROM open_session(\(opening.worker), \(opening.version), \(PostgresJSON(opening.labels)),
-                \(opening.slots), \(opening.sinks), \(opening.sinks.map { opening.marks[$0] ?? "" }), \(opening.bytesPerSecond),
-                \(timeToLive.milliseconds)::bigint * interval '1 ms')
+            SELECT session, expected, sink, other FROM open_session(\(opening.worker), \(opening.version),
+                \(PostgresJSON(opening.labels)), \(opening.slots), \(opening.sinks), \(opening.sinks.map { opening.marks[$0] ?? "" }),
+                \(opening.replaced), \(opening.bytesPerSecond), \(timeToLive.milliseconds)::bigint * interval '1 ms')
             """, waking: .nobody)
         guard let session: SessionID = try rows[0].decode("session") else {
             throw Refusal.otherDirectory(sink: try rows[0].decode("sink"), worker: try rows[0].decode("other"))
         }
-        return session
+        let expected: [String] = try rows[0].decode("expected")
+        return OpenedSession(
+            id: session,
+            marks: Dictionary(zip(opening.sinks, expected).filter { !$1.isEmpty }) { first, _ in first })
     }
 
     /// Which database this is, by a UUID that it keeps for good: files are marked as those of its tasks (adr/0014).

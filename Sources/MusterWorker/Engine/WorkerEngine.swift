@@ -197,6 +197,8 @@ extension WorkerEngine {
         var request = request
         let marks = stations.compactMap { station in station.mark.map { (station.name, $0) } }
         if !marks.isEmpty { request.marks = Dictionary(uniqueKeysWithValues: marks) }
+        let replaced = configuration.sinks.filter { $0.isReplaced }.map(\.name)
+        if !replaced.isEmpty { request.replaced = replaced }
         do {
             let document = try await client.openSession(request)
             return .sessionOpened(document, sinks: await begin(document, inbox))
@@ -215,7 +217,10 @@ extension WorkerEngine {
         return await withTaskGroup(of: SinkStatus.self) { group in
             for station in stations {
                 group.addTask {
-                    let found = await station.begin(session) { inbox.yield(.input(.sinkProbed(station.name, $0))) }
+                    let mark = document.marks?[station.name]
+                    let found = await station.begin(session, mark: mark) {
+                        inbox.yield(.input(.sinkProbed(station.name, $0)))
+                    }
                     return status(of: station.name, found)
                 }
             }

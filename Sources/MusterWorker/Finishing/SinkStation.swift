@@ -31,14 +31,16 @@ final class SinkStation: Sendable {
     private struct State {
         /// The session that the sink is used for; `nil` before the first.
         var session: SinkSession?
+        /// Which directory the coordinator says that it is; `nil` where nobody has told it.
+        var mark: String?
         /// What it works with once it has begun in the sink.
         var equipment: Equipment?
     }
 
-    private let known = Mutex<String?>(nil)
+    private let found = Mutex<String?>(nil)
 
     /// What the sink's directory says of itself; `nil` as long as that could not be read.
-    var mark: String? { known.withLock { $0 } }
+    var mark: String? { found.withLock { $0 } }
 
     /// How long a new session waits for a sink before it counts as one in trouble.
     private static let patience: Duration = .seconds(2)
@@ -61,10 +63,15 @@ final class SinkStation: Sendable {
     /// Has the sink serve a new session, which begins here before it is leased anything. A sink that does not answer soon counts as one in
     /// trouble; it holds up nothing else.
     ///
-    /// - Parameter late: told how it is after all, unless there is another session by then: the sink need not wait for the next probe.
-    func begin(_ session: SinkSession, late: @escaping @Sendable (ProbeResult) -> Void = { _ in }) async -> ProbeResult
-    {
-        state.withLock { $0 = State(session: session) }
+    /// - Parameters:
+    ///   - mark: which directory the sink is, as far as the coordinator knows; the session begins in no other (adr/0034).
+    ///   - late: told how it is after all, unless there is another session by then: the sink need not wait for the next probe.
+    func begin(
+        _ session: SinkSession,
+        mark: String?,
+        late: @escaping @Sendable (ProbeResult) -> Void = { _ in }
+    ) async -> ProbeResult {
+        state.withLock { $0 = State(session: session, mark: mark) }
         let (results, answer) = AsyncStream.makeStream(of: ProbeResult.self)
         let refusal = pool.submit { [self] in
             let result = probeNow()
@@ -110,14 +117,23 @@ final class SinkStation: Sendable {
             guard let session = now.session else {
                 let free = try SinkDirectory.look(at: path)
                 let mark = SinkDirectory.mark(at: path)
-                known.withLock { $0 = mark }
+                found.withLock { $0 = mark }
                 return .well(freeBytes: free)
             }
             if let known = now.equipment {
                 try known.directory.probe()
                 return .well(freeBytes: try? known.directory.freeBytes())
             }
-            let directory = try SinkDirectory(name: name, path: path, session: session)
+            guard let mark = now.mark else {
+                // The coordinator hears of the directory by the next session.
+                guard let mark = SinkDirectory.mark(at: path) else {
+                    _ = try SinkDirectory.look(at: path)
+                    return .trouble(SinkTrouble(kind: .storage, detail: "\(path) can't be told from other directories"))
+                }
+                found.withLock { $0 = mark }
+                return .sessionEnded
+            }
+            let directory = try SinkDirectory(name: name, path: path, session: session, mark: mark)
             open(directory)
             let free = try? directory.freeBytes()
             // It has begun, and can delete there; whether it can write, a probe says.

@@ -35,6 +35,26 @@ extension SinkDirectory {
         }
     }
 
+    /// What an open directory says of itself; `nil` where it says nothing. Blocks.
+    static func mark(in root: Directory, _ path: String) throws(StorageError) -> String? {
+        do throws(SystemError) {
+            guard try root.status(of: DestinationPath.reservedComponent) != nil else { return nil }
+            return try read(in: root.directory(DestinationPath.reservedComponent))
+        } catch {
+            throw error.inSink("reading which directory \(path) is")
+        }
+    }
+
+    /// The directory is not the one that the sink's files are in.
+    static func other(name: String, path: String) -> StorageError {
+        .unavailable(
+            .init(
+                """
+                \(path) is not the directory that the files of the sink \(name) are in: most likely that one is not mounted. Mount it; or, if it is \
+                gone for good, start with --new-directory \(name)
+                """))
+    }
+
     private static func read(in directory: Directory) throws(SystemError) -> String? {
         guard try directory.status(of: markName) != nil else { return nil }
         let (file, status) = try directory.file(markName, creation: .never)

@@ -4,11 +4,14 @@ public struct SinkConfiguration: Sendable, Hashable {
     public var name: String
     /// The directory on this host. It is never made: a missing one is most likely a file system that is not mounted.
     public var path: String
+    /// Whether this directory takes the place of the one that the sink was before, for good.
+    public var isReplaced: Bool
 
     /// A sink.
-    public init(name: String, path: String) {
+    public init(name: String, path: String, isReplaced: Bool = false) {
         self.name = name
         self.path = path
+        self.isReplaced = isReplaced
     }
 }
 

@@ -70,8 +70,9 @@ struct SettingsTests {
             ])
         #expect(
             SettingName.lists == [
-                .sink, .host, .allowAddress, .header, .cookie, .secretVariable, .secretDirectory, .rateBetween, .after,
-                .types,
+                .sink, .newDirectory, .host, .allowAddress, .header, .cookie, .secretVariable, .secretDirectory,
+                .rateBetween,
+                .after, .types,
             ])
     }
 

@@ -135,7 +135,8 @@ struct StoreFixture: Sendable {
         _ name: String = "worker", sinks: [String] = ["sink"], timeToLive: Duration = .seconds(3600)
     ) async throws -> TestWorker {
         let session = try await store.openSession(
-            SessionOpening(worker: name, version: "1", labels: "{}", slots: 8, sinks: sinks), timeToLive: timeToLive)
+            SessionOpening(worker: name, version: "1", labels: "{}", slots: 8, sinks: sinks), timeToLive: timeToLive
+        ).id
         return TestWorker(fixture: self, session: session)
     }
 

@@ -58,8 +58,11 @@ import Testing
         let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { request in
             let encoder = JSONEncoder()
             guard request.url.hasSuffix("/sync"), case .bytes(let body) = request.body else {
+                guard case .bytes(let body) = request.body else { throw CancellationError() }
+                let opening = try JSONDecoder().decode(SessionRequest.self, from: Data(body))
                 let document = SessionDocument(
-                    id: SessionID(1), ttlMilliseconds: 30_000, installation: ScratchSink.installation)
+                    id: SessionID(1), ttlMilliseconds: 30_000, installation: ScratchSink.installation,
+                    marks: opening.marks)
                 return APIResponse(status: 200, body: Array(try encoder.encode(document)))
             }
             let sync = try JSONDecoder().decode(SyncRequest.self, from: Data(body))

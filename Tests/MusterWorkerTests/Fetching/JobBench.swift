@@ -45,7 +45,7 @@ final class JobBench: Sendable {
             logger: Logger(label: "test"),
             tell: { [news] name, what in news.update { $0.append((name, what)) } }
         )
-        _ = await station.begin(try ScratchSink.session(1))
+        _ = await station.begin(try ScratchSink.session(1), mark: SinkDirectory.mark(at: directory.path.string))
         _ = gate.open(until: 1_000)
     }
 

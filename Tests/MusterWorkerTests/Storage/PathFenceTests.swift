@@ -15,7 +15,7 @@ import Testing
     /// Two sessions in one sink: the first one's worker is stopped and goes on, the second one's takes over meanwhile.
     private func withTwo(_ body: (ScratchSink, SinkDirectory) async throws -> Void) async throws {
         try await ScratchSink.with { first in
-            try await body(first, SinkDirectory(name: "test", path: first.path, session: ScratchSink.session(2)))
+            try await body(first, ScratchSink.begin(ScratchSink.session(2), at: first.path))
         }
     }
 
@@ -140,7 +140,7 @@ import Testing
     @Test func revokingIsRepeatedAndSkipsWhatNeverBegan() async throws {
         try await withTwo { scratch, second in
             for _ in 0..<2 { try second.revoke([SessionID(1), SessionID(77), SessionID(2)]) }
-            let third = try SinkDirectory(name: "test", path: scratch.path, session: ScratchSink.session(3))
+            let third = try ScratchSink.begin(ScratchSink.session(3), at: scratch.path)
             try third.revoke([SessionID(1)])
             #expect(throws: StorageError.self) { try scratch.sink.probe() }
             try second.probe()

@@ -17,7 +17,7 @@ final class ScratchSink: Sendable {
     /// A sink in which a session has begun: the first one, unless the test has several.
     init(at given: String? = nil, session: SinkSession? = nil) throws {
         path = try given ?? Self.makeDirectory()
-        sink = try SinkDirectory(name: "test", path: path, session: try session ?? Self.session(1))
+        sink = try Self.begin(try session ?? Self.session(1), at: path)
         pool = try BlockingPool(threads: 2)
         sync = DurableSync(sink: sink, pool: pool)
         finalizer = Finalizer(sink: sink, pool: pool, sync: sync)
@@ -31,6 +31,11 @@ final class ScratchSink: Sendable {
     static let parts = "\(home)/parts"
     /// Where the first session has what is in its hand.
     static let own = "\(home)/1"
+
+    /// Begins a session in a directory, whichever that is.
+    static func begin(_ session: SinkSession, at path: String) throws -> SinkDirectory {
+        try SinkDirectory(name: "test", path: path, session: session, mark: SinkDirectory.mark(at: path) ?? "none")
+    }
 
     /// A session of that database, or of another one.
     static func session(_ number: Int64, of installation: String = installation) throws -> SinkSession {

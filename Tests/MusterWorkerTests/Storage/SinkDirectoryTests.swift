@@ -11,7 +11,7 @@ import Testing
         let missing = base + "/mount"
         for _ in 0..<2 {
             let error = #expect(throws: StorageError.self) {
-                try SinkDirectory(name: "s", path: missing, session: ScratchSink.session(1))
+                try ScratchSink.begin(ScratchSink.session(1), at: missing)
             }
             #expect(error?.parksSink == true && error?.description.contains(missing) == true)
             #expect(throws: StorageError.self) { try SinkDirectory.look(at: missing) }
@@ -29,7 +29,7 @@ import Testing
         let base = try ScratchSink.makeDirectory()
         defer { ScratchSink.remove(base) }
         #expect(symlink("/tmp", base + "/.muster") == 0)
-        #expect(throws: StorageError.self) { try SinkDirectory(name: "s", path: base, session: ScratchSink.session(1)) }
+        #expect(throws: StorageError.self) { try ScratchSink.begin(ScratchSink.session(1), at: base) }
     }
 
     @Test func aReplacedDirectoryIsNoticed() async throws {
@@ -54,7 +54,7 @@ import Testing
             #expect(rename(scratch.path, scratch.path + ".away") == 0)
             #expect(mkdir(scratch.path, 0o755) == 0)
             // As it is where the directory is on a disk that was away: the session's own directory is there.
-            _ = try SinkDirectory(name: "s", path: scratch.path, session: ScratchSink.session(1))
+            _ = try ScratchSink.begin(ScratchSink.session(1), at: scratch.path)
             await #expect(throws: StorageError.self) { try await scratch.sync.makeDurable(part) }
             try scratch.sink.probe()
             try scratch.sink.check()
@@ -81,7 +81,7 @@ import Testing
             #expect(!scratch.exists(".muster"), "nothing is written below the bare mount point")
             try mount.mountAgain(size: "1m")
             #expect(throws: StorageError.self, "it is another file system than before") { try scratch.sink.probe() }
-            _ = try SinkDirectory(name: "s", path: scratch.path, session: ScratchSink.session(1))
+            _ = try ScratchSink.begin(ScratchSink.session(1), at: scratch.path)
             try scratch.sink.probe()
             try scratch.makePart(1, [1])
             mount.unmount()
@@ -97,7 +97,7 @@ import Testing
             for (session, tasks) in [(2, [1, 2, 3]), (3, [4, 5, 6])] as [(Int64, [Int64])] {
                 var name = 0
                 while (try? scratch.write([], to: "\(session).\(name)")) != nil { name += 1 }
-                let late = try SinkDirectory(name: "s", path: tmpfs.path, session: ScratchSink.session(session))
+                let late = try ScratchSink.begin(ScratchSink.session(session), at: tmpfs.path)
                 let error = #expect(throws: StorageError.self) { try late.probe() }
                 #expect(error?.failureKind == .storageFull)
                 for task in tasks { #expect(try late.purge(task: TaskID(task)) == 1) }
@@ -112,10 +112,11 @@ import Testing
         let tmpfs = try ScratchMount(size: "64k")
         defer { tmpfs.unmount() }
         try await ScratchSink.with(at: tmpfs.path) { scratch in
-            try scratch.makePart(1, [UInt8](repeating: 1, count: 64 << 10))
+            // The rest of it says which directory it is.
+            try scratch.makePart(1, [UInt8](repeating: 1, count: 60 << 10))
             let gate = TrustGate(clock: MonotonicClock.now)
             let station = try SinkStation(SinkConfiguration(name: "s", path: tmpfs.path), gate: gate)
-            let found = await station.begin(try ScratchSink.session(2))
+            let found = await station.begin(try ScratchSink.session(2), mark: SinkDirectory.mark(at: tmpfs.path))
             guard case .trouble(let trouble) = found else { throw StorageError.unavailable(.init("\(found)")) }
             #expect(trouble.kind == .storageFull)
             #expect(try station.equipment?.directory.purge(task: TaskID(1)) == 1)
@@ -151,38 +152,6 @@ import Testing
                 #expect(!text.contains("No such file"))
             }
             try #require(rename(scratch.path + ".away", scratch.path) == 0)
-        }
-    }
-
-    @Test func aDirectoryIsToldFromOthersByItsMark() async throws {
-        try await ScratchSink.with { scratch in
-            try await ScratchSink.with { other in
-                let marks = await withTaskGroup(of: String?.self) { group in
-                    for _ in 0..<8 { group.addTask { SinkDirectory.mark(at: scratch.path) } }
-                    return await group.reduce(into: Set<String?>()) { $0.insert($1) }
-                }
-                let mark = try #require(marks.first ?? nil)
-                #expect(marks.count == 1 && mark.utf8.count > 20)
-                #expect(SinkDirectory.mark(at: other.path) != mark)
-                #expect(SinkDirectory.mark(at: scratch.path) == mark)
-                #expect(
-                    try scratch.sink.root.directory(".muster").names().sorted() == [
-                        ScratchSink.installation, "directory",
-                    ])
-            }
-            #expect(SinkDirectory.mark(at: scratch.path + "/missing") == nil)
-        }
-    }
-
-    @Test func whatASinkLacksAfterACrashIsToldFromABareMountPoint() async throws {
-        try await ScratchSink.with { scratch in
-            let mark = try #require(SinkDirectory.mark(at: scratch.path))
-            #expect(!scratch.sink.lacksSession(mark: mark))
-            #expect(rmdir(scratch.path + "/" + ScratchSink.own) == 0)
-            #expect(scratch.sink.lacksSession(mark: mark))
-            #expect(!scratch.sink.lacksSession(mark: "another"))
-            #expect(unlink(scratch.path + "/.muster/directory") == 0)
-            #expect(!scratch.sink.lacksSession(mark: mark))
         }
     }
 

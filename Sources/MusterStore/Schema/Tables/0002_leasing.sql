@@ -7,6 +7,12 @@ CREATE SEQUENCE lane_ids AS bigint;
 -- The fencing tokens (I1): a later lease of a chunk has a greater epoch, whatever becomes of transactions.
 CREATE SEQUENCE lease_epochs AS bigint;
 
+-- Which directory each sink is (adr/0034). A row stays for good; its mark is replaced where no group uses the sink, or where an operator says so.
+CREATE TABLE sinks (
+    name text PRIMARY KEY,                                   -- as groups and workers call it
+    mark text NOT NULL                                       -- what the directory says of itself
+);
+
 -- One row for each incarnation of a worker.
 CREATE TABLE sessions (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,   -- leases name it
@@ -15,7 +21,6 @@ CREATE TABLE sessions (
     labels           jsonb NOT NULL DEFAULT '{}',            -- the worker's own words about itself; shown only
     slots            integer NOT NULL,                       -- transfers that it runs at once
     sinks            text[] NOT NULL,                        -- the sinks that it reaches
-    marks            text[] NOT NULL,                        -- which directory each of them is; empty where the worker can't tell
     parked           text[] NOT NULL DEFAULT '{}',           -- those of them that are in trouble now
     full_sinks       text[] NOT NULL DEFAULT '{}',           -- those of these that are full: files can be deleted there
     sink_status      jsonb NOT NULL DEFAULT '[]',            -- what it says of its sinks

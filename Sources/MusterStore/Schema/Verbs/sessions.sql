@@ -1,22 +1,31 @@
--- Opens a session, unless it has another directory under the name of a sink than a session that lives: files of one group would lie in two places
--- (I8). Then there is no session, but that sink and the name of the other worker.
+-- Opens a session, and says for each of its sinks which directory that has to be (`expected`; empty where nobody knows): files of one group would
+-- lie in two places (I8). The directory that comes takes the place of another one where no group uses the sink, or where the operator says so
+-- (p_replaced), but not before the sessions are over that reach the sink, which work in the other one. Until then there is no session, but that
+-- sink and the name of a worker that has it.
 CREATE FUNCTION open_session(
-    p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_rate bigint, p_ttl interval,
-    OUT session bigint, OUT sink text, OUT other text
+    p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_replaced text[], p_rate bigint,
+    p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+    v_sinks text[];
 BEGIN
     -- Of two that come at once, the later one sees the first.
     PERFORM pg_advisory_xact_lock(hashtext('muster.sessions'), 0);
+    INSERT INTO sinks (name, mark) SELECT u.sink, u.mark FROM unnest(p_sinks, p_marks) AS u (sink, mark) WHERE u.mark <> ''
+    ON CONFLICT DO NOTHING;
+    SELECT array_agg(k.name) INTO v_sinks FROM unnest(p_sinks, p_marks) AS u (sink, mark) JOIN sinks k ON k.name = u.sink AND k.mark <> u.mark
+    WHERE u.mark <> '' AND (k.name = ANY (p_replaced) OR NOT EXISTS (SELECT FROM groups g WHERE g.sink = k.name));
     SELECT u.sink, s.worker INTO open_session.sink, open_session.other
-    FROM unnest(p_sinks, p_marks) AS u (sink, mark)
-    JOIN sessions s ON u.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()
-    CROSS JOIN LATERAL unnest(s.sinks, s.marks) AS h (sink, mark)
-    WHERE h.sink = u.sink AND h.mark <> u.mark AND h.mark <> '' AND u.mark <> '' ORDER BY s.id LIMIT 1;
+    FROM unnest(v_sinks) AS u (sink) JOIN sessions s ON u.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp() ORDER BY s.id LIMIT 1;
     IF FOUND THEN RETURN; END IF;
-    INSERT INTO sessions (worker, version, labels, slots, sinks, marks, bytes_per_second, expires_at)
-    VALUES (p_worker, p_version, p_labels, p_slots, p_sinks, p_marks, p_rate, statement_timestamp() + p_ttl)
+    UPDATE sinks k SET mark = u.mark FROM unnest(p_sinks, p_marks) AS u (sink, mark) WHERE k.name = u.sink AND k.name = ANY (v_sinks);
+    expected := ARRAY(
+        SELECT coalesce(k.mark, '') FROM unnest(p_sinks) WITH ORDINALITY AS u (sink, place) LEFT JOIN sinks k ON k.name = u.sink
+        ORDER BY u.place);
+    INSERT INTO sessions (worker, version, labels, slots, sinks, bytes_per_second, expires_at)
+    VALUES (p_worker, p_version, p_labels, p_slots, p_sinks, p_rate, statement_timestamp() + p_ttl)
     RETURNING id INTO open_session.session;
 END
 $$;
