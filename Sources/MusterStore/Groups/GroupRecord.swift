@@ -101,13 +101,14 @@ public struct GroupRecord: Sendable {
     static func query(where condition: SQL) -> SQL {
         """
         WITH \(SilentWorker.tables)
-        SELECT \(columns) FROM groups g \(SilentWorker.join) WHERE \(condition) ORDER BY g.name
+        SELECT \(columns) FROM groups g CROSS JOIN LATERAL (SELECT active_tasks(g.id) AS tasks OFFSET 0) AS active
+            \(SilentWorker.join) WHERE \(condition) ORDER BY g.name
         """
     }
 
     private static let columns: SQL = """
         g.id, g.name, g.sink, g.state, g.generation, g.priority, g.weight, g.max_connections, g.metadata::text AS metadata,
-        g.queued, g.active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total,
+        g.queued - active.tasks AS queued, active.tasks AS active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total,
         g.unknown_tasks, bytes_per_second(g.rate_bytes, g.rate_at, g.created_at) AS rate, g.created_at, g.finished_at,
         coalesce(crews.reaching, 0) AS reaching, coalesce(crews.parked, 0) AS parked, crews.parked_detail,
         coalesce(crews.all_silent, false) AS all_silent, silence.silent_workers, silence.silent_since, silence.silent_until,

@@ -18,21 +18,18 @@ extension Store {
     public func tasks(of group: String, state: TaskState?, after: TaskID?, limit: Int32) async throws -> [TaskRecord] {
         let id = try await groupID(group)
         let start = after ?? TaskID(0)
-        // Two statements, since each has an index of its own to walk.
-        let rows =
-            if let state {
-                try await query(
-                    """
-                    SELECT \(taskColumns) FROM tasks t
-                    WHERE t.group_id = \(id) AND t.state = \(state.rawValue) AND t.id > \(start) ORDER BY t.id LIMIT \(limit)
-                    """)
-            } else {
-                try await query(
-                    """
-                    SELECT \(taskColumns) FROM tasks t
-                    WHERE t.group_id = \(id) AND t.id > \(start) ORDER BY t.id LIMIT \(limit)
-                    """)
+        // A statement for each, since each has an index of its own to walk.
+        let condition: SQL =
+            switch state {
+            case nil: "t.group_id = \(id)"
+            case .active:
+                "t.id IN (SELECT l.task_id FROM leases l WHERE l.group_id = \(id) AND l.kind = 'fetch') AND t.state = 'queued'"
+            case .queued: "t.group_id = \(id) AND t.state = 'queued' AND shown_state(t) = 'queued'"
+            case .paused?, .finalizing?, .succeeded?, .failed?, .cancelled?:
+                "t.group_id = \(id) AND t.state = \(state?.rawValue)"
             }
-        return try rows.map(TaskRecord.init)
+        return try await query(
+            "SELECT \(taskColumns) FROM tasks t WHERE \(condition) AND t.id > \(start) ORDER BY t.id LIMIT \(limit)"
+        ).map(TaskRecord.init)
     }
 }

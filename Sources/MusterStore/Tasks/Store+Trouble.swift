@@ -48,7 +48,7 @@ extension Store {
     private static func failing(_ group: GroupID) -> SQL {
         """
         (SELECT * FROM tasks f
-            WHERE f.group_id = \(group) AND f.failure_at IS NOT NULL AND f.state IN ('queued', 'active', 'finalizing')
+            WHERE f.group_id = \(group) AND f.failure_at IS NOT NULL AND f.state IN ('queued', 'finalizing')
             ORDER BY f.failure_at DESC LIMIT \(Limits.troubles))
         """
     }

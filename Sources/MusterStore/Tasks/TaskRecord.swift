@@ -109,7 +109,7 @@ public struct TaskRecord: Sendable {
     /// Whether it goes on after a failure, and nothing has come since. One that nobody works on is in trouble although its failure did
     /// not count: it waits for its turn at an origin that said that there was too much at once.
     static let isInTrouble: SQL = """
-        (t.failure_at IS NOT NULL AND t.state IN ('queued', 'active', 'finalizing')
+        (t.failure_at IS NOT NULL AND t.state IN ('queued', 'finalizing')
             AND (\(tries) > 0 OR \(secondsToTry) > 0 OR NOT EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id)))
         """
 
@@ -142,7 +142,7 @@ public struct TaskRecord: Sendable {
     }
 
     private static let standing: SQL = """
-        t.id, t.key, t.state, t.path, t.expected_size, t.priority, t.metadata::text AS metadata, t.size, t.version, t.etag,
+        t.id, t.key, shown_state(t) AS state, t.path, t.expected_size, t.priority, t.metadata::text AS metadata, t.size, t.version, t.etag,
         t.last_modified, t.effective_url, coalesce(t.digests, t.expected_digests)::text AS digests, t.attempts,
         t.failure_kind, t.failure_detail, t.failure_at, t.failure_status, t.failure_request,
         (SELECT s.url FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source) AS failure_url,
@@ -157,13 +157,13 @@ public struct TaskRecord: Sendable {
         coalesce((SELECT sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))
             FROM leases l JOIN sessions s ON s.id = l.session_id WHERE l.task_id = t.id AND l.kind = 'fetch'
                 AND l.progress_at > statement_timestamp() - interval '20 seconds' AND NOT \(SilentWorker.isSilent)), 0)::bigint AS rate,
-        CASE WHEN t.state = 'active' THEN greatest(
+        CASE WHEN shown_state(t) = 'active' THEN greatest(
             (SELECT max(\(LeasedBytes.seconds)) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'),
             (SELECT ceil(extract(epoch FROM max(greatest(c.not_before, CASE WHEN c.status = 'ready' THEN least(o.not_before, o.try_at) END))
                     - statement_timestamp()))::bigint
                 FROM ready_chunks c LEFT JOIN origins o ON o.id = c.origin_id WHERE c.task_id = t.id AND c.kind = 'fetch')
         ) END AS seconds_at_least,
-        CASE WHEN t.state = 'active' THEN (
+        CASE WHEN shown_state(t) = 'active' THEN (
             SELECT extract(epoch FROM next_time(g.window_to, g.window_zone) - statement_timestamp())::bigint FROM groups g
             WHERE g.id = t.group_id AND g.window_from <> g.window_to AND is_open(g.window_from, g.window_to, g.window_zone)
         ) END AS seconds_in_window

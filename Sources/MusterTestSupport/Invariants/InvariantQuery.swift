@@ -26,7 +26,7 @@ public enum InvariantQuery {
             FROM laid GROUP BY task_id, version
         ), counted AS MATERIALIZED (
             SELECT g.id AS group_id,
-                count(*) FILTER (WHERE t.state = 'queued') AS queued, count(*) FILTER (WHERE t.state = 'active') AS active,
+                count(*) FILTER (WHERE t.state = 'queued') AS queued,
                 count(*) FILTER (WHERE t.state = 'paused') AS paused,
                 count(*) FILTER (WHERE t.state = 'finalizing') AS finalizing,
                 count(*) FILTER (WHERE t.state = 'succeeded') AS succeeded,
@@ -79,18 +79,16 @@ public enum InvariantQuery {
         WHERE t.bytes_done <> CASE t.state WHEN 'succeeded' THEN t.size WHEN 'cancelled' THEN 0
             ELSE coalesce(i.done_bytes, 0) END
         UNION ALL
-        SELECT 'I2: task ' || t.id || ' is ' || t.state || ' and says ' || t.leases || ' leases, but has ' ||
-            coalesce(i.leased, 0)
-        FROM tasks t LEFT JOIN tiled i ON i.task_id = t.id AND i.version = t.version
-        WHERE t.leases <> coalesce(i.leased, 0) OR (t.state = 'active') <> (t.leases > 0)
+        SELECT 'I2: task ' || t.id || ' is ' || t.state || ' and is fetched' FROM tasks t
+        JOIN tiled i ON i.task_id = t.id AND i.version = t.version WHERE i.leased > 0 AND t.state <> 'queued'
         UNION ALL
         SELECT 'I13: task ' || t.id || ' is ' || t.state || ' and has a ' || p.kind || ' chunk that is ' || p.status
         FROM tasks t JOIN part p ON p.task_id = t.id
         WHERE t.state IN ('paused', 'failed') AND p.status NOT IN ('parked', 'done')
-            OR t.state IN ('queued', 'active', 'finalizing') AND p.status = 'parked'
+            OR t.state IN ('queued', 'finalizing') AND p.status = 'parked'
             OR p.kind = 'finalize' AND t.state NOT IN ('finalizing', 'failed')
             OR p.kind = 'fetch' AND NOT p.is_done AND t.state = 'finalizing'
-            OR p.kind = 'resolve' AND t.state NOT IN ('queued', 'active')
+            OR p.kind = 'resolve' AND t.state <> 'queued'
         UNION ALL
         SELECT 'I3: chunk ' || d.doubles || ' is doubled as ' || to_jsonb(d)::text || ', but is '
             || coalesce(to_jsonb(o)::text, 'gone')
@@ -135,15 +133,15 @@ public enum InvariantQuery {
         SELECT 'I5: group ' || g.name || ' has ' || count(*) || ' leases' FROM groups g
         JOIN leases l ON l.group_id = g.id AND l.origin_id > 0 GROUP BY g.id HAVING count(DISTINCT (l.session_id, l.lane)) > g.max_connections
         UNION ALL
-        SELECT 'I6: group ' || g.name || ' counts ' || concat_ws(' ', g.queued, g.active, g.paused, g.finalizing,
+        SELECT 'I6: group ' || g.name || ' counts ' || concat_ws(' ', g.queued, g.paused, g.finalizing,
             g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total, g.unknown_tasks) || ' instead of ' || c::text
         FROM groups g JOIN counted c ON c.group_id = g.id
-        WHERE (g.queued, g.active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total,
+        WHERE (g.queued, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total,
                 g.unknown_tasks)
-            IS DISTINCT FROM (c.queued, c.active, c.paused, c.finalizing, c.succeeded, c.failed, c.cancelled, c.bytes_done,
+            IS DISTINCT FROM (c.queued, c.paused, c.finalizing, c.succeeded, c.failed, c.cancelled, c.bytes_done,
                 c.bytes_total, c.unknown_tasks)
         UNION ALL
-        SELECT 'I6: group ' || name || ' remains wrong' FROM groups WHERE remaining <> queued + active + paused + finalizing
+        SELECT 'I6: group ' || name || ' remains wrong' FROM groups WHERE remaining <> queued + paused + finalizing
         UNION ALL
         SELECT 'I7: group ' || g.name || ' is ' || g.state || ' in generation ' || g.generation || ', generation ' || past
             || ' has ' || coalesce(e.n, 0) || ' endings'

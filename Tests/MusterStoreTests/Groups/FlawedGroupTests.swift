@@ -13,7 +13,9 @@ import Testing
         var worker = try await fixture.makeWorker()
         let leases = try await worker.claim(2)
         #expect(leases.count == 2)
-        try await fixture.run("UPDATE groups SET active = 0 WHERE name = 'bad'")
+        // It can't be charged anything more.
+        try await fixture.run("UPDATE groups SET served = 9223372036854775807 WHERE name = 'bad'")
+        try await fixture.run("UPDATE leases SET charged = 0")
         return (worker, leases)
     }
 
@@ -22,7 +24,7 @@ import Testing
     }
 
     private static func mend(_ fixture: StoreFixture) async throws {
-        try await fixture.run("UPDATE groups SET active = 1 WHERE name = 'bad'")
+        try await fixture.run("UPDATE groups SET served = 0 WHERE name = 'bad'")
     }
 
     @Test func aSweepTakesBackTheLeasesOfOtherGroupsAndNamesTheOneThatItCannot() async throws {

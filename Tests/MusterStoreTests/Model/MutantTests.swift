@@ -41,8 +41,11 @@ import Testing
             name: "an old sync is granted leases", function: "share_leases",
             original: "s.sequence = r.sequence AND", replacement: ""),
         Mutant(
-            name: "a lease that comes back is not taken out of its task's count (I6)", function: "return_leases",
-            original: "queued = g.queued + n.stops", replacement: "queued = g.queued"),
+            name: "what a lease that came back has left on disk is forgotten (I13)", function: "return_leases",
+            original: "started_at = coalesce(t.started_at, n.since)", replacement: "started_at = t.started_at"),
+        Mutant(
+            name: "what is being fetched stays on disk when its task is cancelled (I13)", function: "drop_chunks",
+            original: "t.started_at IS NULL AND leased_since", replacement: "false AND leased_since"),
         Mutant(
             name: "a group completes without being sealed (I7)", function: "close_groups",
             original: "g.state = 'sealed' AND", replacement: "g.state IN ('open', 'sealed') AND"),
@@ -138,8 +141,8 @@ import Testing
             name: "what is recalled is not fenced (I8)", function: "recall_leases", original: "SET fenced = true",
             replacement: "SET fenced = t.fenced"),
         Mutant(
-            name: "a deadline spares what is paused", function: "expire_group", original: "'active', 'paused',",
-            replacement: "'active',"),
+            name: "a deadline spares what is paused", function: "expire_group", original: "'queued', 'paused',",
+            replacement: "'queued',"),
         Mutant(
             name: "work is leased while a window is closed", function: "group_may_run",
             original: "is_open(g.window_from, g.window_to, g.window_zone)", replacement: "true"),

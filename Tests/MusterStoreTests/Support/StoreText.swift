@@ -10,7 +10,7 @@ enum StoreText {
     private static let sql: SQL = """
         SELECT concat_ws(' ', 'group', name, state, desired, 'generation', generation,
             CASE WHEN NOT group_may_run(g) AND desired = 'run' THEN 'waits' END, CASE WHEN overdue THEN 'overdue' END,
-            CASE WHEN held THEN 'held' END, 'counts', queued, active, paused,
+            CASE WHEN held THEN 'held' END, 'counts', queued - active_tasks(g.id), active_tasks(g.id), paused,
             finalizing, succeeded, failed, cancelled, 'bytes', bytes_done, bytes_total, unknown_tasks)
         FROM groups g
         UNION ALL
@@ -19,7 +19,7 @@ enum StoreText {
         UNION ALL
         SELECT concat_ws(' ', 'holdouts', count(*)) FROM holdouts
         UNION ALL
-        SELECT concat_ws(' ', 'task', g.name, t.key, t.state, 'v', t.version, 'run', t.run, 'attempts', t.attempts,
+        SELECT concat_ws(' ', 'task', g.name, t.key, shown_state(t), 'v', t.version, 'run', t.run, 'attempts', t.attempts,
             'restarts', t.restarts, 'size', coalesce(t.size::text, '?'), 'done', t.bytes_done,
             CASE WHEN t.planned THEN 'planned' END, 'by ' || t.rung,
             CASE WHEN t.fenced THEN 'fenced' END, CASE WHEN t.mixes THEN 'mixes' END, CASE WHEN t.clean THEN 'clean' END,

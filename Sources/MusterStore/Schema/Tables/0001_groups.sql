@@ -46,15 +46,14 @@ CREATE TABLE groups (
     asked_anew_at    timestamptz,                            -- when fetch_options or the resolver were changed; older leases have the old ones
     policy           jsonb,                                  -- what is done where the range contract leaves a choice
     resolver         jsonb,                                  -- gives fresh URLs; its headers may hold secrets
-    -- How many of its tasks are in each state (I6); adr/0003.
+    -- How many of its tasks are in each state (I6); adr/0003. Those of the queued ones that are leased are shown as active (adr/0035).
     queued           bigint NOT NULL DEFAULT 0,              -- tasks
-    active           bigint NOT NULL DEFAULT 0,              -- tasks
     paused           bigint NOT NULL DEFAULT 0,              -- tasks
     finalizing       bigint NOT NULL DEFAULT 0,              -- tasks
     succeeded        bigint NOT NULL DEFAULT 0,              -- tasks
     failed           bigint NOT NULL DEFAULT 0,              -- tasks
     cancelled        bigint NOT NULL DEFAULT 0,              -- tasks
-    remaining        bigint NOT NULL GENERATED ALWAYS AS (queued + active + paused + finalizing) STORED,   -- 0 completes it (I7)
+    remaining        bigint NOT NULL GENERATED ALWAYS AS (queued + paused + finalizing) STORED,   -- 0 completes it (I7)
     bytes_done       bigint NOT NULL DEFAULT 0,              -- durable bytes of its tasks
     bytes_total      bigint NOT NULL DEFAULT 0,              -- the sum of the sizes that are known
     unknown_tasks    bigint NOT NULL DEFAULT 0,              -- tasks whose size is not known, but those that failed
@@ -79,10 +78,10 @@ CREATE TABLE groups (
     CONSTRAINT groups_deadline_action_known CHECK (deadline_action IN ('fail', 'continue')),
     CONSTRAINT groups_overdue_had_deadline CHECK (NOT overdue OR deadline_at IS NOT NULL),
     CONSTRAINT groups_counts_not_negative CHECK (
-        queued >= 0 AND active >= 0 AND paused >= 0 AND finalizing >= 0 AND succeeded >= 0 AND failed >= 0
+        queued >= 0 AND paused >= 0 AND finalizing >= 0 AND succeeded >= 0 AND failed >= 0
         AND cancelled >= 0),
     CONSTRAINT groups_finish_is_whole CHECK (                -- I7: terminal only when every task is
-        state IN ('open', 'sealed') OR queued + active + paused + finalizing = 0),
+        state IN ('open', 'sealed') OR queued + paused + finalizing = 0),
     CONSTRAINT groups_finish_is_dated CHECK ((state IN ('open', 'sealed')) = (finished_at IS NULL))
 ) WITH (fillfactor = 50);
 
@@ -167,7 +166,7 @@ CREATE TABLE tasks (
     sink             text NOT NULL,                          -- its group's, here for the index of destinations
     path             text NOT NULL,                          -- where its file goes
     named            boolean NOT NULL DEFAULT false,         -- its path ends in a name that an origin suggested (row 34)
-    state            text NOT NULL DEFAULT 'queued',         -- where it is: docs/architecture.md has the diagram
+    state            text NOT NULL DEFAULT 'queued',         -- where it is; one that is leased is `shown_state` active
     desired          text NOT NULL DEFAULT 'run',            -- what its caller wants; kept where it can't be done at once (adr/0010)
     priority         integer NOT NULL DEFAULT 0,             -- higher goes first within its group
     metadata         jsonb,                                  -- the caller's own; given back, never read
@@ -197,7 +196,6 @@ CREATE TABLE tasks (
     clean            boolean NOT NULL DEFAULT false,         -- a digest was wrong: sources are not mixed any more (row 29)
     -- Its work.
     chunks_left      integer NOT NULL DEFAULT 1,             -- chunks of this version that are not done (I3)
-    leases           integer NOT NULL DEFAULT 0,             -- fetch leases held on it now
     bytes_done       bigint NOT NULL DEFAULT 0,              -- bytes of its done chunks
     run              integer NOT NULL DEFAULT 1,             -- counts retries from 1, so that event ids differ
     attempts         integer NOT NULL DEFAULT 0,             -- failures over all runs; shown only
@@ -216,15 +214,15 @@ CREATE TABLE tasks (
     -- succeeded keeps it if its file can be given to others: its CRC and its validators are known.
     reuse_key        bigint,
     created_at       timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was added
-    started_at       timestamptz,                            -- when it was first leased: something of it may be on disk since
+    -- When it was first leased: something of it may be on disk since. Written when a lease on it ends (adr/0035).
+    started_at       timestamptz,
     finished_at      timestamptz,                            -- when it ended
     CONSTRAINT tasks_key_unique UNIQUE (group_id, key),
     CONSTRAINT tasks_state_known CHECK (
-        state IN ('queued', 'active', 'paused', 'finalizing', 'succeeded', 'failed', 'cancelled')),
+        state IN ('queued', 'paused', 'finalizing', 'succeeded', 'failed', 'cancelled')),
     CONSTRAINT tasks_desired_known CHECK (desired IN ('run', 'pause', 'cancel')),
     CONSTRAINT tasks_rung_known CHECK (rung IN ('chunks', 'stream', 'whole')),
     CONSTRAINT tasks_chunks_not_negative CHECK (chunks_left >= 0),
-    CONSTRAINT tasks_active_means_leased CHECK ((state = 'active') = (leases > 0)),
     CONSTRAINT tasks_size_not_negative CHECK (size >= 0),
     CONSTRAINT tasks_reuse_is_checked CHECK (state <> 'succeeded' OR reuse_key IS NULL OR content_crc IS NOT NULL)
 ) WITH (fillfactor = 80);
@@ -232,23 +230,23 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_by_state ON tasks (group_id, state, id);
 -- Those among which the tasks in trouble of a group are looked for.
 CREATE INDEX tasks_by_failure ON tasks (group_id, failure_at)
-    WHERE failure_at IS NOT NULL AND state IN ('queued', 'active', 'finalizing');
+    WHERE failure_at IS NOT NULL AND state IN ('queued', 'finalizing');
 -- Two live tasks never have one destination (I17). The condition is that of `holds_path` (conditions.sql).
 CREATE UNIQUE INDEX tasks_destination_unique ON tasks (sink, path)
-    WHERE coalesce(state IN ('queued', 'active', 'paused', 'finalizing'), false);
+    WHERE coalesce(state IN ('queued', 'paused', 'finalizing'), false);
 -- Which task has put a file at a path last: `had_path_last`.
 CREATE INDEX tasks_placed ON tasks (sink, path) WHERE coalesce(state = 'succeeded', false);
 -- Two files of a group never get one name from their origins.
 CREATE INDEX tasks_named ON tasks (group_id, path) WHERE named;
 -- A claim moves chunks of these from one source to another.
-CREATE INDEX tasks_mixing ON tasks (group_id, id) WHERE mixes AND state IN ('queued', 'active');
+CREATE INDEX tasks_mixing ON tasks (group_id, id) WHERE mixes AND state = 'queued';
 CREATE INDEX tasks_by_deadline ON tasks (deadline_at)
-    WHERE deadline_at IS NOT NULL AND state IN ('queued', 'active', 'paused', 'finalizing');
+    WHERE deadline_at IS NOT NULL AND state IN ('queued', 'paused', 'finalizing');
 -- Files that can be given to other tasks, the newest last.
 CREATE INDEX tasks_reusable ON tasks (reuse_key, id) WHERE state = 'succeeded' AND reuse_key IS NOT NULL;
--- Tasks under way whose file other tasks may wait for.
+-- Tasks between two leases, or whose file is put in place, for which other tasks may wait. Those that are leased: `leases_under_way`.
 CREATE INDEX tasks_under_way ON tasks (reuse_key)
-    WHERE state IN ('queued', 'active', 'finalizing') AND started_at IS NOT NULL AND reuse_key IS NOT NULL;
+    WHERE state IN ('queued', 'finalizing') AND started_at IS NOT NULL AND reuse_key IS NOT NULL;
 -- `drop_failed` looks for these, step by step.
 CREATE INDEX tasks_failed_begun ON tasks (group_id, id) WHERE state = 'failed' AND started_at IS NOT NULL;
 

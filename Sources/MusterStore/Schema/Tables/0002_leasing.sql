@@ -127,6 +127,7 @@ CREATE TABLE leases (
     -- Of a lease that brings all of a file, since its origin may serve no other request: the size of the chunks that the rest of it is
     -- cut into when it is shrunk (adr/0027).
     tile            bigint CONSTRAINT leases_tile_positive CHECK (tile > 0),
+    reuse_key       bigint,                                  -- its task's, if the lease has the first bytes of the file
     CONSTRAINT leases_durable_within CHECK (durable >= resume AND (last IS NULL OR durable <= last)),
     CONSTRAINT leases_doubles_are_kind CHECK ((kind = 'double') = (doubles IS NOT NULL)),
     CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to >= first AND shrink_to < last)
@@ -137,6 +138,7 @@ CREATE INDEX leases_by_session ON leases (session_id);
 CREATE INDEX leases_by_task ON leases (task_id);
 CREATE INDEX leases_by_group ON leases (group_id);
 CREATE INDEX leases_by_origin ON leases (origin_id, lane);
+CREATE INDEX leases_under_way ON leases (reuse_key) WHERE reuse_key IS NOT NULL;
 CREATE UNIQUE INDEX leases_one_question ON leases (task_id) WHERE kind IN ('resolve', 'trial');
 -- Both are empty most of the time, and leave updates of offsets HOT.
 CREATE INDEX leases_shrinking ON leases (session_id) WHERE shrink_to IS NOT NULL;

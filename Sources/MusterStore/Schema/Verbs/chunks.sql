@@ -35,3 +35,19 @@ BEGIN
     RETURN least(f.maximum_ms, f.base_ms * power(2, least(greatest(p_attempts, 1), 20) - 1)) * f.random * interval '1 ms';
 END
 $$;
+
+-- The state of a task as it is shown: one of which something is fetched is active. Nothing writes that down (adr/0035).
+CREATE FUNCTION shown_state(t tasks) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN t.state = 'queued' AND (SELECT true FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch' LIMIT 1) THEN 'active' ELSE t.state END
+$$;
+
+-- How many tasks of a group are active.
+CREATE FUNCTION active_tasks(p_group bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$ SELECT count(DISTINCT task_id) FROM leases WHERE group_id = p_group AND kind = 'fetch' $$;
+
+-- When the first of the leases was granted under which something of a task is written now; NULL without one.
+CREATE FUNCTION leased_since(p_task bigint) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT min(granted_at) FROM leases WHERE task_id = p_task AND kind IN ('fetch', 'finalize', 'double')
+$$;

@@ -36,13 +36,13 @@ BEGIN
         DELETE FROM leases l USING finished t WHERE l.kind = 'resolve' AND l.task_id = t.id
     ), counted AS MATERIALIZED (
         UPDATE groups g
-        SET active = g.active - n.active, finalizing = g.finalizing - n.finalizing, succeeded = g.succeeded + n.count,
+        SET queued = g.queued - n.queued, finalizing = g.finalizing - n.finalizing, succeeded = g.succeeded + n.count,
             bytes_done = g.bytes_done + n.more, bytes_total = g.bytes_total + n.grown,
             unknown_tasks = g.unknown_tasks - n.unknown,
             rate_bytes = flowed(g.rate_bytes, g.rate_at, n.came), rate_at = statement_timestamp(),
             served = g.served + n.charge / g.weight
         FROM (
-            SELECT group_id, count(*) AS count, sum((was = 'active')::integer) AS active,
+            SELECT group_id, count(*) AS count, sum((was = 'queued')::integer) AS queued,
                 sum((was = 'finalizing')::integer) AS finalizing, sum(more)::bigint AS more, sum(came)::bigint AS came,
                 sum(size - coalesce(size_before, 0))::bigint AS grown, sum((size_before IS NULL)::integer) AS unknown,
                 sum(CASE WHEN done_by = 'fetch' THEN byte_charge(brought) - charged ELSE 0 END)::bigint AS charge
@@ -92,7 +92,7 @@ BEGIN
             u.digests, u.etag, u.last_modified, u.date_strong, u.url, u.path, u.stated, u.crc, u.reused
     )
     UPDATE tasks t
-    SET state = 'succeeded', planned = true, size = d.size, chunks_left = 0, leases = 0, bytes_done = d.size,
+    SET state = 'succeeded', planned = true, size = d.size, chunks_left = 0, bytes_done = d.size,
         digests = d.digests, etag = coalesce(d.etag, t.etag), last_modified = coalesce(d.last_modified, t.last_modified),
         stated_digests = coalesce(d.stated, t.stated_digests), effective_url = coalesce(d.url, t.effective_url),
         source = coalesce(t.source, CASE WHEN d.kind = 'fetch' THEN d.source END), path = coalesce(d.path, t.path),
@@ -106,10 +106,10 @@ BEGIN
                     AND coalesce(d.last_modified, t.last_modified) IS NOT NULL)
             THEN t.reuse_key
         END,
-        finished_at = statement_timestamp(), failure_kind = NULL, failure_detail = NULL, failure_at = NULL,
-        failure_status = NULL, failure_source = NULL, failure_request = NULL
+        started_at = coalesce(t.started_at, d.granted_at), finished_at = statement_timestamp(),
+        failure_kind = NULL, failure_detail = NULL, failure_at = NULL, failure_status = NULL, failure_source = NULL, failure_request = NULL
     FROM taken d JOIN tasks before ON before.id = d.task_id
-    WHERE t.id = d.task_id AND t.state IN ('active', 'finalizing')
+    WHERE t.id = d.task_id AND t.state IN ('queued', 'finalizing')
     RETURNING t,
         CASE WHEN before.failure_status IN (400, 403, 404) AND before.failure_source = d.source THEN before.failure_status END,
         before.state, before.size,
@@ -140,13 +140,12 @@ BEGIN
     END IF;
     PERFORM park_chunks(ARRAY[p_task], p_reported);
     UPDATE tasks
-    SET state = 'failed', leases = 0, failure_kind = p_kind, failure_detail = p_detail, failure_at = statement_timestamp(),
+    SET state = 'failed', failure_kind = p_kind, failure_detail = p_detail, failure_at = statement_timestamp(),
         failure_status = t.failure_status, failure_source = t.failure_source, failure_request = t.failure_request,
         finished_at = statement_timestamp()
     WHERE id = p_task;
     UPDATE groups
-    SET queued = queued - (t.state = 'queued')::integer, active = active - (t.state = 'active')::integer,
-        paused = paused - (t.state = 'paused')::integer, finalizing = finalizing - (t.state = 'finalizing')::integer,
+    SET queued = queued - (t.state = 'queued')::integer, paused = paused - (t.state = 'paused')::integer, finalizing = finalizing - (t.state = 'finalizing')::integer,
         failed = failed + 1, unknown_tasks = unknown_tasks - (t.size IS NULL)::integer
     WHERE id = t.group_id
     RETURNING name INTO v_group_name;

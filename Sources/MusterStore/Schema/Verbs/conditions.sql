@@ -9,7 +9,7 @@
 -- Whether a task in this state has its path to itself: the condition of `tasks_destination_unique`.
 CREATE FUNCTION holds_path(p_state text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(p_state IN ('queued', 'active', 'paused', 'finalizing'), false)
+    SELECT coalesce(p_state IN ('queued', 'paused', 'finalizing'), false)
 $$;
 
 -- Whether a task in this state has put a file in its place: the condition of `tasks_placed`.

@@ -20,7 +20,7 @@ BEGIN
         SELECT g.id FROM groups g WHERE g.id IN (
             SELECT o.group_id FROM (
                 SELECT t.group_id FROM tasks t
-                WHERE t.deadline_at <= statement_timestamp() AND t.state IN ('queued', 'active', 'paused', 'finalizing')
+                WHERE t.deadline_at <= statement_timestamp() AND t.state IN ('queued', 'paused', 'finalizing')
                     AND t.group_id <> ALL (p_skipped)
                 ORDER BY t.deadline_at LIMIT p_limit
             ) AS o)
@@ -33,7 +33,7 @@ BEGIN
                 SELECT t.id, overdue_detail(t, format('it was not done within %s of when it was added or retried', t.time_limit)) AS detail
                 FROM tasks t
                 WHERE t.group_id = v_group AND t.deadline_at <= statement_timestamp()
-                    AND t.state IN ('queued', 'active', 'paused', 'finalizing')
+                    AND t.state IN ('queued', 'paused', 'finalizing')
                 ORDER BY t.id LIMIT p_limit - count FOR NO KEY UPDATE SKIP LOCKED
             LOOP
                 PERFORM fail_task(v_row.id, 'deadline', v_row.detail);
@@ -93,7 +93,7 @@ BEGIN
     END IF;
     -- Nothing more is added to it, and nothing granted.
     UPDATE groups SET overdue = true, state = 'sealed' WHERE id = g.id;
-    FOREACH v_state IN ARRAY ARRAY['queued', 'active', 'paused', 'finalizing'] LOOP
+    FOREACH v_state IN ARRAY ARRAY['queued', 'paused', 'finalizing'] LOOP
         FOR v_row IN
             SELECT t.id, overdue_detail(t,
                 format('the group was not done within %s s', trim_scale(extract(epoch FROM g.time_limit)))) AS detail

@@ -108,42 +108,33 @@ BEGIN
 END
 $$;
 
--- Moves chunks that the caller has locked into leases: the first one for the first session of p_slots, in the first of p_lanes, and so on.
+-- Moves chunks that the caller has locked into leases: the first one for the first session of p_slots, in the first of p_lanes, and so on. Their
+-- tasks are not touched (adr/0035).
 CREATE FUNCTION lease_chunks(p_chunks bigint[], p_slots bigint[], p_lanes bigint[], p_group bigint, p_mean bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_charged bigint;
-    v_starts integer;
 BEGIN
     WITH taken AS MATERIALIZED (
         DELETE FROM ready_chunks WHERE id = ANY (p_chunks) RETURNING *
-    ), granted AS MATERIALIZED (
+    ), granted AS (
         INSERT INTO leases (chunk_id, session_id, lane, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
             resume, durable, crc, rank, attempts, deaths, moves, remove_path, remove_size,
-            remove_group, charged)
+            remove_group, charged, reuse_key)
         SELECT t.id, p_slots[t.n], coalesce(p_lanes[t.n], 0), s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
             t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.remove_path, t.remove_size,
             t.remove_group,
-            CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume,
-                CASE WHEN p_mean IS NOT NULL AND t.first = 0 THEN (
-                    SELECT CASE WHEN k.size IS NULL THEN p_mean END FROM tasks k WHERE k.id = t.task_id) END) ELSE 0 END
+            CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume, CASE WHEN k.size IS NULL AND t.first = 0 THEN p_mean END)
+                ELSE 0 END,
+            k.reuse_key
         FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t
         CROSS JOIN LATERAL (SELECT sequence FROM sessions WHERE id = p_slots[t.n] OFFSET 0) AS s
-        RETURNING task_id, kind, charged
-    ), touched AS (
-        -- A task becomes active with its first lease.
-        UPDATE tasks t
-        SET leases = t.leases + n.count, state = 'active', started_at = coalesce(t.started_at, statement_timestamp())
-        FROM (SELECT g.task_id, count(*)::integer AS count FROM granted g WHERE g.kind = 'fetch' GROUP BY 1) AS n
-        JOIN tasks before ON before.id = n.task_id
-        WHERE t.id = n.task_id
-        RETURNING (before.state = 'queued')::integer AS starts
+        LEFT JOIN LATERAL (SELECT size, reuse_key FROM tasks WHERE id = t.task_id OFFSET 0) AS k ON t.kind = 'fetch' AND t.first = 0
+        RETURNING charged
     )
-    SELECT sum(g.charged), coalesce((SELECT sum(starts) FROM touched), 0) INTO v_charged, v_starts FROM granted g;
+    SELECT sum(charged) INTO v_charged FROM granted;
     IF v_charged > 0 THEN
-        UPDATE groups g
-        SET queued = g.queued - v_starts, active = g.active + v_starts, served = g.served + v_charged / g.weight
-        WHERE g.id = p_group;
+        UPDATE groups g SET served = g.served + v_charged / g.weight WHERE g.id = p_group;
     END IF;
 END
 $$;

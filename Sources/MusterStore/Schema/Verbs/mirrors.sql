@@ -5,7 +5,7 @@
 CREATE FUNCTION pullable_tasks(p_group bigint) RETURNS TABLE (task_id bigint, version integer)
 LANGUAGE sql STABLE AS $$
     SELECT t.id, t.version FROM tasks t
-    WHERE t.group_id = p_group AND t.mixes AND t.state IN ('queued', 'active') AND EXISTS (
+    WHERE t.group_id = p_group AND t.mixes AND t.state = 'queued' AND EXISTS (
         SELECT 1 FROM ready_chunks c
         WHERE c.task_id = t.id AND is_ready(c.status) AND c.kind = 'fetch' AND c.attempts = 0 AND c.moves = 0)
     ORDER BY t.id LIMIT 16

@@ -14,6 +14,7 @@ BEGIN
     FROM leases l JOIN tasks t ON t.id = l.task_id
     WHERE l.task_id = ANY (p_tasks) AND l.kind = 'purge' AND t.state <> 'succeeded';
     PERFORM settle_charges(p_tasks);
+    UPDATE tasks t SET started_at = leased_since(t.id) WHERE t.id = ANY (p_tasks) AND t.started_at IS NULL AND leased_since(t.id) IS NOT NULL;
     DELETE FROM leases l USING tasks t
     WHERE l.task_id = ANY (p_tasks) AND t.id = l.task_id AND (l.kind <> 'purge' OR t.state <> 'succeeded');
     DELETE FROM ready_chunks c USING tasks t

@@ -111,9 +111,11 @@ BEGIN
         SELECT task_id, version, first, last, done_crc FROM fetched
     ), touched AS MATERIALIZED (
         UPDATE tasks t
-        SET chunks_left = t.chunks_left - n.count, leases = t.leases - n.count, bytes_done = t.bytes_done + n.bytes,
-            state = CASE WHEN t.chunks_left = n.count THEN 'finalizing' WHEN t.leases = n.count THEN 'queued' ELSE t.state END
-        FROM (SELECT task_id, count(*)::integer AS count, sum(last - first)::bigint AS bytes FROM fetched GROUP BY 1) AS n
+        SET chunks_left = t.chunks_left - n.count, bytes_done = t.bytes_done + n.bytes, started_at = coalesce(t.started_at, n.since),
+            state = CASE WHEN t.chunks_left = n.count THEN 'finalizing' ELSE t.state END
+        FROM (
+            SELECT task_id, count(*)::integer AS count, sum(last - first)::bigint AS bytes, min(granted_at) AS since FROM fetched GROUP BY 1
+        ) AS n
         WHERE t.id = n.task_id
         RETURNING t.*
     ), wanted AS (
@@ -138,19 +140,17 @@ BEGIN
         DELETE FROM leases l USING touched t WHERE l.kind = 'resolve' AND l.task_id = t.id AND t.state = 'finalizing'
     )
     UPDATE groups g
-    SET active = g.active - n.left_active, queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing,
+    SET queued = g.queued - n.finalizing, finalizing = g.finalizing + n.finalizing,
         bytes_done = g.bytes_done + n.more, rate_bytes = flowed(g.rate_bytes, g.rate_at, n.more),
         rate_at = statement_timestamp(), served = g.served + n.charge / g.weight,
         -- How fast leases are: the newer ones weigh more.
         lease_bytes = g.lease_bytes * 9 / 10 + n.brought, lease_ms = g.lease_ms * 9 / 10 + n.busy
     FROM (
-        SELECT group_id, sum(left_active) AS left_active, sum(queued) AS queued, sum(finalizing) AS finalizing,
-            sum(more)::bigint AS more, sum(charge)::bigint AS charge, sum(brought)::bigint AS brought, sum(busy)::bigint AS busy
+        SELECT group_id, sum(finalizing) AS finalizing, sum(more)::bigint AS more, sum(charge)::bigint AS charge, sum(brought)::bigint AS brought,
+            sum(busy)::bigint AS busy
         FROM (
-            SELECT group_id, (state <> 'active')::integer AS left_active, (state = 'queued')::integer AS queued,
-                (state = 'finalizing')::integer AS finalizing, 0 AS more, 0 AS charge, 0 AS brought, 0 AS busy
-            FROM touched
-            UNION ALL SELECT group_id, 0, 0, 0, last - durable, byte_charge(last - resume) - charged, last - resume,
+            SELECT group_id, (state = 'finalizing')::integer AS finalizing, 0 AS more, 0 AS charge, 0 AS brought, 0 AS busy FROM touched
+            UNION ALL SELECT group_id, 0, last - durable, byte_charge(last - resume) - charged, last - resume,
                 busy_ms(granted_at)
             FROM fetched
         ) AS parts

@@ -38,17 +38,12 @@ BEGIN
         -- A trial is made again as long as one request brings all of a file.
         WHERE l.kind <> 'trial' OR EXISTS (SELECT 1 FROM leases h WHERE h.task_id = l.task_id AND h.tile IS NOT NULL)
     ), touched AS (
-        UPDATE tasks t
-        -- A question writes nothing, and needs no fence.
-        SET leases = t.leases - n.fetches, fenced = t.fenced OR p_lost AND n.writers > 0,
-            state = CASE WHEN t.state = 'active' AND t.leases = n.fetches THEN 'queued' ELSE t.state END
+        UPDATE tasks t SET fenced = t.fenced OR p_lost, started_at = coalesce(t.started_at, n.since)
         FROM (
-            SELECT task_id, count(*) FILTER (WHERE kind = 'fetch')::integer AS fetches,
-                count(*) FILTER (WHERE kind NOT IN ('resolve', 'trial')) AS writers
-            FROM taken WHERE kind <> 'purge' GROUP BY 1
+            -- A question writes nothing, and needs no fence.
+            SELECT task_id, min(granted_at) AS since FROM taken WHERE kind NOT IN ('purge', 'resolve', 'trial') GROUP BY 1
         ) AS n
-        WHERE t.id = n.task_id
-        RETURNING t.group_id, (t.state = 'queued' AND n.fetches > 0)::integer AS stops
+        WHERE t.id = n.task_id AND (t.started_at IS NULL OR p_lost AND NOT t.fenced)
     ), served AS (
         -- What each source carried matters where there are several.
         UPDATE sources s SET bytes = s.bytes + n.bytes, busy_ms = s.busy_ms + n.busy
@@ -58,18 +53,12 @@ BEGIN
         ) AS n
         WHERE s.task_id = n.task_id AND s.ordinal = n.source
     ), counted AS (
-        UPDATE groups g
-        SET queued = g.queued + n.stops, active = g.active - n.stops, served = g.served + n.charge / g.weight
+        -- It brought what is durable, whatever the group was charged.
+        UPDATE groups g SET served = g.served + n.charge / g.weight
         FROM (
-            SELECT group_id, sum(stops) AS stops, sum(charge)::bigint AS charge
-            FROM (
-                SELECT group_id, stops, 0 AS charge FROM touched
-                -- It brought what is durable, whatever the group was charged.
-                UNION ALL SELECT group_id, 0, byte_charge(durable - resume) - charged FROM taken WHERE kind = 'fetch'
-            ) AS parts
-            GROUP BY 1
+            SELECT group_id, sum(byte_charge(durable - resume) - charged)::bigint AS charge FROM taken WHERE kind = 'fetch' GROUP BY 1
         ) AS n
-        WHERE g.id = n.group_id AND (n.stops > 0 OR n.charge <> 0)
+        WHERE g.id = n.group_id AND n.charge <> 0
     )
     SELECT count(*) + v_doubles INTO v_count FROM taken;
     PERFORM settle_returned(p_chunks, p_first_chunk, p_deaths);
@@ -197,6 +186,7 @@ BEGIN
         SELECT durable - first AS n FROM leases WHERE task_id = p_task AND kind = 'fetch'
         UNION ALL SELECT resume - first FROM ready_chunks WHERE task_id = p_task AND kind = 'fetch'
     ) AS parts;
+    t.started_at := coalesce(t.started_at, leased_since(p_task));
     PERFORM hold_out(ARRAY[p_task], NULL);
     PERFORM settle_charges(ARRAY[p_task]);
     DELETE FROM leases WHERE task_id = p_task AND kind <> 'purge';
@@ -206,13 +196,13 @@ BEGIN
     SELECT s.ordinal, s.rung, coalesce(s.fresh_origin_id, s.origin_id) INTO v_source, v_rung, v_origin FROM sources s
     WHERE s.task_id = p_task ORDER BY s.dead, s.ordinal <> p_source, s.ordinal LIMIT 1;
     UPDATE tasks
-    SET version = version + 1, planned = false, rung = v_rung, fenced = false, chunks_left = 1, leases = 0,
+    SET version = version + 1, planned = false, rung = v_rung, fenced = false, chunks_left = 1, started_at = t.started_at,
         bytes_done = 0, size = expected_size, etag = NULL, last_modified = NULL, date_strong = false, stated_digests = NULL,
         source = NULL, mixes = false, state = v_state
     WHERE id = p_task;
     UPDATE groups
     SET queued = queued + (v_state = 'queued')::integer - (t.state = 'queued')::integer,
-        active = active - (t.state = 'active')::integer, finalizing = finalizing - (t.state = 'finalizing')::integer,
+        finalizing = finalizing - (t.state = 'finalizing')::integer,
         paused = paused + (v_state = 'paused')::integer - (t.state = 'paused')::integer,
         failed = failed + (v_state = 'failed')::integer - (t.state = 'failed')::integer,
         bytes_done = bytes_done - v_counted,
@@ -245,9 +235,12 @@ BEGIN
     DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind IN ('resolve', 'trial');
     DELETE FROM ready_chunks WHERE task_id = ANY (p_tasks) AND kind IN ('resolve', 'trial');
     PERFORM settle_charges(p_tasks);
-    UPDATE tasks t SET fenced = true
-    WHERE t.id = ANY (p_tasks) AND NOT t.fenced AND EXISTS (
-        SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind <> 'purge' AND l.chunk_id IS DISTINCT FROM p_reported);
+    UPDATE tasks t SET fenced = t.fenced OR n.is_lost, started_at = coalesce(t.started_at, n.since)
+    FROM (
+        SELECT task_id, min(granted_at) AS since, bool_or(chunk_id IS DISTINCT FROM p_reported) AS is_lost
+        FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' GROUP BY 1
+    ) AS n
+    WHERE t.id = n.task_id AND (t.started_at IS NULL OR n.is_lost AND NOT t.fenced);
     DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'double';
     WITH taken AS MATERIALIZED (
         DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' RETURNING *

@@ -74,9 +74,9 @@ BEGIN
         ) AS t
     ), found AS (
         SELECT f.id, coalesce((
-                SELECT d.id FROM tasks d JOIN groups e ON e.id = d.group_id JOIN groups g ON g.id = p_group
-                WHERE d.reuse_key = f.reuse_key AND d.state IN ('queued', 'active', 'finalizing') AND d.started_at IS NOT NULL
-                    AND d.id <> f.task_id AND gets_on(d) AND group_may_run(e) AND e.priority >= g.priority
+                SELECT d.id FROM tasks_under_way(f.reuse_key) AS u (id) JOIN tasks d ON d.id = u.id
+                JOIN groups e ON e.id = d.group_id JOIN groups g ON g.id = p_group
+                WHERE d.id <> f.task_id AND gets_on(d) AND group_may_run(e) AND e.priority >= g.priority
                     AND group_rate(e) IS NULL
                     AND (f.expected_size IS NULL OR d.expected_size IS NULL OR d.expected_size = f.expected_size)
                     AND (f.expected_digests IS NULL OR d.expected_digests IS NULL OR d.expected_digests = f.expected_digests)
@@ -92,15 +92,24 @@ BEGIN
 END
 $$;
 
+-- The tasks of a key that are fetched, or put in place: those with a lease on the first bytes of their file, and those that have had one.
+CREATE FUNCTION tasks_under_way(p_reuse_key bigint) RETURNS SETOF bigint
+LANGUAGE sql STABLE AS $$
+    SELECT l.task_id FROM leases l WHERE l.reuse_key = p_reuse_key
+    UNION SELECT t.id FROM tasks t
+    WHERE t.reuse_key = p_reuse_key AND t.state IN ('queued', 'finalizing') AND t.started_at IS NOT NULL
+$$;
+
 -- Whether a task makes progress, so that it is worth waiting for its file: it is being fetched or put in place, or is about to be, and
 -- nothing holds it up that would not hold up the waiting task too. A wait never outlasts this (I14).
 CREATE FUNCTION gets_on(t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT CASE
-        WHEN t.state IN ('active', 'finalizing') AND EXISTS (
-            SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.progress_at > statement_timestamp() - interval '20 s') THEN true
+        WHEN t.state IN ('queued', 'finalizing') AND EXISTS (
+            SELECT 1 FROM leases l
+            WHERE l.task_id = t.id AND l.kind IN ('fetch', 'finalize') AND l.progress_at > statement_timestamp() - interval '20 s') THEN true
         -- Between two leases. A chunk that failed waits for longer than another task should.
-        WHEN t.state = 'finalizing' OR t.state = 'queued' AND t.planned
+        WHEN t.state = 'finalizing' OR t.state = 'queued' AND t.planned AND leased_since(t.id) IS NULL
         THEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND is_ready(c.status))
             AND NOT EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND is_waiting(c.status))
         ELSE false

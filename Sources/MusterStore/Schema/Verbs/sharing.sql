@@ -94,7 +94,7 @@ LANGUAGE sql STABLE AS $$
                         ORDER BY c.origin_id, c.rank, c.id LIMIT 1
                     ), byte_charge(0))::double precision / g.weight AS cost,
                     (SELECT t.id FROM tasks t
-                        WHERE t.group_id = g.id AND t.mixes AND t.state IN ('queued', 'active') LIMIT 1) IS NOT NULL AS mixes
+                        WHERE t.group_id = g.id AND t.mixes AND t.state = 'queued' LIMIT 1) IS NOT NULL AS mixes
                 FROM groups g WHERE g.id = ANY (p_hungry)
             ) AS h
             WINDOW w AS (ORDER BY h.ahead, h.id)

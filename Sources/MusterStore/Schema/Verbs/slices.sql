@@ -150,11 +150,11 @@ $$;
 CREATE FUNCTION verb_states(p_verb text) RETURNS text[]
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE p_verb
-        WHEN 'pause' THEN '{active,queued}'
+        WHEN 'pause' THEN '{queued}'
         WHEN 'resume' THEN '{paused}'
-        WHEN 'cancel' THEN '{active,finalizing,paused,queued}'
+        WHEN 'cancel' THEN '{finalizing,paused,queued}'
         WHEN 'retry' THEN '{failed}'
-        ELSE '{active,finalizing,paused,queued,failed,cancelled,succeeded}'
+        ELSE '{finalizing,paused,queued,failed,cancelled,succeeded}'
     END::text[]
 $$;
 
@@ -162,7 +162,7 @@ $$;
 CREATE FUNCTION verb_rest(g groups, p_verb text) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE p_verb
-        WHEN 'pause' THEN g.queued + g.active
+        WHEN 'pause' THEN g.queued
         WHEN 'resume' THEN g.paused
         WHEN 'cancel' THEN g.remaining
         WHEN 'retry' THEN g.failed
@@ -193,7 +193,7 @@ BEGIN
     DELETE FROM wishes w WHERE NOT EXISTS (SELECT 1 FROM groups o WHERE o.id = w.group_id);
     SELECT * INTO g FROM groups
     WHERE desired <> 'run' AND (state IN ('open', 'sealed') OR desired IN ('remove', 'remove_files'))
-        AND (desired <> 'pause' OR queued + active > 0) AND id <> ALL (p_skipped)
+        AND (desired <> 'pause' OR queued > 0) AND id <> ALL (p_skipped)
     ORDER BY id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
     IF FOUND THEN
         SELECT s.changed INTO count FROM verb_slice(g.id, g.desired, 1, 0, p_limit) AS s;

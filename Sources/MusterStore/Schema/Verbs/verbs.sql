@@ -19,21 +19,14 @@ CREATE FUNCTION pause_group(p_group bigint, p_keys text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_tasks bigint[];
-    v_queued bigint;
-    v_active bigint;
 BEGIN
     PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     UPDATE groups SET desired = 'pause' WHERE id = p_group AND p_keys IS NULL AND state IN ('open', 'sealed');
     UPDATE tasks SET desired = 'pause' WHERE id = ANY (chosen_tasks(p_group, p_keys, '{finalizing}'));
-    v_tasks := chosen_tasks(p_group, p_keys, '{queued,active}');
+    v_tasks := chosen_tasks(p_group, p_keys, '{queued}');
     PERFORM park_chunks(v_tasks, NULL);
-    WITH stopped AS (
-        UPDATE tasks t SET state = 'paused', desired = 'pause', leases = 0
-        FROM tasks before WHERE before.id = t.id AND t.id = ANY (v_tasks) RETURNING before.state AS was
-    )
-    SELECT count(*) FILTER (WHERE was = 'queued'), count(*) FILTER (WHERE was = 'active') INTO v_queued, v_active FROM stopped;
-    UPDATE groups SET queued = queued - v_queued, active = active - v_active, paused = paused + v_queued + v_active
-    WHERE id = p_group;
+    UPDATE tasks SET state = 'paused', desired = 'pause' WHERE id = ANY (v_tasks);
+    UPDATE groups SET queued = queued - cardinality(v_tasks), paused = paused + cardinality(v_tasks) WHERE id = p_group;
 END
 $$;
 
@@ -68,10 +61,10 @@ DECLARE
 BEGIN
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     IF g.state NOT IN ('open', 'sealed') THEN RETURN; END IF;
-    v_tasks := chosen_tasks(p_group, p_keys, '{queued,active,paused,finalizing}');
+    v_tasks := chosen_tasks(p_group, p_keys, '{queued,paused,finalizing}');
     PERFORM uncount_tasks(p_group, v_tasks);
     PERFORM drop_chunks(v_tasks);
-    UPDATE tasks SET state = 'cancelled', desired = 'cancel', leases = 0, bytes_done = 0, finished_at = statement_timestamp()
+    UPDATE tasks SET state = 'cancelled', desired = 'cancel', bytes_done = 0, finished_at = statement_timestamp()
     WHERE id = ANY (v_tasks);
     UPDATE groups
     SET cancelled = cancelled + cardinality(v_tasks),
@@ -140,7 +133,7 @@ BEGIN
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     -- Another request has removed it meanwhile.
     IF NOT FOUND THEN RETURN 0; END IF;
-    v_tasks := chosen_tasks(p_group, p_keys, '{queued,active,paused,finalizing,succeeded,failed,cancelled}');
+    v_tasks := chosen_tasks(p_group, p_keys, '{queued,paused,finalizing,succeeded,failed,cancelled}');
     PERFORM uncount_tasks(p_group, v_tasks);
     PERFORM drop_chunks(v_tasks);
     IF p_delete_files THEN
@@ -193,13 +186,13 @@ $$;
 CREATE FUNCTION uncount_tasks(p_group bigint, p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$
     UPDATE groups g
-    SET queued = g.queued - n.queued, active = g.active - n.active, paused = g.paused - n.paused,
+    SET queued = g.queued - n.queued, paused = g.paused - n.paused,
         finalizing = g.finalizing - n.finalizing, succeeded = g.succeeded - n.succeeded, failed = g.failed - n.failed,
         cancelled = g.cancelled - n.cancelled,
         bytes_done = g.bytes_done - n.done - p.done, bytes_total = g.bytes_total - n.total,
         unknown_tasks = g.unknown_tasks - n.unknown
     FROM (
-        SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'active') AS active,
+        SELECT count(*) FILTER (WHERE state = 'queued') AS queued,
             count(*) FILTER (WHERE state = 'paused') AS paused, count(*) FILTER (WHERE state = 'finalizing') AS finalizing,
             count(*) FILTER (WHERE state = 'succeeded') AS succeeded, count(*) FILTER (WHERE state = 'failed') AS failed,
             count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
