@@ -64,6 +64,8 @@ public struct Store: Sendable {
         case noSuchWorker(String)
         /// The directory of the sink is to be another one than the worker has that is named.
         case otherDirectory(sink: String, worker: String)
+        /// The directory of the sink is to be another one than that in which the group has files, and is to get more.
+        case filesElsewhere(sink: String, group: String)
         /// A group of this name exists.
         case groupExists(String)
         /// Two lines mean different things by the same key.

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterPostgres
 import Testing
 
 @testable import MusterCoordinator
@@ -60,6 +61,13 @@ struct SyncAPITests {
             let replaced = opening("d", "three", replaced: ["default"])
             await #expect(throws: Problem.self) { try await client.openSession(replaced) }
             try await client.closeSession(second.id)
+            let name = try await client.groups().items[0].name
+            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
+            _ = try await pool.query("UPDATE groups SET succeeded = 1")
+            let begun = await #expect(throws: Problem.self) { try await client.openSession(replaced) }
+            #expect(begun?.code == .conflict && begun?.detail.contains("group \"\(name)\"") == true, "\(begun as Any)")
+            _ = try await pool.query("UPDATE groups SET succeeded = 0")
+            await pool.shutdown()
             #expect(try await client.openSession(replaced).marks?["default"] == "three")
             #expect(try await client.openSession(opening("b", "two")).marks?["default"] == "three")
             let unknown = await #expect(throws: Problem.self) {

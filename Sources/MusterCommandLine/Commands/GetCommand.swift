@@ -140,7 +140,7 @@ struct GetCommand: MusterSubcommand {
             servers: [],
             token: coordinator.workerToken,
             name: "get",
-            sinks: [SinkArgument(name: defaultSinkName, directory: directory)]
+            sinks: [SinkArgument(name: defaultSinkName, directory: directory, identity: .holdsDatabase)]
         )
         // A command is stopped sooner than a fleet: what has come within a second is kept.
         configured.progressInterval = WorkerConfiguration.shortProgressInterval

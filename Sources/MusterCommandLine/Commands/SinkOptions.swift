@@ -36,7 +36,7 @@ extension Settings {
             guard let index = sinks.firstIndex(where: { $0.name == name }) else {
                 throw .usage("--new-directory \(name): there is no such sink here")
             }
-            sinks[index].isReplaced = true
+            sinks[index].identity = .replaced
         }
         return sinks
     }

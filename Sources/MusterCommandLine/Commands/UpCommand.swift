@@ -193,7 +193,7 @@ struct UpCommand: MusterSubcommand {
         base: String
     ) -> @Sendable (_ name: String, _ port: Int) -> [String] {
         var common = sinks.flatMap { ["--sink", "\($0.name)=\($0.directory)"] }
-        common += sinks.filter { $0.isReplaced }.flatMap { [SettingName.newDirectory.option, $0.name] }
+        common += sinks.filter { $0.identity == .replaced }.flatMap { [SettingName.newDirectory.option, $0.name] }
         if let text = settings.text(.slots) { common += [SettingName.slots.option, text] }
         // A relative directory is meant from where this process runs, which is where its workers run.
         for name in [SettingName.secretVariable, .secretDirectory] {

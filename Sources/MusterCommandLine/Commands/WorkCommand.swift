@@ -130,7 +130,7 @@ extension Settings {
             servers: servers,
             token: token,
             name: name,
-            sinks: sinks.map { SinkConfiguration(name: $0.name, path: $0.directory, isReplaced: $0.isReplaced) },
+            sinks: sinks.map { SinkConfiguration(name: $0.name, path: $0.directory, identity: $0.identity) },
             version: MusterVersion.current
         )
         if let slots = try number(.slots, in: Limits.slots) { configuration.slots = slots }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import MusterCore
+import MusterWorker
 
 /// A sink on the command line: `NAME=DIR`.
 struct SinkArgument: Hashable, Sendable {
@@ -7,13 +8,14 @@ struct SinkArgument: Hashable, Sendable {
     let name: String
     /// The directory, absolute.
     let directory: String
-    /// Whether the directory takes the place of the one that the sink was before.
-    var isReplaced = false
+    /// How it is known to be the right directory.
+    var identity = SinkConfiguration.Identity.remembered
 
     /// A sink.
-    init(name: String, directory: String) {
+    init(name: String, directory: String, identity: SinkConfiguration.Identity = .remembered) {
         self.name = name
         self.directory = directory
+        self.identity = identity
     }
 
     /// Parses `NAME=DIR`; a relative directory is meant from `base`.

@@ -87,6 +87,12 @@ extension Problem {
                 "the sink \"\(sink)\" is another directory here than at the worker \"\(worker)\": all workers of a sink have to reach "
                     + "the same files. Mount that directory, or end that worker if this one takes its place",
                 pointer: "/sinks")
+        case .filesElsewhere(let sink, let group):
+            self.init(
+                .conflict,
+                "the group \"\(group)\" is not finished and has files in the directory that the sink \"\(sink)\" was before. If these are gone, "
+                    + "cancel it and add what is wanted anew; if they are here too, copy .muster/directory from there instead",
+                pointer: "/sinks")
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")
         case .duplicateKey(let key, let lines):
             self.init(

@@ -112,17 +112,22 @@ public struct WorkerRecord: Sendable {
 extension Store {
     /// Opens a session.
     ///
-    /// - Throws: `Refusal.otherDirectory` if the directory of a sink is to be another one than a worker has that lives.
+    /// - Throws: `Refusal.otherDirectory` if the directory of a sink is to be another one than a worker has that lives; `filesElsewhere` if a group that
+    ///   is not finished has files there.
     public func openSession(_ opening: SessionOpening, timeToLive: Duration) async throws -> OpenedSession {
         // Not repeated when the outcome is unknown: a session that nobody knows of expires by itself, a doubled one does too.
         let rows = try await writeOnce(
             """
-            SELECT session, expected, sink, other FROM open_session(\(opening.worker), \(opening.version),
+            SELECT session, expected, sink, other, begun FROM open_session(\(opening.worker), \(opening.version),
                 \(PostgresJSON(opening.labels)), \(opening.slots), \(opening.sinks), \(opening.sinks.map { opening.marks[$0] ?? "" }),
                 \(opening.replaced), \(opening.bytesPerSecond), \(timeToLive.milliseconds)::bigint * interval '1 ms')
             """, waking: .nobody)
         guard let session: SessionID = try rows[0].decode("session") else {
-            throw Refusal.otherDirectory(sink: try rows[0].decode("sink"), worker: try rows[0].decode("other"))
+            let sink: String = try rows[0].decode("sink")
+            if let group: String = try rows[0].decode("begun") {
+                throw Refusal.filesElsewhere(sink: sink, group: group)
+            }
+            throw Refusal.otherDirectory(sink: sink, worker: try rows[0].decode("other"))
         }
         let expected: [String] = try rows[0].decode("expected")
         return OpenedSession(

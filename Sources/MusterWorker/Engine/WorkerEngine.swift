@@ -197,7 +197,7 @@ extension WorkerEngine {
         var request = request
         let marks = stations.compactMap { station in station.mark.map { (station.name, $0) } }
         if !marks.isEmpty { request.marks = Dictionary(uniqueKeysWithValues: marks) }
-        let replaced = configuration.sinks.filter { $0.isReplaced }.map(\.name)
+        let replaced = configuration.sinks.filter { $0.identity == .replaced }.map(\.name)
         if !replaced.isEmpty { request.replaced = replaced }
         do {
             let document = try await client.openSession(request)

@@ -25,6 +25,7 @@ final class SinkStation: Sendable {
     let hashing: BlockingPool
     private let finalizing: BlockingPool
     private let path: String
+    private let identity: SinkConfiguration.Identity
     private let gate: TrustGate
     private let state = Mutex(State())
 
@@ -49,6 +50,7 @@ final class SinkStation: Sendable {
     init(_ configuration: SinkConfiguration, gate: TrustGate) throws(BlockingPool.Refusal) {
         name = configuration.name
         path = configuration.path
+        identity = configuration.identity
         self.gate = gate
         pool = try BlockingPool(threads: 4)
         // Long verifications must not hold up the syncs of running transfers.
@@ -116,24 +118,19 @@ final class SinkStation: Sendable {
             let now = state.withLock { $0 }
             guard let session = now.session else {
                 let free = try SinkDirectory.look(at: path)
-                let mark = SinkDirectory.mark(at: path)
-                found.withLock { $0 = mark }
+                try findMark()
                 return .well(freeBytes: free)
             }
             if let known = now.equipment {
                 try known.directory.probe()
                 return .well(freeBytes: try? known.directory.freeBytes())
             }
-            guard let mark = now.mark else {
+            if now.mark == nil, identity != .holdsDatabase {
                 // The coordinator hears of the directory by the next session.
-                guard let mark = SinkDirectory.mark(at: path) else {
-                    _ = try SinkDirectory.look(at: path)
-                    return .trouble(SinkTrouble(kind: .storage, detail: "\(path) can't be told from other directories"))
-                }
-                found.withLock { $0 = mark }
+                try findMark()
                 return .sessionEnded
             }
-            let directory = try SinkDirectory(name: name, path: path, session: session, mark: mark)
+            let directory = try SinkDirectory(name: name, path: path, session: session, mark: now.mark)
             open(directory)
             let free = try? directory.freeBytes()
             // It has begun, and can delete there; whether it can write, a probe says.
@@ -143,6 +140,12 @@ final class SinkStation: Sendable {
             if let now = equipment, let mark, now.directory.lacksSession(mark: mark) { return .sessionEnded }
             return .trouble(SinkTrouble(error))
         }
+    }
+
+    private func findMark() throws(StorageError) {
+        guard identity != .holdsDatabase else { return }
+        let mark = try SinkDirectory.mark(of: name, at: path, replacing: identity == .replaced)
+        found.withLock { $0 = mark }
     }
 
     /// Ends the session here, after its last job has stopped. Returns whether nobody has to revoke it.

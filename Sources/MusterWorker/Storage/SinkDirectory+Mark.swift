@@ -1,25 +1,59 @@
 import Glibc
 import MusterCore
 
-/// How workers notice that one name leads them to two directories: each directory says which it is.
+/// How workers notice that one name leads them to two directories: each directory says which it is (adr/0034).
 extension SinkDirectory {
     /// The file below `.muster` that says it.
     private static let markName = "directory"
     /// Longer than any mark.
     private static let markBytes = 64
 
-    /// What tells the directory at `path` from all others, on whatever host it is reached: 128 random bits, written by the first worker that comes. `nil`
-    /// where they can be neither read nor written. Blocks.
-    static func mark(at path: String) -> String? {
+    /// What tells the directory at `path` from all others, on whatever host it is reached: 128 random bits, written by the first worker that comes.
+    /// Blocks.
+    ///
+    /// - Parameters:
+    ///   - name: The sink's, for what is said of it.
+    ///   - replacing: Whether the operator has said that the directory is a new one: what is no mark is replaced then.
+    static func mark(of name: String, at path: String, replacing: Bool = false) throws(StorageError) -> String {
+        let root = try open(path)
         do throws(SystemError) {
-            let root = try Directory(path: path)
             if try root.makeDirectory(DestinationPath.reservedComponent) { try root.descriptor.synchronize() }
             let directory = try root.directory(DestinationPath.reservedComponent)
-            if let known = try read(in: directory) { return known }
-            return try make(in: directory)
+            var found = try read(in: directory)
+            if case .damaged = found, replacing {
+                _ = try directory.remove(markName)
+                found = .missing
+            }
+            if case .missing = found { found = try make(in: directory) }
+            if case .known(let mark) = found { return mark }
         } catch {
-            return nil
+            throw error.inSink("reading which directory \(path) is, in \(markFile(path))")
         }
+        throw .unavailable(
+            .init(
+                """
+                \(markFile(path)) does not say which directory this is. Copy that file from where the files of the sink \(name) are; or, if this \
+                is another directory, start with --new-directory \(name)
+                """))
+    }
+
+    /// Fails as `unavailable` unless an open directory says of itself what the coordinator knows. Blocks.
+    static func check(_ root: Directory, is mark: String, of name: String, at path: String) throws(StorageError) {
+        do throws(SystemError) {
+            if try root.status(of: DestinationPath.reservedComponent) != nil,
+                case .known(mark) = try read(in: root.directory(DestinationPath.reservedComponent))
+            {
+                return
+            }
+        } catch {
+            throw error.inSink("reading which directory \(path) is, in \(markFile(path))")
+        }
+        throw .unavailable(
+            .init(
+                """
+                \(path) is not the directory that the files of the sink \(name) are in, by \(markFile(path)): most likely that one is not mounted. \
+                Mount it; or, if it is gone for good, start with --new-directory \(name)
+                """))
     }
 
     /// Whether the directory with this mark stands at the sink's path, and the session's own is not in it: it came back from a crash without, or
@@ -27,7 +61,7 @@ extension SinkDirectory {
     func lacksSession(mark: String) -> Bool {
         do throws(SystemError) {
             let muster = try Directory(path: path).directory(DestinationPath.reservedComponent)
-            guard try Self.read(in: muster) == mark else { return false }
+            guard case .known(mark) = try Self.read(in: muster) else { return false }
             guard try muster.status(of: session.installation) != nil else { return true }
             return try muster.directory(session.installation).status(of: session.directoryName) == nil
         } catch {
@@ -35,37 +69,35 @@ extension SinkDirectory {
         }
     }
 
-    /// What an open directory says of itself; `nil` where it says nothing. Blocks.
-    static func mark(in root: Directory, _ path: String) throws(StorageError) -> String? {
-        do throws(SystemError) {
-            guard try root.status(of: DestinationPath.reservedComponent) != nil else { return nil }
-            return try read(in: root.directory(DestinationPath.reservedComponent))
-        } catch {
-            throw error.inSink("reading which directory \(path) is")
-        }
+    private static func markFile(_ path: String) -> String {
+        "\(path)/\(DestinationPath.reservedComponent)/\(markName)"
     }
 
-    /// The directory is not the one that the sink's files are in.
-    static func other(name: String, path: String) -> StorageError {
-        .unavailable(
-            .init(
-                """
-                \(path) is not the directory that the files of the sink \(name) are in: most likely that one is not mounted. Mount it; or, if it is \
-                gone for good, start with --new-directory \(name)
-                """))
+    /// What the file says.
+    private enum Mark {
+        case known(String)
+        case missing
+        /// Something that no worker has written.
+        case damaged
     }
 
-    private static func read(in directory: Directory) throws(SystemError) -> String? {
-        guard try directory.status(of: markName) != nil else { return nil }
+    private static func read(in directory: Directory) throws(SystemError) -> Mark {
+        guard try directory.status(of: markName) != nil else { return .missing }
         let (file, status) = try directory.file(markName, creation: .never)
         var bytes = [UInt8](repeating: 0, count: min(markBytes, Int(status.size)))
         let count = try bytes.withUnsafeMutableBytes { buffer in
             Result { () throws(SystemError) in try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0) }
         }.get()
-        return String(decoding: bytes.prefix(count), as: UTF8.self)
+        bytes.removeLast(bytes.count - count)
+        // As editors leave it.
+        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+        let isMark = bytes.count >= 3 && bytes.allSatisfy { $0 == UInt8(ascii: "-") || Self.hexadecimal.contains($0) }
+        return isMark ? .known(String(decoding: bytes, as: UTF8.self)) : .damaged
     }
 
-    private static func make(in directory: Directory) throws(SystemError) -> String? {
+    private static let hexadecimal = Set("0123456789abcdef".utf8)
+
+    private static func make(in directory: Directory) throws(SystemError) -> Mark {
         let (high, low) = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
         let mark = [high, low].map { String($0, radix: 16) }.joined(separator: "-")
         let fresh = "\(markName).\(mark)"

@@ -42,13 +42,13 @@ final class SinkDirectory: Sendable {
     /// Begins a session in the directory at `path`: the session can put files in place and delete them from now on. The directory itself
     /// is never made: a missing one is most likely a file system that is not mounted. To be called before the session is leased anything in the sink, and never for one that was (adr/0017).
     ///
-    /// - Parameter mark: what the directory has to say of itself (adr/0034); nothing is made in another one.
-    init(name: String, path: String, session: SinkSession, mark: String) throws(StorageError) {
+    /// - Parameter mark: what the directory has to say of itself (adr/0034); nothing is made in another one. `nil` where no other can be meant.
+    init(name: String, path: String, session: SinkSession, mark: String?) throws(StorageError) {
         self.name = name
         self.path = path
         self.session = session
         let root = try Self.open(path)
-        guard try Self.mark(in: root, path) == mark else { throw Self.other(name: name, path: path) }
+        if let mark { try Self.check(root, is: mark, of: name, at: path) }
         do {
             let home = try Self.openHome(in: root, session, making: true)
             let parts = try Self.openParts(in: home, making: true)
@@ -71,7 +71,7 @@ final class SinkDirectory: Sendable {
         }
     }
 
-    private static func open(_ path: String) throws(StorageError) -> Directory {
+    static func open(_ path: String) throws(StorageError) -> Directory {
         do {
             return try Directory(path: path)
         } catch {

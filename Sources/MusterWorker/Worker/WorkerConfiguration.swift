@@ -4,14 +4,24 @@ public struct SinkConfiguration: Sendable, Hashable {
     public var name: String
     /// The directory on this host. It is never made: a missing one is most likely a file system that is not mounted.
     public var path: String
-    /// Whether this directory takes the place of the one that the sink was before, for good.
-    public var isReplaced: Bool
+    /// How it is known to be the right directory (adr/0034).
+    public enum Identity: Sendable, Hashable {
+        /// It is the one that the database remembers, if it remembers any.
+        case remembered
+        /// It takes the place of the one that the database remembers, for good.
+        case replaced
+        /// The database itself is in it, and no other can be meant.
+        case holdsDatabase
+    }
+
+    /// How it is known to be the right directory.
+    public var identity: Identity
 
     /// A sink.
-    public init(name: String, path: String, isReplaced: Bool = false) {
+    public init(name: String, path: String, identity: Identity = .remembered) {
         self.name = name
         self.path = path
-        self.isReplaced = isReplaced
+        self.identity = identity
     }
 }
 

@@ -85,7 +85,8 @@ import Testing
         _ wanted: TaskState?, at state: TaskState, _ verb: Verb, _ name: String, _ isByKey: Bool,
         _ fixture: StoreFixture
     ) async throws {
-        let found = try await fixture.values("SELECT shown_state(t) FROM tasks t WHERE key = \("\(name)/t")", as: String.self)
+        let found = try await fixture.values(
+            "SELECT shown_state(t) FROM tasks t WHERE key = \("\(name)/t")", as: String.self)
         #expect(found == [wanted?.rawValue].compactMap(\.self), "\(name) at \(state)")
         let groups = try await fixture.values("SELECT state FROM groups WHERE name = \(name)", as: String.self)
         switch verb {

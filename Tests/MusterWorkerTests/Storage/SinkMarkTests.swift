@@ -9,25 +9,25 @@ import Testing
         try await ScratchSink.with { scratch in
             try await ScratchSink.with { other in
                 let marks = await withTaskGroup(of: String?.self) { group in
-                    for _ in 0..<8 { group.addTask { SinkDirectory.mark(at: scratch.path) } }
+                    for _ in 0..<8 { group.addTask { try? SinkDirectory.mark(of: "s", at: scratch.path) } }
                     return await group.reduce(into: Set<String?>()) { $0.insert($1) }
                 }
                 let mark = try #require(marks.first ?? nil)
                 #expect(marks.count == 1 && mark.utf8.count > 20)
-                #expect(SinkDirectory.mark(at: other.path) != mark)
-                #expect(SinkDirectory.mark(at: scratch.path) == mark)
+                #expect(try SinkDirectory.mark(of: "s", at: other.path) != mark)
+                #expect(try SinkDirectory.mark(of: "s", at: scratch.path) == mark)
                 #expect(
                     try scratch.sink.root.directory(".muster").names().sorted() == [
                         ScratchSink.installation, "directory",
                     ])
             }
-            #expect(SinkDirectory.mark(at: scratch.path + "/missing") == nil)
+            #expect((try? SinkDirectory.mark(of: "s", at: scratch.path + "/missing")) == nil)
         }
     }
 
     @Test func whatASinkLacksAfterACrashIsToldFromABareMountPoint() async throws {
         try await ScratchSink.with { scratch in
-            let mark = try #require(SinkDirectory.mark(at: scratch.path))
+            let mark = try SinkDirectory.mark(of: "s", at: scratch.path)
             #expect(!scratch.sink.lacksSession(mark: mark))
             #expect(rmdir(scratch.path + "/" + ScratchSink.own) == 0)
             #expect(scratch.sink.lacksSession(mark: mark))
@@ -49,18 +49,82 @@ import Testing
         let station = try SinkStation(
             SinkConfiguration(name: "s", path: bare), gate: TrustGate(clock: MonotonicClock.now))
         let mark = try await ScratchSink.with { scratch in
-            let mark = try #require(SinkDirectory.mark(at: scratch.path))
+            let mark = try SinkDirectory.mark(of: "s", at: scratch.path)
             guard case .trouble = await station.begin(try ScratchSink.session(2), mark: mark) else {
                 throw StorageError.unavailable(.init("the session began in another directory"))
             }
             return mark
         }
         // As the file system is mounted that was missing.
-        let fresh = try #require(SinkDirectory.mark(at: bare))
+        let fresh = try SinkDirectory.mark(of: "s", at: bare)
         #expect(fresh != mark && station.equipment == nil)
         guard case .well = await station.begin(try ScratchSink.session(3), mark: fresh) else {
             throw StorageError.unavailable(.init("the session did not begin in the sink"))
         }
+        await station.shutdown()
+    }
+
+    @Test(arguments: ["", "\n", "no mark", String(repeating: "\0", count: 32), "a-b\nc"])
+    func whatIsNoMarkIsReplacedWhereTheOperatorSaysSoAndIsNamedOtherwise(_ text: String) async throws {
+        try await ScratchSink.with { scratch in
+            _ = try SinkDirectory.mark(of: "s", at: scratch.path)
+            try #require(unlink(scratch.path + "/.muster/directory") == 0)
+            try scratch.write(Array(text.utf8), to: ".muster/directory")
+            let gate = TrustGate(clock: MonotonicClock.now)
+            let station = try SinkStation(SinkConfiguration(name: "s", path: scratch.path), gate: gate)
+            guard case .trouble(let trouble) = await station.probe() else {
+                throw StorageError.unavailable(.init("anything passes for a mark"))
+            }
+            #expect(trouble.detail.contains("\(scratch.path)/.muster/directory"), "\(trouble.detail)")
+            #expect(trouble.detail.contains("--new-directory s") && station.mark == nil)
+            await station.shutdown()
+            let told = try SinkStation(
+                SinkConfiguration(name: "s", path: scratch.path, identity: .replaced), gate: gate)
+            guard case .well = await told.probe() else { throw StorageError.unavailable(.init("it is not replaced")) }
+            #expect(try told.mark == SinkDirectory.mark(of: "s", at: scratch.path))
+            await told.shutdown()
+        }
+    }
+
+    @Test func anEditorMayEndAMarkWithALine() async throws {
+        try await ScratchSink.with { scratch in
+            let mark = try SinkDirectory.mark(of: "s", at: scratch.path)
+            try #require(unlink(scratch.path + "/.muster/directory") == 0)
+            try scratch.write(Array("\(mark)\n".utf8), to: ".muster/directory")
+            #expect(try SinkDirectory.mark(of: "s", at: scratch.path) == mark)
+        }
+    }
+
+    @Test func aDirectoryThatHoldsTheDatabaseNeedsNoMark() async throws {
+        try await ScratchSink.with { scratch in
+            _ = unlink(scratch.path + "/.muster/directory")
+            let station = try SinkStation(
+                SinkConfiguration(name: "s", path: scratch.path, identity: .holdsDatabase),
+                gate: TrustGate(clock: MonotonicClock.now))
+            let session = try ScratchSink.session(2)
+            guard case .well = await station.probe(), case .well = await station.begin(session, mark: nil) else {
+                throw StorageError.unavailable(.init("it is compared with nothing"))
+            }
+            #expect(station.mark == nil && !scratch.exists(".muster/directory"))
+            await station.shutdown()
+        }
+    }
+
+    @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
+    func aSinkWithoutRoomForItsMarkIsSaidToBeFull() async throws {
+        let tmpfs = try ScratchMount(size: "4k")
+        defer { tmpfs.unmount() }
+        #expect(mkdir(tmpfs.path + "/.muster", 0o755) == 0)
+        let filler = open(tmpfs.path + "/filler", O_WRONLY | O_CREAT, 0o644)
+        defer { close(filler) }
+        let page = [UInt8](repeating: 1, count: 4_096)
+        #expect(page.withUnsafeBytes { write(filler, $0.baseAddress, $0.count) } == 4_096)
+        let station = try SinkStation(
+            SinkConfiguration(name: "s", path: tmpfs.path), gate: TrustGate(clock: MonotonicClock.now))
+        guard case .trouble(let trouble) = await station.probe() else {
+            throw StorageError.unavailable(.init("its mark found room"))
+        }
+        #expect(trouble.kind == .storageFull, "\(trouble)")
         await station.shutdown()
     }
 
@@ -77,7 +141,7 @@ import Testing
         guard case .sessionEnded = await station.probe() else {
             throw StorageError.unavailable(.init("it goes on in a directory that nobody knows"))
         }
-        #expect(station.mark == SinkDirectory.mark(at: late) && station.equipment == nil)
+        #expect(try station.mark == SinkDirectory.mark(of: "s", at: late) && station.equipment == nil)
         await station.shutdown()
     }
 }

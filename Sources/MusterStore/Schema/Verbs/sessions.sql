@@ -1,10 +1,10 @@
 -- Opens a session, and says for each of its sinks which directory that has to be (`expected`; empty where nobody knows): files of one group would
 -- lie in two places (I8). The directory that comes takes the place of another one where no group uses the sink, or where the operator says so
--- (p_replaced), but not before the sessions are over that reach the sink, which work in the other one. Until then there is no session, but that
--- sink and the name of a worker that has it.
+-- (p_replaced), but not before the sessions are over that reach the sink, which work in the other one, nor while a group has files there and is to get
+-- more. Until then there is no session, but that sink and the name of such a worker or group.
 CREATE FUNCTION open_session(
     p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_replaced text[], p_rate bigint,
-    p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text
+    p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text, OUT begun text
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -19,6 +19,9 @@ BEGIN
     WHERE u.mark <> '' AND (k.name = ANY (p_replaced) OR NOT EXISTS (SELECT FROM groups g WHERE g.sink = k.name));
     SELECT u.sink, s.worker INTO open_session.sink, open_session.other
     FROM unnest(v_sinks) AS u (sink) JOIN sessions s ON u.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp() ORDER BY s.id LIMIT 1;
+    IF FOUND THEN RETURN; END IF;
+    SELECT g.sink, g.name INTO open_session.sink, begun FROM groups g
+    WHERE g.sink = ANY (v_sinks) AND g.state IN ('open', 'sealed') AND g.succeeded > 0 ORDER BY g.name LIMIT 1;
     IF FOUND THEN RETURN; END IF;
     UPDATE sinks k SET mark = u.mark FROM unnest(p_sinks, p_marks) AS u (sink, mark) WHERE k.name = u.sink AND k.name = ANY (v_sinks);
     expected := ARRAY(
