@@ -44,7 +44,9 @@ extension FetchJob {
         _ plan: FetchPlan,
         _ writer: ChunkWriter
     ) async -> JobEnding {
-        let failure = attributed(Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter), plan)
+        let loss = kind.rule == .retry ? plan.loss(at: writer.offset) : nil
+        let failure = attributed(
+            Report.Failure(kind: kind, detail: detail + (loss ?? ""), retryAfter: retryAfter), plan)
         context.logger.debug(
             "A transfer failed",
             metadata: .init([
