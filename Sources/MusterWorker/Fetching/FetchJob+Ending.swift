@@ -5,6 +5,8 @@ import MusterCore
 extension FetchJob {
     /// All bytes are written: makes the chunk durable, or puts the whole file in place.
     func complete(_ plan: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
+        // As long as the connection is this one's.
+        await seeWhetherServedAgain(plan)
         let prefix = writer.prefix
         let learned = plan.isWorthTellingAtOnce ? nil : plan.learned
         // The next transfer can begin; durability and report follow.
