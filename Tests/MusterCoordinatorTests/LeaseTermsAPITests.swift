@@ -153,6 +153,24 @@ struct LeaseTermsAPITests {
         }
     }
 
+    /// An origin that needs more time than the limits allow, and as much each time, is served with the next try; another mirror comes first.
+    @Test(arguments: [1, 2], [FailureKind.timeout, .tooSlow, .network])
+    func aTryThatFollowsASlowOneHasMorePatience(mirrors: Int, kind: FailureKind) async throws {
+        try await RunningCoordinator.with(configure: { $0.retryBase = .milliseconds(20) }) { coordinator in
+            let task = TaskRequest(urls: (0..<mirrors).map { "https://a.example/f\($0)" }, key: "f")
+            _ = try await coordinator.client.createGroup(GroupRequest(name: "g", sealed: true, tasks: [task]))
+            let puppet = try await Puppet(coordinator)
+            var lease = try await puppet.lease()
+            var limits: [Int64?] = []
+            for _ in 0..<3 {
+                limits.append(lease.options?.lowSpeedSeconds)
+                let failure = Report.Failure(kind: kind, detail: "slow", source: lease.source?.ordinal)
+                lease = try await puppet.lease(after: [Report(lease: lease.name, kind: .failed, failure: failure)])
+            }
+            #expect(limits == (kind == .network ? [nil, nil, nil] : mirrors == 1 ? [nil, 60, 120] : [nil, nil, 60]))
+        }
+    }
+
     @Test func aFailureNamesStatusSourceAndRequest() async throws {
         try await RunningCoordinator.with { coordinator in
             let task = TaskRequest(urls: ["https://a.example/f"])

@@ -91,6 +91,10 @@ public struct FetchOptions: Hashable, Sendable, Codable {
     public var connectTimeoutSeconds: Int64?
     /// How long the first byte may take, in whole seconds; 60 when absent.
     public var firstByteTimeoutSeconds: Int64?
+    /// How long the first byte is waited for, and over what time the least speed is taken, where the options say nothing.
+    public static let usualPatience = (firstByteSeconds: 60 as Int64, lowSpeedSeconds: 30 as Int64)
+    /// The most of either that follows tries which were too short.
+    private static let mostPatience: Int64 = 120
     /// The least speed in bytes per second; 1024 when absent.
     public var lowSpeedBytesPerSecond: Int64?
     /// Over how many seconds the least speed is taken; 30 when absent.
@@ -126,6 +130,17 @@ public struct FetchOptions: Hashable, Sendable, Codable {
         firstByteTimeoutSeconds = try container.integerIfPresent(Int64.self, forKey: .firstByteTimeoutSeconds)
         lowSpeedBytesPerSecond = try container.integerIfPresent(Int64.self, forKey: .lowSpeedBytesPerSecond)
         lowSpeedSeconds = try container.integerIfPresent(Int64.self, forKey: .lowSpeedSeconds)
+    }
+
+    /// The same options for a try that follows so many which ended for these limits: twice the time each, as far as the options leave it open. What takes its
+    /// time, and as much each time, comes then.
+    public func withPatience(after tries: Int32) -> FetchOptions {
+        var patient = self
+        let (factor, usual) = (Int64(1) << min(max(tries, 0), 8), Self.usualPatience)
+        patient.firstByteTimeoutSeconds =
+            firstByteTimeoutSeconds ?? min(usual.firstByteSeconds * factor, Self.mostPatience)
+        patient.lowSpeedSeconds = lowSpeedSeconds ?? min(usual.lowSpeedSeconds * factor, Self.mostPatience)
+        return patient
     }
 
     /// The options of a task over the defaults of its group. Headers and cookies are merged by name, without regard to

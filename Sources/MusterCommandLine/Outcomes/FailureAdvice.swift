@@ -8,6 +8,11 @@ enum FailureAdvice {
         if failure.detail.firstRange(of: "can't be read again to prove its end") != nil {
             return "nothing proves that all of it came: --accept-unframed takes what comes"
         }
+        if failure.detail.firstRange(of: "what came can't be gone on with") != nil {
+            return failure.detail.firstRange(of: "no validator") == nil
+                ? "it breaks off, and has to come in one piece: try another source"
+                : "it breaks off, and nothing tells that the rest would be of the same file: --digest does, or try another source"
+        }
         if failure.detail.firstRange(of: "too many redirects") != nil {
             return
                 "its redirects lead in a circle, as where a cookie or a login is wanted: check the URL (--cookie, --user)"

@@ -17,6 +17,7 @@ extension LeaseDocument {
                 lease.expectedDigests, column: "tasks.expected_digests", of: "task \(lease.task)"),
             source: terms.source, chunks: lease.chunks)
         options = terms.options
+        if lease.slowTries > 0 { options = (options ?? FetchOptions()).withPatience(after: lease.slowTries) }
         policy = try StoredJSON.document(
             TransferPolicy.self, ifAny: lease.policy, column: "groups.policy", of: "group \(lease.group)")
         contentType = lease.contentType

@@ -5,6 +5,8 @@ import MusterCore
 extension FetchJob {
     /// All bytes are written: makes the chunk durable, or puts the whole file in place.
     func complete(_ plan: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
+        // As long as the connection is this one's.
+        await seeWhetherServedAgain(plan)
         let prefix = writer.prefix
         let learned = plan.isWorthTellingAtOnce ? nil : plan.learned
         // The next transfer can begin; durability and report follow.
@@ -44,7 +46,9 @@ extension FetchJob {
         _ plan: FetchPlan,
         _ writer: ChunkWriter
     ) async -> JobEnding {
-        let failure = attributed(Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter), plan)
+        let loss = kind.rule == .retry ? plan.loss(at: writer.offset) : nil
+        let failure = attributed(
+            Report.Failure(kind: kind, detail: detail + (loss ?? ""), retryAfter: retryAfter), plan)
         context.logger.debug(
             "A transfer failed",
             metadata: .init([

@@ -28,10 +28,10 @@ extension FetchJob {
     func takeTurn(after ending: FetchTransfer.Ending, _ plan: inout FetchPlan) async -> Step? {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
             case .judged(.refuse(let kind, let detail, nil)) = ending.judgement, let status = ending.head?.status,
-            kind.limitSignal(status: status) != .none, let address,
-            let witness = await context.witnesses.witness(for: address, turn: count, while: { control.wish == .work }),
-            witness.request.url != source.url
+            kind.limitSignal(status: status) != .none, let address
         else { return nil }
+        let witness = await context.witnesses.witness(for: address, turn: count) { control.wish == .work }
+        guard let witness, witness.request.url != source.url else { return untold(kind, &plan) }
         guard count < context.witnesses.turns(of: address, status: status) else {
             context.witnesses.told(isLimit: false, address, status: status)
             plan.turns = .over(isLimit: false)
@@ -50,9 +50,17 @@ extension FetchJob {
             plan.turns = .over(isLimit: true)
             return .failed(kind, detail, retryAfter: nil)
         case .nothing:
+            guard control.wish == .work else { return .stopped }
             plan.turns = .over(isLimit: nil)
-            return control.wish == .work ? nil : .stopped
+            return untold(kind, &plan)
         }
+    }
+
+    /// Nobody can tell what the refusal is for. A page that has come at each of the tries is taken for the file then (row 27).
+    private func untold(_ kind: FailureKind, _ plan: inout FetchPlan) -> Step? {
+        guard kind == .httpStatus(200), lease.looks == .failed else { return nil }
+        plan.turns = .over(isLimit: false)
+        return .again
     }
 
     /// The pause before the second turn; each further one is longer by as much.
@@ -65,7 +73,7 @@ extension FetchJob {
         }
         switch ending {
         case .answered(let head, _, _), .tooLarge(let head):
-            let isPage = status == 200 && ResponseFacts(head).mayBeNotice
+            let isPage = status == 200 && witness.namesNoText && ResponseFacts(head).mayBeNotice
             // An empty file has no first byte.
             if !isPage, (200..<300).contains(head.status) || head.status == 416 { return .served }
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
@@ -75,6 +83,17 @@ extension FetchJob {
             return isOfLimit ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }
+    }
+
+    /// The file has come. Where its first request brought all of it, and it is not known yet whether the origin serves a file more than once, it is time to
+    /// see that now and then: later the refusal of a witness shows a limit, or nothing.
+    func seeWhetherServedAgain(_ plan: FetchPlan) async {
+        guard lease.asksForAll == true, plan.isWholeFile, let address, !(plan.isPage && address.namesNoText),
+            control.wish == .work, let witness = context.witnesses.fileCame(address)
+        else { return }
+        // A page may be there in its place.
+        guard case .served = await testimony(of: witness, status: 200) else { return }
+        context.witnesses.servedAgain(address.origin)
     }
 
     /// Notes a request that was served, to ask for it again where others are refused; not a page in the place of a file, which may be a refusal.

@@ -45,6 +45,13 @@ extension FetchPlan {
     private static let doubtfulSpeed: Int64 = 256 << 10
     private static let leastToDoubt: Int64 = 1 << 20
 
+    /// Why what has come of a body is lost that broke off, in words that follow its failure; `nil` where it is gone on with, or nothing came.
+    func loss(at offset: Int64) -> String? {
+        guard learned?.rung == .whole, offset > lease.start else { return nil }
+        return ", and what came can't be gone on with"
+            + (known.tellsVersions || !digests.all.isEmpty ? "" : ": it has no validator")
+    }
+
     /// How many bytes of a look show that a plain GET is served, or all if there are fewer.
     var bytesToSee: Int64 { min(ladder.bytesToSee, known.size ?? .max) }
 

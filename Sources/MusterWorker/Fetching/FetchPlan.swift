@@ -120,7 +120,7 @@ struct FetchPlan: Sendable {
             claimedSize: claimedSize,
             earlierSize: lease.earlierSize,
             namesNoText: (try? SourceURL(validating: source.url))?.namesNoText == true,
-            doubtsPages: isUntouched && lease.looks != .failed && turns.isLimit != false,
+            doubtsPages: isUntouched && turns.isLimit != false,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation

@@ -11,6 +11,10 @@ final class OriginWitnesses: Sendable {
         let request: TransferRequest
         /// Whether its URL may work once, so that a refusal says nothing.
         let mayBeUsedUp: Bool
+        /// Whether a page in its place is no file.
+        let namesNoText: Bool
+        /// Where the file is.
+        fileprivate let path: String
         /// From when on it may be asked for, in nanoseconds.
         fileprivate let usableFrom: Int64
     }
@@ -24,11 +28,13 @@ final class OriginWitnesses: Sendable {
     }
 
     private struct State {
-        /// By origin and part.
-        var witnesses = Remembered<[String: Witness]>()
+        /// By origin, part, and kind of path.
+        var witnesses = Remembered<[String: [String: Witness]]>()
         var meanings = Remembered<Meaning>()
         /// Origins that have served a witness once more.
         var servingAgain = Remembered<Void>()
+        /// How many files of an origin a first request has brought.
+        var files = Remembered<Int>()
         /// How many jobs have waited at an origin for a witness.
         var waits = Remembered<Int>()
     }
@@ -47,8 +53,10 @@ final class OriginWitnesses: Sendable {
     /// How long a job waits for a first witness, and how many jobs of an origin do.
     private static let firstWait: Duration = .milliseconds(250)
     private static let mostWaits = 16
-    /// How many parts of an origin have a witness.
+    /// How many parts of an origin have witnesses, and how many kinds of paths of such a part have one.
     private static let mostParts = 8
+    /// After so many files it is worth a request to know whether their origin serves a file more than once.
+    private static let filesToTryAgain = 4
 
     private let state = Mutex(State())
     private let now: @Sendable () -> Int64
@@ -65,37 +73,54 @@ final class OriginWitnesses: Sendable {
     ///   - isOver: whether all that is to come has come.
     func served(_ request: TransferRequest, of source: SourceURL, mayBeUsedUp: Bool, isOver: Bool) {
         guard request.url.hasPrefix("http"), request.redirectAllowed == nil else { return }
-        let (part, moment) = (Self.part(source), now())
+        let (part, kind, moment) = (Self.part(source), Self.kind(source), now())
         let usableFrom = mayBeUsedUp && !isOver ? moment + Self.rest : moment
         state.withLock { state in
             var witnesses = state.witnesses.value(of: source.origin, at: moment) ?? [:]
-            if let known = witnesses[part] {
+            var own = witnesses[part] ?? [:]
+            if let known = own[kind] {
                 let isBetter = known.mayBeUsedUp && !mayBeUsedUp || known.usableFrom > usableFrom
                 guard isBetter || known.usableFrom < usableFrom - Self.freshness else { return }
-            } else if witnesses.count >= Self.mostParts,
-                let oldest = witnesses.min(by: { $0.value.usableFrom < $1.value.usableFrom })
-            {
-                witnesses[oldest.key] = nil
+            } else if own.count >= Self.mostParts {
+                own.forgetOldest { $0.usableFrom }
             }
-            witnesses[part] = Witness(
-                request: request.forItsFirstByte, mayBeUsedUp: mayBeUsedUp, usableFrom: usableFrom)
+            own[kind] = Witness(
+                request: request.forItsFirstByte, mayBeUsedUp: mayBeUsedUp, namesNoText: source.namesNoText,
+                path: source.path,
+                usableFrom: usableFrom)
+            if witnesses[part] == nil, witnesses.count >= Self.mostParts {
+                witnesses.forgetOldest { $0.values.map(\.usableFrom).max() ?? 0 }
+            }
+            witnesses[part] = own
             state.witnesses.note(witnesses, of: source.origin, until: moment + Self.memory)
         }
     }
 
-    /// An origin has served a witness once more: no URL of its is used up.
-    func servedAgain(_ origin: String) {
+    /// A file has come by a first request. Returns what to ask for once more, to see whether its origin serves a file more than once: after a few files, and
+    /// each time after twice as many, until one was served.
+    func fileCame(_ source: SourceURL) -> Witness? {
         let moment = now()
-        state.withLock { $0.servingAgain.note((), of: origin, until: moment + Self.memory) }
+        let count = state.withLock { state in
+            let count = (state.files.value(of: source.origin, at: moment) ?? 0) + 1
+            state.files.note(count, of: source.origin)
+            return count
+        }
+        guard count >= Self.filesToTryAgain, count & (count - 1) == 0, !servesAgain(source.origin) else { return nil }
+        return witnesses(for: source).first { $0.usableFrom <= moment }
     }
 
-    /// Whether it did so lately.
+    /// An origin has served a file once more: no URL of its is used up.
+    func servedAgain(_ origin: String) {
+        state.withLock { $0.servingAgain.note((), of: origin) }
+    }
+
+    /// Whether it has.
     func servesAgain(_ origin: String) -> Bool {
         let moment = now()
         return state.withLock { $0.servingAgain.value(of: origin, at: moment) } != nil
     }
 
-    /// The witness to ask for a file in its turn of that number, once it may be asked for: that of its own part, or each of the others one after the other.
+    /// The witness to ask for a file in its turn of that number, once it may be asked for: one of those next to it, or one of each other part after the other.
     /// `nil` when there is none. At an origin of which nothing is known, one is waited for: other requests may have been made at the same time.
     func witness(
         for source: SourceURL, turn: Int, while isWanted: () -> Bool = { true }
@@ -113,11 +138,16 @@ final class OriginWitnesses: Sendable {
         return nil
     }
 
-    /// The one of its own part, or all others.
+    /// Those of its own part whose paths have the most in common with its own, or one of each other part.
     private func witnesses(for source: SourceURL) -> [Witness] {
         let moment = now()
         let known = state.withLock { $0.witnesses.value(of: source.origin, at: moment) } ?? [:]
-        return known[Self.part(source)].map { [$0] } ?? known.sorted { $0.key < $1.key }.map(\.value)
+        guard let own = known[Self.part(source)] else {
+            return known.sorted { $0.key < $1.key }.compactMap { $0.value.values.max { $0.usableFrom < $1.usableFrom } }
+        }
+        let shared = own.values.map { $0.path.commonPrefix(with: source.path) }
+        let most = shared.max() ?? 0
+        return zip(own.values, shared).filter { $0.1 == most }.map(\.0)
     }
 
     private func mayWait(_ source: SourceURL) -> Bool {
@@ -161,6 +191,26 @@ final class OriginWitnesses: Sendable {
         let name = segments.last ?? ""
         let ending = name.lastIndex(of: ".").map { name[$0...].lowercased() } ?? ""
         return "\(directory)/*\(ending)"
+    }
+
+    /// What is the same for files that are numbered through.
+    private static func kind(_ source: SourceURL) -> String {
+        source.path.prefix { $0 != "?" }.filter { !$0.isNumber }
+    }
+}
+
+extension Dictionary {
+    /// Forgets the value of the earliest moment.
+    fileprivate mutating func forgetOldest(_ moment: (Value) -> Int64) {
+        guard let oldest = self.min(by: { moment($0.value) < moment($1.value) }) else { return }
+        self[oldest.key] = nil
+    }
+}
+
+extension String {
+    /// How many bytes two texts begin with in common.
+    fileprivate func commonPrefix(with other: String) -> Int {
+        zip(utf8, other.utf8).prefix { $0 == $1 }.count
     }
 }
 

@@ -67,12 +67,13 @@ struct RequestSettings: Sendable {
         request.knownHostsFile = try Self.file(options.knownHosts, secrets)
         request.privateKeyFile = try Self.file(options.privateKey, secrets)
         request.connectTimeout = .seconds(options.connectTimeoutSeconds ?? 15)
-        request.firstByteTimeout = .seconds(options.firstByteTimeoutSeconds ?? 60)
+        request.firstByteTimeout = .seconds(
+            options.firstByteTimeoutSeconds ?? FetchOptions.usualPatience.firstByteSeconds)
         let leastSpeed = options.lowSpeedBytesPerSecond ?? 1 << 10
         if leastSpeed > 0 {
             request.lowSpeed = LowSpeedLimit(
                 bytesPerSecond: leastSpeed,
-                over: .seconds(options.lowSpeedSeconds ?? 30)
+                over: .seconds(options.lowSpeedSeconds ?? FetchOptions.usualPatience.lowSpeedSeconds)
             )
         }
         request.maxRedirects = 10

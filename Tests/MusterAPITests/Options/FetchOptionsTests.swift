@@ -98,6 +98,15 @@ struct FetchOptionsTests {
         #expect(try pointer(json) == nil)
     }
 
+    @Test func patienceDoublesWithEachTryUpToTwoMinutesUnlessTheOptionsSayOtherwise() {
+        var options = FetchOptions()
+        let patient = [1, 2, 3, 1_000].map { options.withPatience(after: $0) }
+        #expect(patient.map(\.firstByteTimeoutSeconds) == [120, 120, 120, 120])
+        #expect(patient.map(\.lowSpeedSeconds) == [60, 120, 120, 120])
+        (options.firstByteTimeoutSeconds, options.lowSpeedSeconds) = (2, 300)
+        #expect(options.withPatience(after: 3) == options)
+    }
+
     @Test func cookiesAreBounded() throws {
         var options = FetchOptions()
         options.cookies = Dictionary(uniqueKeysWithValues: (0...64).map { ("c\($0)", Secret("x")) })

@@ -264,6 +264,15 @@ struct CommandTests {
         #expect(lines.count == 1 && lines[0].contains("--accept-unframed"), "\(lines)")
     }
 
+    @Test(arguments: [("", false), (": it has no validator", true)])
+    func aFileThatBreaksOffIsNotSaidToBeGoneOnWithWhereItCanNotBe(reason: String, hasNoValidator: Bool) {
+        var task = Samples.troubled("a", kind: .network)
+        task.failure?.detail = "truncated, after 9 bytes, and what came can't be gone on with\(reason)"
+        let lines = FailureAdvice.lines([task])
+        #expect(lines.count == 1 && lines[0].contains("another source"), "\(lines)")
+        #expect(lines[0].contains("--digest") == hasNoValidator && !lines[0].contains("goes on"), "\(lines)")
+    }
+
     @Test func aDirectoryInTheWayIsNotSaidToBeReplaceable() {
         let detail = "the destination is taken: something else stands at d: it is no regular file"
         var task = Samples.troubled("a", kind: .storage)

@@ -162,6 +162,34 @@ import Testing
         }
     }
 
+    /// A limit for so many seconds refuses each try of them. It is the file's own refusal where that never passes, and no worker could see it.
+    @Test(arguments: [429, 503, 403, 404]) func limitOfAnOriginThatHasServedLatelyIsTriedForLonger(
+        status: Int
+    ) async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.finishAll([try #require(try await worker.claim().first)])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            var tries: [Int] = []
+            for age in [0, 180] {
+                try await fixture.run(
+                    "UPDATE origins SET rate_at = statement_timestamp() - \(Double(age)) * interval '1 s'")
+                tries.append(0)
+                while try await fixture.store.task("t", of: "g").state != .failed {
+                    // A witness has shown it once.
+                    let isLimit = status < 429 && tries == [0] ? true : nil
+                    try await worker.refuse(try #require(try await worker.claim().first), status, isLimit: isLimit)
+                    try await fixture.passBackoffs()
+                    tries[tries.count - 1] += 1
+                }
+                try await fixture.check()
+                _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
+            }
+            #expect(tries == [33, 8])
+        }
+    }
+
     /// What repeats itself to the byte is not tried eight times.
     @Test func bodyThatBreaksOffAtTheSameByteIsGivenUpTheThirdTime() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in

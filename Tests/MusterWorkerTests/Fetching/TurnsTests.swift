@@ -85,6 +85,58 @@ import Testing
         }
     }
 
+    /// Limits for so many seconds: files that one request brings each, and of which one is served once more while there is room.
+    @Test(arguments: [403, 404, 200]) func refusalShowsALimitWhereFilesAreServedMoreThanOnce(status: Int) async throws {
+        var page = ScriptedOrigin.File(.seeded(seed: 61, size: 900))
+        (page.contentType, page.etag, page.lastModified) = ("text/html", nil, nil)
+        let refusal: ScriptedOrigin.Misbehaviour =
+            status == 200 ? .replaced(with: page) : .status(status, retryAfter: nil)
+        try await withBench { bench, origin in
+            for task in 1...4 as ClosedRange<Int64> {
+                origin.serve("/\(task).zip", file)
+                #expect(await fetch(bench, origin, "\(task).zip", task: task, asksForAll: true) == nil)
+            }
+            #expect(
+                origin.requests.map { $0.header("Range") } == Array(repeating: "bytes=0-", count: 4) + ["bytes=0-0"])
+            origin.serve("/5.zip", file)
+            for task in 1...5 { origin.misbehave("/\(task).zip", refusal) }
+            #expect(await fetch(bench, origin, "5.zip", task: 5, asksForAll: true)?.isLimit == true)
+        }
+    }
+
+    @Test func refusalShowsNothingWhereEachFileIsServedOnce() async throws {
+        try await withBench { bench, origin in
+            for task in 1...9 as ClosedRange<Int64> {
+                origin.serve("/\(task).bin", file)
+                origin.misbehave("/\(task).bin", .status(403, retryAfter: nil), when: .after(1))
+                #expect(await fetch(bench, origin, "\(task).bin", task: task, asksForAll: true) == nil)
+            }
+            // After four files, and after eight.
+            #expect(origin.requests.count { $0.header("Range") == "bytes=0-0" } == 2)
+            let failure = await fetch(bench, origin, "none.bin", task: 10, asksForAll: true)
+            #expect(failure?.kind == .notFound)
+            #expect(failure?.isLimit == nil)
+        }
+    }
+
+    /// A limit for files of one name, or of one directory, beside files that there is no limit for.
+    @Test(arguments: ["b", "x/slow/"]) func fileIsMeasuredByThoseWhosePathsHaveTheMostInCommon(
+        name: String
+    ) async throws {
+        let others = ["a", "c", "d", "e", "x/", "x/a", "x/c", "x/fast/"].map { "\($0)1.bin" }
+        let (witness, refused) = ("\(name)1.bin", "\(name)2.bin")
+        try await withBench { bench, origin in
+            for (task, path) in (others + [witness, refused]).enumerated() {
+                origin.serve("/\(path)", file)
+                if path != refused { #expect(await fetch(bench, origin, path, task: Int64(task)) == nil) }
+            }
+            for path in [witness, refused] { origin.misbehave("/\(path)", .status(403, retryAfter: nil)) }
+            #expect(await fetch(bench, origin, refused, task: 20)?.isLimit == true)
+            #expect(requests(origin, "/\(witness)").count == 2)
+            #expect(others.allSatisfy { requests(origin, "/\($0)").count == 1 })
+        }
+    }
+
     @Test func fileThatIsServedInItsTurnIsFetched() async throws {
         try await withBench { bench, origin in
             origin.serve("/a.bin", file)
@@ -142,6 +194,24 @@ import Testing
                 #expect(failure?.kind == .httpStatus(200))
                 #expect(failure?.isLimit == true)
             }
+        }
+    }
+
+    /// Until then it is refused without a word of turns.
+    @Test(arguments: [true, false]) func pageIsBelievedAtTheThirdTryUnlessAWitnessIsOneToo(
+        hasWitness: Bool
+    ) async throws {
+        var page = ScriptedOrigin.File(.seeded(seed: 61, size: 900))
+        (page.contentType, page.etag, page.lastModified) = ("text/html", nil, nil)
+        try await withBench { [page] bench, origin in
+            for name in ["a.zip", "b.zip"] { origin.serve("/\(name)", file) }
+            if hasWitness { #expect(await fetch(bench, origin, "a.zip", task: 1) == nil) }
+            for name in ["a.zip", "b.zip"] { origin.misbehave("/\(name)", .replaced(with: page)) }
+            var lease = LeaseDocument.first(origin.url("/b.zip"), task: 2, path: "b.zip")
+            lease.looks = .failed
+            let ending = await bench.run(lease)
+            #expect(ending.failure?.kind == (hasWitness ? .httpStatus(200) : nil), "\(ending)")
+            #expect(ending.finished?.size == (hasWitness ? nil : 900), "\(ending)")
         }
     }
 

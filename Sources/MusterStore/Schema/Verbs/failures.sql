@@ -147,7 +147,8 @@ DECLARE
     v_next integer;
     v_wait interval;
 BEGIN
-    IF v_most > f.max_attempts THEN v_attempts := v_before; END IF;
+    -- Some tries are not the last ones, whatever their number.
+    IF v_most > f.max_attempts OR v_attempts >= v_most AND v_counts IS NOT NULL AND may_pass(l, f) THEN v_attempts := v_before; END IF;
     UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id AND v_attempts > v_before;
     IF v_rule = 'startOver' AND f.kind = 'digestMismatch' THEN
         RETURN fetch_again(l, t, p_source, f);

@@ -149,7 +149,7 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
     done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text, revoke bigint[],
     asks_for_all boolean, attempts integer, may_look boolean, looks_early boolean, looks_at_endings boolean,
-    may_move_on boolean
+    may_move_on boolean, slow_tries integer
 )
 -- Volatile, so that it sees what the function has written that made its arguments.
 LANGUAGE plpgsql VOLATILE
@@ -184,7 +184,7 @@ BEGIN
         l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks' AND t.mirrors = 1
             AND g.resolver IS NULL AND NOT o.serves_again AND lower(left(s.url, 4)) = 'http',
         l.attempts, coalesce(may_look(l, t), false), coalesce(looks_early(l, t), false),
-        coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false)
+        coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), coalesce(slow_tries(l, t), 0)
     FROM leases l
     LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
     LEFT JOIN groups g ON g.id = l.group_id

@@ -78,7 +78,7 @@ BEGIN
 END
 $$;
 
--- The four rules below are part of every grant: what they ask of most leases first is in the lease and the task, and is written into the
+-- The five rules below are part of every grant: what they ask of most leases first is in the lease and the task, and is written into the
 -- grant's own statement (SQL functions without queries are). What has to be looked up is asked by ids, so that no row is put together for it.
 
 -- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is
@@ -92,6 +92,12 @@ $$;
 CREATE FUNCTION may_move_on(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND has_another_source(t.id, l.source, t.version)
+$$;
+
+-- How many tries before have ended since the origin was slower than the limits allow, beyond one of each source: what takes its time comes with more.
+CREATE FUNCTION slow_tries(l leases, t tasks) RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN t.failure_kind IN ('timeout', 'tooSlow') THEN greatest(0, l.attempts - t.mirrors + 1) ELSE 0 END
 $$;
 
 -- Whether it is time to look if a plain GET goes further than parts do, whose bodies have ended early within the chunk.

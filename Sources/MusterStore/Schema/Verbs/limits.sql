@@ -46,13 +46,13 @@ BEGIN
         IF o.doubted_at > statement_timestamp() - interval '2 s' THEN RETURN false; END IF;
     END IF;
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
-    -- and some more times where the origin is known to have limits, since it may count connections that have ended already; and for half a minute
-    -- where the status is known to be a limit, which may be one for so many seconds.
+    -- and some more times where the origin is known to have limits, since it may count connections that have ended already; and for as long as it may
+    -- pass where the status is known to be a limit.
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT v_is_shared THEN
             RETURN CASE WHEN f.kind <> 'network' AND l.attempts < (CASE WHEN f.status = ANY (o.limits_with) THEN 7 WHEN NOT t.planned THEN 5
-                WHEN o.learned IS NULL THEN 1 ELSE 4 END) THEN true END;
+                WHEN o.learned IS NULL THEN 1 ELSE 4 END) OR f.status = ANY (o.limits_with) AND may_pass(l, f) THEN true END;
         END IF;
     END IF;
     UPDATE origins
@@ -74,6 +74,16 @@ BEGIN
         doubted_at = NULL, limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     RETURN v_learned = v_allowed;
+END
+$$;
+
+-- Whether a limit may be one for so many seconds, which passes: its origin has served within two minutes. Nobody waits for it for ever: it may be the
+-- file's own refusal, where no worker could see that.
+CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN f.status IS NOT NULL AND f.retry_after IS NULL AND has_served(l.origin_id, interval '2 min')
+        AND (SELECT s.failures FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = l.source) <= 32;
 END
 $$;
 
