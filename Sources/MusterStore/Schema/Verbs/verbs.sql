@@ -23,7 +23,8 @@ DECLARE
     v_active bigint;
 BEGIN
     PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
-    UPDATE groups SET desired = 'pause' WHERE id = p_group AND p_keys IS NULL AND state IN ('open', 'sealed');
+    -- What came before the pause says nothing of what comes after it.
+    UPDATE groups SET desired = 'pause', rate_bytes = 0 WHERE id = p_group AND p_keys IS NULL AND state IN ('open', 'sealed');
     UPDATE tasks SET desired = 'pause' WHERE id = ANY (chosen_tasks(p_group, p_keys, '{finalizing}'));
     v_tasks := chosen_tasks(p_group, p_keys, '{queued,active}');
     PERFORM park_chunks(v_tasks, NULL);
