@@ -65,6 +65,27 @@ enum Directories {
         }
     }
 
+    /// Makes a directory that somebody named for files, where its parent is there: a path of which more is missing is mistyped, or not mounted.
+    ///
+    /// - Returns: whether it was made.
+    /// - Throws: `CommandFailure.usage` when it can't be used.
+    static func makeNamed(_ directory: String) throws(CommandFailure) -> Bool {
+        let path = FilePath(directory)
+        guard mkdir(path.string, 0o755) != 0 else { return true }
+        let reason = Errno(rawValue: errno)
+        do {
+            if reason == .fileExists { try make(path) } else { throw reason }
+            return false
+        } catch  where reason == .noSuchFileOrDirectory {
+            let parent = path.removingLastComponent()
+            throw .usage(
+                "the directory \(directory) is not there, nor is \(parent): check the path, or make it with: mkdir -p "
+                    + FailureText.quoted(directory))
+        } catch {
+            throw .usage("the directory \(directory) can't be used: \(error)")
+        }
+    }
+
     /// The bytes that this user may still write in the file system of a directory; `nil` when that can't be told.
     static func freeBytes(below path: FilePath) -> Int64? {
         var space = statvfs()

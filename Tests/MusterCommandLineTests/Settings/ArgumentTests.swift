@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import MusterCore
 import Testing
 
@@ -42,6 +43,18 @@ struct ArgumentTests {
 
     @Test func aSinkGivenTwiceIsRefused() {
         #expect(throws: CommandFailure.self) { try SinkArgument.list(["a=/x", "a=/y"], base: "/b") }
+    }
+
+    @Test func aDirectoryIsMadeOnlyWhereItsParentIs() throws {
+        let base = FileManager.default.temporaryDirectory.path + "/muster-named-\(RandomToken.make())"
+        try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: base) }
+        #expect(try Directories.makeNamed(base + "/a"))
+        #expect(try !Directories.makeNamed(base + "/a"))
+        #expect(throws: CommandFailure.self) { try Directories.makeNamed(base + "/typo/files") }
+        #expect(!FileManager.default.fileExists(atPath: base + "/typo"))
+        #expect(FileManager.default.createFile(atPath: base + "/file", contents: nil))
+        #expect(throws: CommandFailure.self) { try Directories.makeNamed(base + "/file") }
     }
 
     @Test func aDigestHasAnAlgorithmAndAsManyDigitsAsItNeeds() throws {
