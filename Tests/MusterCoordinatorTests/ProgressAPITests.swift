@@ -109,6 +109,27 @@ struct ProgressAPITests {
         }
     }
 
+    @Test func aGroupWhoseFailuresWereRemovedSaysWhatCompletesIt() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let client = coordinator.client
+            let task = TaskRequest(urls: ["http://127.0.0.1:1/a"])
+            _ = try await client.createGroup(GroupRequest(name: "g", sealed: true, tasks: [task]))
+            let session = try await client.openSession(Self.opening)
+            let lease = try #require(
+                try await client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 1)).leases.first)
+            let failure = Report.Failure(kind: .storage, detail: "not stored", source: 0)
+            let report = Report(lease: lease.name, kind: .failed, failure: failure)
+            _ = try await client.sync(
+                session.id, SyncRequest(sequence: 2, settled: 1, reports: [report], held: [lease.name]))
+            let failed = try await client.group("g")
+            #expect(failed.state == .failed && failed.notes.isEmpty)
+            let rest = try await client.removeTasks(["a"], of: "g")
+            #expect(rest.state == .failed && rest.notes.count == 1 && rest.notes[0].hasSuffix("muster retry g"))
+            let done = try await client.apply(.retry, to: "g")
+            #expect(done.state == .succeeded && done.generation == 2 && done.notes.isEmpty)
+        }
+    }
+
     /// The last try failed and the next one comes: that is neither well nor failed.
     @Test func tasksInTroubleAreCountedAndListed() async throws {
         try await RunningCoordinator.with(configure: { $0.retryBase = .seconds(60) }) { coordinator in

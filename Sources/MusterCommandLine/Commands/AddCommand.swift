@@ -106,6 +106,7 @@ struct AddCommand: MusterSubcommand {
         }
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
+        if let line = transfers.sharing(tasks.survey.hosts) { context.console.remark(line) }
         try await context.withClient { client in
             let submission = Submission(
                 client: client,
@@ -130,6 +131,13 @@ struct AddCommand: MusterSubcommand {
             if !transfers.isEmpty, !result.isCreated {
                 context.console.remark(
                     "note: the group was there already, and its files are fetched as before; how its sources are asked is changed with: muster set \(group) …"
+                )
+            }
+            if reopens, result.existing > 0, !result.isCreated {
+                let (those, files) = result.existing == 1 ? ("that", "its file is") : ("those", "their files are")
+                context.console.remark(
+                    "note: nothing is done about \(those) which existed already, not even a look whether \(files) still there; to have a file "
+                        + "fetched again: muster remove \(group) KEY, and then this command once more"
                 )
             }
             var end: GroupWatcher.End?

@@ -1,4 +1,5 @@
 import ArgumentParser
+import MusterAPI
 
 /// Finds out a mistyped command before the parser takes it for an argument, and names the one that is nearest.
 enum CommandSuggestion {
@@ -32,14 +33,28 @@ enum CommandSuggestion {
     ]
 
     private static func text(_ word: String, among names: Set<String>, command: String) -> String {
+        let suggestion = nearest(word, among: names, share: 2).map { " Did you mean '\($0)'?" }
+        return said(word, suggestion ?? "", command: command)
+    }
+
+    /// The name that a mistyped one is nearest to; `nil` where that is another word altogether.
+    ///
+    /// - Parameter share: which share of its letters may be wrong, as a divisor.
+    private static func nearest(_ word: String, among names: Set<String>, share: Int) -> String? {
         // Who types the beginning of a word means that one.
         let begun = word.count > 1 ? names.filter { $0.hasPrefix(word) } : []
         let nearest = (begun.isEmpty ? names : Set(begun)).sorted().min { distance(word, $0) < distance(word, $1) }
-        // Another word altogether is no mistake in typing.
-        let suggestion = nearest.flatMap {
-            !begun.isEmpty || distance(word, $0) <= max(1, $0.count / 2) ? " Did you mean '\($0)'?" : nil
-        }
-        return said(word, suggestion ?? "", command: command)
+        return nearest.flatMap { !begun.isEmpty || distance(word, $0) <= max(1, $0.count / share) ? $0 : nil }
+    }
+
+    /// What a coordinator says of a group that there is not, with the name that is nearest to its own.
+    static func completed(_ problem: Problem, among groups: [String]) -> Problem {
+        guard problem.code == .groupNotFound, let name = problem.detail.firstMatch(of: /^there is no group "(.+)"$/),
+            let near = nearest(String(name.output.1), among: Set(groups), share: 4)
+        else { return problem }
+        var completed = problem
+        completed.detail += "; did you mean \(near)?"
+        return completed
     }
 
     private static func said(_ word: String, _ suggestion: String, command: String) -> String {

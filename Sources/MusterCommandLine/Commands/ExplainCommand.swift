@@ -41,7 +41,7 @@ struct ExplainCommand: MusterSubcommand {
                 let explanation = try await client.groupExplanation(of: group)
                 let failures =
                     explanation.group.tasks.failed > 0 && !context.console.json
-                    ? try await GroupResult(client: client, console: context.console).failures(of: explanation.group)
+                    ? try await GroupResult.failures(of: group, client)
                     : []
                 try show(
                     explanation, { document, _ in GroupExplanationText.lines(document, failures: failures) },

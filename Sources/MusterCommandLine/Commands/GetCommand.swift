@@ -35,6 +35,7 @@ struct GetCommand: MusterSubcommand {
               muster get https://example.org/a.iso
               muster get -d mirror -i urls.txt
               muster get --digest sha256:9f86d081… https://example.org/a.iso
+              muster get -o today.json 'https://example.org/api?day=today'
               muster get --user me:env:PASSWORD https://example.org/private.tar
               generate-list | muster get -d mirror -i - --json
             """
@@ -59,6 +60,12 @@ struct GetCommand: MusterSubcommand {
         help: ArgumentHelp("What the content of a single URL must be.", valueName: "sha256:hex")
     )
     var digest: String?
+
+    @Option(
+        name: [.customShort("o"), .customLong("output")],
+        help: ArgumentHelp("The name of a single URL's file, below the directory.", valueName: "file")
+    )
+    var output: String?
 
     @Option(
         help: ArgumentHelp("Workers in this process, 1 to 16. (MUSTER_WORKERS; default: 1)", valueName: "n")
@@ -92,8 +99,8 @@ struct GetCommand: MusterSubcommand {
 
     var given: [SettingName: [String]] {
         Given.values([
-            .directory: directory, .manifest: manifest.last, .digest: digest, .workers: workers, .slots: slots,
-            .onFull: onFull,
+            .directory: directory, .manifest: manifest.last, .digest: digest, .output: output, .workers: workers,
+            .slots: slots, .onFull: onFull,
         ]).merging(sources.given) { $1 }.merging(policy.given) { $1 }.merging(tuning.given) { $1 }
     }
 
@@ -111,10 +118,11 @@ struct GetCommand: MusterSubcommand {
         let manifest = try settings.text(.manifest).map { path throws(CommandFailure) in
             try ManifestFile.open(path, temporaryDirectory: context.temporaryDirectory)
         }
-        let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest)
+        let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest, name: settings.text(.output))
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
+        if let line = transfers.sharing(tasks.survey.hosts) { context.console.remark(line) }
         let count = try settings.number(.workers, in: 1...16) ?? 1
         let (files, needed) = (DescriptorLimit.current, DescriptorLimit.least(workers: count))
         guard files >= needed else {
@@ -154,6 +162,9 @@ struct GetCommand: MusterSubcommand {
         }
         var survey = tasks.survey
         survey.identity.add(transfers.policy, decodes: transfers.fetch?.decode == true)
+        if try Directories.makeNamed(directory) {
+            context.console.remark(TextWidth.escaped("made the directory \(directory), which was not there"))
+        }
         let state = FilePath(directory).appending(".muster")
         let lock = try DirectoryLock.acquire(state.string)
 

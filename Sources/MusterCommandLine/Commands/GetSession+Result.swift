@@ -10,7 +10,7 @@ extension GetSession {
         var namedFailures: Int64 = 0
         /// What came in this run.
         var gain: Gain?
-        /// What failed in it, at most a few.
+        /// What failed in it: all, unless that is very much.
         var failures: [TaskDocument]
         /// What was tried for the first of them: there is nobody to ask any more once `get` has ended.
         var explanations: [ExplanationDocument]
@@ -41,7 +41,7 @@ extension GetSession {
             try group.encode(to: encoder)
             var container = encoder.container(keyedBy: CodingKeys.self)
             try container.encode(directory, forKey: .directory)
-            try container.encode(failures, forKey: .failures)
+            try container.encode(failures.prefix(GroupResult.shownFailures).map { $0 }, forKey: .failures)
             try container.encode(explanations, forKey: .explanations)
             try container.encode(there, forKey: .there)
             try container.encode(wasComplete, forKey: .wasComplete)
@@ -82,8 +82,8 @@ extension GetSession {
         var troubles: [String] {
             var lines: [String] = []
             if namedFailures < group.tasks.failed {
-                lines = failures.map(PlainProgress.failure)
-                let rest = group.tasks.failed - Int64(failures.count)
+                lines = failures.prefix(GroupResult.shownFailures).map(PlainProgress.failure)
+                let rest = group.tasks.failed - Int64(lines.count)
                 if rest > 0 { lines.append("… and \(rest) more") }
             }
             for explanation in explanations { lines += ExplanationText.tries(explanation, most: GetSession.shownTries) }
@@ -93,7 +93,7 @@ extension GetSession {
                 )
             }
             return lines
-                + unchecked.prefix(GetSession.shownFailures).map {
+                + unchecked.prefix(GroupResult.shownFailures).map {
                     TextWidth.escaped("kept: \($0) is there as it was fetched before; it could not be checked again")
                 }
         }
@@ -105,7 +105,8 @@ extension GetSession {
                     "whether they have changed at their origin is asked, and what has is replaced, with: --if-exists replace"
                 ]
             }
-            return group.state == .failed ? FailureAdvice.lines(failures) : []
+            return group.state == .failed
+                ? FailureAdvice.lines(failures, areAll: Int64(failures.count) >= group.tasks.failed) : []
         }
     }
 }

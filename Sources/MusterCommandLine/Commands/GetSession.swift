@@ -32,8 +32,6 @@ struct GetSession {
 
     /// The beginning of the names of all groups of `get`.
     static let prefix = "get-"
-    /// How many failures are named one by one.
-    static let shownFailures = 20
     /// How many of them are explained.
     private static let explainedFailures = 5
     /// How many tries of each are shown.
@@ -137,7 +135,7 @@ struct GetSession {
         try await askAsWanted(document)
         let missing = document.state == .cancelled ? [] : try await verify(document).missing
         if !missing.isEmpty { document = try await forget(missing, of: name) }
-        let begun = Gain.Start(document, at: .now)
+        let begun = try await beginning(document)
         guard document.state != .cancelled else { return (document, earlier, begun) }
         if document.state == .failed {
             context.console.remark("trying again what failed")
@@ -161,6 +159,17 @@ struct GetSession {
             document = try await client.apply(.resume, to: name)
         }
         return (document, earlier, begun)
+    }
+
+    /// What is there of a group that is gone on with.
+    private func beginning(_ group: GroupDocument) async throws -> Gain.Start {
+        var start = Gain.Start(group, at: .now)
+        guard group.state != .succeeded, group.bytes.done > 0 else { return start }
+        for state in TaskState.allCases where state != .succeeded {
+            // Of a list that is longer some part may be counted twice where its file has changed.
+            start.note(try await client.tasks(of: group.name, state: state, limit: Limits.pageSize).items)
+        }
+        return start
     }
 
     /// Has files come again that are gone.
@@ -260,9 +269,7 @@ struct GetSession {
         _ end: GroupWatcher.End, _ generation: Int, isFresh: Bool, there: Int, changed: [String]
     ) async throws -> Result {
         let group = end.group
-        let failures =
-            group.tasks.failed == 0
-            ? [] : try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
+        let failures = group.tasks.failed == 0 ? [] : try await GroupResult.failures(of: group.name, client)
         var explanations: [ExplanationDocument] = []
         for task in failures.prefix(Self.explainedFailures) {
             var explanation = try await client.explanation(of: task.key, in: group.name)

@@ -10,13 +10,21 @@ struct GroupResult {
 
     /// How many failures are named one by one.
     static let shownFailures = 20
+    /// How many are looked at for what helps.
+    private static let countedFailures = 10_000
 
     /// Prints the summary, with what failed and why, unless the result is JSON, and throws unless the group succeeded.
     func conclude(_ end: GroupWatcher.End) async throws {
+        let status = try await tell(end)
+        if status != .success { throw CommandFailure.ended(status) }
+    }
+
+    /// Prints the same, and returns the exit code that says how the group ended.
+    func tell(_ end: GroupWatcher.End) async throws -> ExitStatus {
         let group = end.group
         if !console.json {
             if group.tasks.failed > 0 {
-                let failures = try await failures(of: group)
+                let failures = try await Self.failures(of: group.name, client)
                 // What had its line while it happened needs no other one. What helps is said whenever the group ended.
                 let isTold = end.namedFailures >= group.tasks.failed
                 for line in isTold ? Self.hints(failures, of: group) : Self.lines(failures, of: group) {
@@ -25,25 +33,33 @@ struct GroupResult {
             }
             try console.line(PlainProgress.summary(group, end.gain))
         }
-        if let status = ExitStatus.result(of: group.state), status != .success { throw CommandFailure.ended(status) }
+        return ExitStatus.result(of: group.state) ?? .success
     }
 
-    /// The first failures of a group.
-    func failures(of group: GroupDocument) async throws -> [TaskDocument] {
-        try await client.tasks(of: group.name, state: .failed, limit: Self.shownFailures).items
+    /// The failures of a group: all, unless there are very many.
+    static func failures(of group: String, _ client: MusterClient) async throws -> [TaskDocument] {
+        var failures: [TaskDocument] = []
+        var after: String?
+        repeat {
+            let page = try await client.tasks(of: group, state: .failed, after: after, limit: Limits.pageSize)
+            failures += page.items
+            after = page.next
+        } while after != nil && failures.count < countedFailures
+        return failures
     }
 
     /// The lines about the first failures, with the commands that tell more.
     static func lines(_ failures: [TaskDocument], of group: GroupDocument) -> [String] {
-        var lines = failures.map(PlainProgress.failure)
-        let rest = group.tasks.failed - Int64(failures.count)
+        var lines = failures.prefix(shownFailures).map(PlainProgress.failure)
+        let rest = group.tasks.failed - Int64(lines.count)
         if rest > 0 { lines.append("… and \(rest) more: muster tasks \(group.name) --state failed") }
         return lines + hints(failures, of: group)
     }
 
     /// What helps against these failures, and the command that tells more.
     static func hints(_ failures: [TaskDocument], of group: GroupDocument) -> [String] {
-        var lines = FailureAdvice.groupHints(failures, of: group.name).map { "hint: \($0)" }
+        let areAll = Int64(failures.count) >= group.tasks.failed
+        var lines = FailureAdvice.groupHints(failures, of: group.name, areAll: areAll).map { "hint: \($0)" }
         if let key = failures.first?.key {
             lines.append("why: \(TextWidth.escaped(FailureText.hint(group: group.name, key: key)))")
         }

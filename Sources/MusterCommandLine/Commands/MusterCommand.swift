@@ -60,7 +60,7 @@ public enum MusterProgram {
     public static func main(_ arguments: [String]) async -> Int32 {
         if arguments.first == GetCommand.section { EarlyInterruption.endsProcess() }
         DescriptorLimit.raise()
-        let arguments = ArgumentOrder.normalized(arguments)
+        let arguments = arguments == ["version"] ? ["--version"] : ArgumentOrder.normalized(arguments)
         if let complaint = CommandSuggestion.complaint(arguments) {
             Console(json: false).remark(TextWidth.escaped(complaint, keepingLineBreaks: true))
             return ExitStatus.usage.rawValue

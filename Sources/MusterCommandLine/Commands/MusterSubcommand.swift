@@ -95,10 +95,15 @@ struct CommandContext: Sendable {
         _ body: (MusterClient) async throws -> Result
     ) async throws -> Result {
         let transport = try CurlTransport()
+        let client = MusterClient(servers: servers, token: token, send: transport.send)
         do {
-            let result = try await body(MusterClient(servers: servers, token: token, send: transport.send))
+            let result = try await body(client)
             await transport.shutdown()
             return result
+        } catch let problem as Problem where problem.code == .groupNotFound {
+            let groups = try? await client.groups(limit: Limits.pageSize).items.map(\.name)
+            await transport.shutdown()
+            throw CommandSuggestion.completed(problem, among: groups ?? [])
         } catch let answer as UnexpectedAnswer {
             await transport.shutdown()
             let names = servers.joined(separator: " or ")

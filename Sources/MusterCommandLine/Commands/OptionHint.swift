@@ -15,6 +15,11 @@ struct OptionHint: Sendable {
             names: ["--max-rate", "--limit-rate", "--max-download-limit"], option: "--rate",
             text: "--rate RATE, such as 10MiB/s, limits the group"),
         OptionHint(
+            names: ["-O", "--out", "--output-document", "--remote-name", "--remote-name-all"], option: "--output",
+            text:
+                "-o FILE names the file of a single URL; others are named by their URLs, or by lines of -i: {\"urls\": [\"https://…\"], \"path\": \"…\"}"
+        ),
+        OptionHint(
             names: ["-o", "-O", "--output", "--out", "--output-document", "--remote-name", "--remote-name-all"],
             option: "--manifest",
             text: "files are named by their URLs; lines of -i give names: {\"urls\": [\"https://…\"], \"path\": \"…\"}"),

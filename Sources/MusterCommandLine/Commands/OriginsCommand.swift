@@ -97,7 +97,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
             Examples:
               muster origins set https://example.org --max-connections 4
-              muster origins set https://example.org --max-connections default --rate none
+              muster origins set https://example.org --max-connections none --rate none
               muster origins set https://example.org:8443 --pause-until 2026-03-01T06:00:00Z
             """
     )
@@ -106,7 +106,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "The cap, or default for the coordinators' own; either forgets what was learned.",
+            "The cap, or none for the coordinators' own; either forgets what was learned.",
             valueName: "n"
         )
     )
@@ -172,7 +172,7 @@ extension Settings {
     /// What is to become of an origin.
     func originPatch() throws(CommandFailure) -> OriginPatch {
         var patch = OriginPatch()
-        patch.maxConnections = try change(.maxConnections, word: "default") { settings throws(CommandFailure) in
+        patch.maxConnections = try change(.maxConnections, word: Self.defaultWord) { settings throws(CommandFailure) in
             try settings.number(.maxConnections, in: 1...100_000).map(Int32.init)
         }
         patch.bytesPerSecond = try change(.rate) { settings throws(CommandFailure) in try settings.rate(.rate) }
@@ -189,6 +189,9 @@ extension Settings {
         }
         return patch
     }
+
+    /// What earlier releases call no cap of an origin's own.
+    private static let defaultWord = "default"
 
     /// A moment as it is typed: RFC 3339.
     private static func moment(_ text: String) -> Timestamp? {

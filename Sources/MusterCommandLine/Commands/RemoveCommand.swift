@@ -59,16 +59,18 @@ struct RemoveCommand: MusterSubcommand {
         let files = try context.settings.choice(.files, of: RemovedFiles.self) ?? .keep
         let waits = try context.settings.flag(.wait)
         let what = keys.isEmpty ? group : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group)"
-        let removal = try await context.withClient { client in
+        let (removal, rest) = try await context.withClient { client in
             var removal: RemovalDocument
+            var rest: GroupDocument?
             if keys.isEmpty {
                 removal = try await client.removeGroup(group, files: files)
             } else {
-                let fate = try await client.removeTasks(keys, of: group, files: files).fate
+                let document = try await client.removeTasks(keys, of: group, files: files)
                 removal = try await client.removal(of: group)
-                removal.fate = fate
+                removal.fate = document.fate
+                rest = document
             }
-            return waits ? try await gone(removal, what, files, client, context.console) : removal
+            return (waits ? try await gone(removal, what, files, client, context.console) : removal, rest)
         }
         if context.console.json {
             try context.console.document(
@@ -77,6 +79,7 @@ struct RemoveCommand: MusterSubcommand {
                     fate: removal.fate))
         } else {
             try context.console.line(Self.line(what, files, removal))
+            if let rest { try context.console.line(PlainProgress.sentence(ProgressSnapshot(group: rest))) }
         }
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import MusterCore
+import MusterWorker
 
 /// The sinks that workers are started with.
 struct SinkOptions: ParsableArguments {

@@ -7,14 +7,15 @@ import MusterCore
 struct StatusCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Shows all groups, or one of them in detail.",
-        usage: "muster status [<group>] [--watch]",
+        abstract: "Shows all groups, or some of them in detail.",
+        usage: "muster status [<group> ...] [--watch]",
         discussion: """
-            With --watch it goes on showing until the group is done, or until it is interrupted. With --json --watch each \
+            With --watch it goes on showing until the groups that are named are done, or until it is interrupted. With --json --watch each \
             look at a group is a line of its own.
 
             Examples:
               muster status
+              muster status nightly weekly
               muster status nightly --watch
               muster status nightly --json
             """
@@ -23,8 +24,8 @@ struct StatusCommand: MusterSubcommand {
     @Flag(help: "Go on showing. (MUSTER_WATCH)")
     var watch = false
 
-    @Argument(help: "The group's name; all groups if absent.")
-    var group: String?
+    @Argument(help: ArgumentHelp("Names of groups; all groups if there are none.", valueName: "group"))
+    var groups: [String] = []
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
@@ -37,16 +38,33 @@ struct StatusCommand: MusterSubcommand {
     private static let period: Duration = .seconds(1)
 
     func perform(_ context: CommandContext) async throws {
-        if let group { try CommandContext.checkName(group, what: "group") }
+        for group in groups { try CommandContext.checkName(group, what: "group") }
         let watches = try context.settings.flag(.watch)
         try await context.withClient { client in
-            switch (group, watches) {
-            case (nil, false): try await all(client, context)
-            case (nil, true): try await watchAll(client, context)
-            case (let group?, false): try await one(group, client, context.console)
-            case (let group?, true): try await watchOne(group, client, context)
+            switch (groups.count, watches) {
+            case (0, false): try await all(client, context)
+            case (1, true): try await watchOne(groups[0], client, context)
+            case (_, true): try await watchSeveral(client, context)
+            case (1, false): try await one(groups[0], client, context.console)
+            case (_, false): try await several(client, context.console)
             }
         }
+    }
+
+    private func several(_ client: MusterClient, _ console: Console) async throws {
+        if console.json { return try console.document(Page(items: try await named(client), next: nil)) }
+        for (index, group) in groups.enumerated() {
+            if index > 0 { try console.line("") }
+            try await one(group, client, console)
+        }
+    }
+
+    /// The groups that were named; all where none was.
+    private func named(_ client: MusterClient) async throws -> [GroupDocument] {
+        guard !groups.isEmpty else { return try await Self.groups(client) }
+        var named: [GroupDocument] = []
+        for group in groups { named.append(try await client.group(group)) }
+        return named
     }
 
     private func all(_ client: MusterClient, _ context: CommandContext) async throws {
@@ -72,27 +90,58 @@ struct StatusCommand: MusterSubcommand {
         }
     }
 
-    private func watchAll(_ client: MusterClient, _ context: CommandContext) async throws {
-        let patience = Patience(console: context.console)
+    /// Shows several groups, or all, in a line each; those that are named until they are done.
+    private func watchSeveral(_ client: MusterClient, _ context: CommandContext) async throws {
+        let console = context.console
+        let patience = Patience(console: console)
         var listener = try await LogListener(client, group: nil, patience: patience)
         while true {
-            let groups = try await patience.persist(until: nil) { try await Self.groups(client) }
-            if context.console.json {
-                for group in groups { try context.console.document(group) }
-            } else if let terminal = context.console.liveTerminal {
-                let size = Terminal.size(of: terminal)
-                let lines = groups.isEmpty ? ["there are no groups"] : Self.table(groups).lines(width: size.columns - 1)
-                try context.console.show(lines, on: terminal)
+            let found = try await patience.persist(until: nil) { try await named(client) }
+            if console.json {
+                for group in found { try console.document(group) }
+            } else if let terminal = console.liveTerminal {
+                try console.show(Self.frame(found, size: Terminal.size(of: terminal)), on: terminal)
             } else {
-                for group in groups {
-                    try context.console.line(
-                        WallClock.ofThisMachine.sentence(PlainProgress.line(ProgressSnapshot(group: group))))
-                }
+                for group in found { try console.line(PlainProgress.sentence(ProgressSnapshot(group: group))) }
             }
             // Where nothing runs, nothing changes without an event.
-            let isQuiet = groups.allSatisfy(\.state.isTerminal)
+            let isQuiet = found.allSatisfy(\.state.isTerminal)
+            if isQuiet, !groups.isEmpty {
+                try console.clear()
+                return console.json ? () : try await several(client, console)
+            }
             try await pause(&listener, limit: isQuiet ? Limits.longPoll : Self.period)
         }
+    }
+
+    /// What a terminal shows of groups: where it has no room for all of them, those first of which something comes, then those that may begin, and
+    /// how many more there are.
+    static func frame(_ groups: [GroupDocument], size: Terminal.Size) -> [String] {
+        guard !groups.isEmpty else { return ["there are no groups"] }
+        // One row is the cursor's.
+        let rows = max(2, size.rows - 1)
+        var shown = groups
+        while true {
+            let more = groups.count - shown.count
+            let lines =
+                table(shown).lines(width: size.columns - 1)
+                + (more > 0 ? ["and \(more) more group\(more == 1 ? "" : "s"): muster status"] : [])
+            guard lines.count > rows, shown.count > 1 else { return lines }
+            if more == 0 {
+                let urgent = groups.enumerated().sorted {
+                    (Self.urgency($0.element), $0.offset) < (Self.urgency($1.element), $1.offset)
+                }
+                shown = urgent.prefix(rows).map(\.element)
+            }
+            // A note may stand on lines of its own.
+            shown.removeLast()
+        }
+    }
+
+    /// What is to be seen first of groups: the least.
+    private static func urgency(_ group: GroupDocument) -> Int {
+        if group.state.isTerminal { return 2 }
+        return group.tasks.active + group.tasks.finalizing > 0 ? 0 : 1
     }
 
     /// Waits until something happens, and at the most for `limit`; never less than the period, however much happens.
@@ -128,7 +177,7 @@ struct StatusCommand: MusterSubcommand {
         guard !console.json else { return try console.document(group) }
         for line in FactLines.lines(GroupFacts.all(group)) { try console.line(line) }
         guard group.tasks.failed > 0 else { return }
-        let failures = try await GroupResult(client: client, console: console).failures(of: group)
+        let failures = try await GroupResult.failures(of: group.name, client)
         for line in GroupResult.lines(failures, of: group) { try console.line(line) }
     }
 

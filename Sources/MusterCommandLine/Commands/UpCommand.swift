@@ -3,6 +3,7 @@ import FoundationEssentials
 import Logging
 import MusterCoordinator
 import MusterCore
+import MusterWorker
 import SystemPackage
 
 /// `muster up`: everything on one machine, until it is stopped.
@@ -95,7 +96,10 @@ struct UpCommand: MusterSubcommand {
         let lock = try DirectoryLock.acquire(data)
         if ownToken { configuration.use(ownToken: try TokenFile.lasting(in: FilePath(data))) }
         let published = ownToken ? configuration.adminToken : nil
-        for sink in sinks { try Self.make(sink) }
+        let isNamed = !settings.texts(.sink).isEmpty
+        for sink in sinks where try Directories.makeNamed(sink.directory) && isNamed {
+            context.console.remark(TextWidth.escaped("made the directory \(sink.directory), which was not there"))
+        }
 
         let announcement = Announcement(console: context.console)
         announcement.data(data)
@@ -209,14 +213,6 @@ struct UpCommand: MusterSubcommand {
                 name,
             ]
                 + options
-        }
-    }
-
-    private static func make(_ sink: SinkArgument) throws(CommandFailure) {
-        do {
-            try Directories.make(FilePath(sink.directory))
-        } catch {
-            throw .usage("the sink \(sink.name) can't be made in \(sink.directory): \(error)")
         }
     }
 

@@ -31,27 +31,30 @@ extension VerbCommand {
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(arguments.group, what: "group")
         let keys = arguments.keys
-        let (wasCancelled, group) = try await context.withClient { client in
-            let asks = Self.verb == .cancel && keys.isEmpty
-            let before = asks ? try await client.group(arguments.group).state : nil
-            return (
-                before == .cancelled,
-                try await client.apply(Self.verb, to: arguments.group, keys: keys.isEmpty ? nil : keys)
-            )
+        let (before, group) = try await context.withClient { client in
+            let asks = (Self.verb == .cancel || Self.verb == .retry) && keys.isEmpty
+            let before = asks ? try await client.group(arguments.group) : nil
+            return (before, try await client.apply(Self.verb, to: arguments.group, keys: keys.isEmpty ? nil : keys))
         }
         if context.console.json {
             try context.console.document(group)
         } else {
-            try context.console.line(
-                wasCancelled
-                    ? "nothing to cancel: \(group.name) is cancelled" : Self.sentence(group, keys: keys.count))
-            try context.console.line(PlainProgress.line(ProgressSnapshot(group: group)))
+            try context.console.line(Self.sentence(group, before: before, keys: keys.count))
+            try context.console.line(PlainProgress.sentence(ProgressSnapshot(group: group)))
         }
     }
 
     /// What the verb did to a group, or to so many of its tasks.
-    static func sentence(_ group: GroupDocument, keys: Int) -> String {
+    ///
+    /// - Parameter before: the group as it was, where that makes a difference.
+    static func sentence(_ group: GroupDocument, before: GroupDocument? = nil, keys: Int) -> String {
         let changed = group.changedTasks ?? Int64(keys)
+        if verb == .cancel, before?.state == .cancelled { return "nothing to cancel: \(group.name) is cancelled" }
+        // What had failed was removed, and the others are as they were.
+        if verb == .retry, changed == 0, let before, before.state == .failed, group.generation > before.generation {
+            let end = group.state.isTerminal ? ", and it has \(group.state.rawValue)" : ""
+            return "retried \(group.name): nothing of it has failed any more\(end)\(left(group))"
+        }
         guard keys == 0 else {
             if changed == 0 {
                 return "nothing to \(verb.rawValue): \(unchanged(keys)) of \(group.name) \(reason(keys))"
@@ -138,7 +141,7 @@ struct SealCommand: MusterSubcommand {
         } else {
             try context.console.line(
                 before.sealed ? "nothing to seal: \(document.name) is sealed already" : "sealed \(document.name)")
-            try context.console.line(PlainProgress.line(ProgressSnapshot(group: document)))
+            try context.console.line(PlainProgress.sentence(ProgressSnapshot(group: document)))
         }
     }
 }

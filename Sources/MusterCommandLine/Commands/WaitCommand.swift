@@ -6,10 +6,10 @@ import MusterCore
 struct WaitCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "wait",
-        abstract: "Waits until a group is done, and ends with the exit code that says how.",
-        usage: "muster wait <group> [--timeout <duration>]",
+        abstract: "Waits until groups are done, and ends with the exit code that says how.",
+        usage: "muster wait <group> ... [--timeout <duration>]",
         discussion: """
-            Failures are shown as they happen, with the next try; a wait that is stopped says how far it came.
+            Several groups are waited for one after the other; the exit code is that of the first one that did not succeed. Failures are shown as they happen, with the next try; a wait that is stopped says how far it came.
 
             Exit codes: 0 every task succeeded; 1 at least one failed; 4 the timeout passed; 5 the group was cancelled; \
             130 stopped by Ctrl-C, while the group goes on.
@@ -24,8 +24,8 @@ struct WaitCommand: MusterSubcommand {
     )
     var timeout: String?
 
-    @Argument(help: "The group's name.")
-    var group: String
+    @Argument(help: ArgumentHelp("The groups' names.", valueName: "group"))
+    var groups: [String]
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
@@ -35,25 +35,49 @@ struct WaitCommand: MusterSubcommand {
     }
 
     func perform(_ context: CommandContext) async throws {
-        try CommandContext.checkName(group, what: "group")
+        for group in groups { try CommandContext.checkName(group, what: "group") }
         let deadline = try context.settings.duration(.timeout).map { ContinuousClock.now + $0 }
         try await context.withClient { client in
-            let watcher = context.watcher(client, group: group)
-            do {
-                let end = try await Interruption.watched {
-                    try await Self.within(deadline) {
-                        let start = try await watcher.lastPosition()
-                        return try await watcher.untilTerminal(deadline: deadline, news: .failures(after: start))
-                    }
+            let start = try await Interruption.watched {
+                try await Self.within(deadline) {
+                    try await context.watcher(client, group: groups[0]).lastPosition()
                 }
-                if context.console.json { try context.console.document(end.group) }
-                try await GroupResult(client: client, console: context.console).conclude(end)
+            }
+            var ended: [GroupDocument] = []
+            var status = ExitStatus.success
+            do {
+                for group in groups {
+                    let watcher = context.watcher(client, group: group)
+                    let end = try await Interruption.watched {
+                        try await Self.within(deadline) {
+                            try await watcher.untilTerminal(deadline: deadline, news: .failures(after: start))
+                        }
+                    }
+                    ended.append(end.group)
+                    let own = try await GroupResult(client: client, console: context.console).tell(end)
+                    if status == .success { status = own }
+                }
             } catch CommandFailure.timedOut(let text) where context.console.json {
                 // A program wants to know how far it got.
-                let known = try? await Self.within(ContinuousClock.now) { try await client.group(group) }
-                if let known { try context.console.document(known) }
+                for group in groups.dropFirst(ended.count) {
+                    if let known = try? await Self.within(ContinuousClock.now, { try await client.group(group) }) {
+                        ended.append(known)
+                    }
+                }
+                try show(ended, context.console)
                 throw CommandFailure.timedOut(text)
             }
+            if context.console.json { try show(ended, context.console) }
+            if status != .success { throw CommandFailure.ended(status) }
+        }
+    }
+
+    /// The documents of the groups, as one.
+    private func show(_ documents: [GroupDocument], _ console: Console) throws {
+        if groups.count > 1 {
+            try console.document(Page(items: documents, next: nil))
+        } else if let document = documents.first {
+            try console.document(document)
         }
     }
 

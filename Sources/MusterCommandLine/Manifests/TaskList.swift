@@ -12,9 +12,21 @@ struct TaskList: Sendable {
         var bytes: Int64 = 0
         /// Stands for the content, whatever its order, if that was asked for.
         var identity = RequestIdentity()
+        /// The hosts of tasks that have no credentials of their own: all, unless there are very many.
+        var hosts: Set<String> = []
 
         /// Whether it fits into one ordinary request.
         var isSmall: Bool { count < 1_000 && bytes < 1 << 20 }
+
+        /// The most hosts that are kept.
+        private static let mostHosts = 1_000
+
+        /// Counts a task.
+        fileprivate mutating func add(_ task: TaskSpecification, fetch: FetchOptions?) {
+            count += 1
+            guard fetch?.credentials == nil, hosts.count < Self.mostHosts else { return }
+            for source in task.sources { hosts.insert(source.host) }
+        }
     }
 
     /// A task, and the line of the manifest it comes from.
@@ -39,19 +51,37 @@ struct TaskList: Sendable {
     ///
     /// - Parameters:
     ///   - digest: what a single URL's content must have.
+    ///   - name: where a single URL's file goes.
     ///   - identifies: whether the survey says what stands for the content.
-    /// - Throws: `CommandFailure.usage` for a URL of the command line that is none, and for a digest without exactly one;
+    /// - Throws: `CommandFailure.usage` for a URL of the command line that is none, and for a digest or a name without exactly one;
     ///   `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
-    init(manifest: ManifestFile?, urls: [String], digest: DigestArgument? = nil, identifies: Bool = true) throws {
+    init(
+        manifest: ManifestFile?, urls: [String], digest: DigestArgument? = nil, name: String? = nil,
+        identifies: Bool = true
+    ) throws {
         if digest != nil, manifest != nil || urls.count != 1 {
             throw CommandFailure.usage(
                 "--digest is for exactly one URL; a manifest names the digests of its tasks itself")
+        }
+        if let name {
+            guard manifest == nil, urls.count == 1 else {
+                throw CommandFailure.usage(
+                    "--output names the file of exactly one URL; lines of a manifest name theirs: {\"urls\": [\"https://…\"], \"path\": \"…\"}"
+                )
+            }
+            do {
+                _ = try DestinationPath(validating: name)
+            } catch {
+                throw CommandFailure.usage(
+                    "--output names a file below the directory (-d), and \"\(name)\" does not: \(error)")
+            }
         }
         var requests: [TaskRequest] = []
         var arguments: [TaskSpecification] = []
         for url in urls {
             var request = TaskRequest(typed: url)
             request.digests = digest?.document
+            request.path = name
             do throws(InputRefusal) {
                 arguments.append(try request.validated())
             } catch {
@@ -66,7 +96,7 @@ struct TaskList: Sendable {
         if let manifest {
             survey.bytes = try manifest.size()
             try Self.entries(of: manifest) { entry in
-                survey.count += 1
+                survey.add(entry.task, fetch: entry.fetch)
                 if identifies { survey.identity.add(entry.task, fetch: entry.fetch) }
                 paths.append(entry.task.path.string.hashValue)
                 canClash = canClash || entry.isURL
@@ -85,8 +115,9 @@ struct TaskList: Sendable {
             try Self.entries(of: manifest, names: names) { survey.identity.add($0.task, fetch: $0.fetch) }
         }
         for request in requests {
-            survey.count += 1
-            if identifies { survey.identity.add(try request.validated(), fetch: request.fetch) }
+            let task = try request.validated()
+            survey.add(task, fetch: request.fetch)
+            if identifies { survey.identity.add(task, fetch: request.fetch) }
         }
         (self.manifest, self.urls, self.names, self.survey) = (manifest, requests, names, survey)
         renamings = numbered.renamings

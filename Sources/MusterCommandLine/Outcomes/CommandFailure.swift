@@ -69,7 +69,10 @@ enum CommandFailure: Error, Sendable {
 
     /// A problem document as people read it.
     private static func lines(of problem: Problem) -> [String] {
-        var lines = ["Refused: \(problem.title)", "  \(problem.detail)"]
+        // What there is not, and what is in the way, the detail names; elsewhere the title says what it is about.
+        var lines =
+            [404, 409].contains(problem.status)
+            ? ["Refused: \(problem.detail)"] : ["Refused: \(problem.title)", "  \(problem.detail)"]
         if let line = problem.line { lines.append("  line: \(line)") }
         if let pointer = problem.pointer, !pointer.isEmpty { lines.append("  at: \(pointer)") }
         if problem.code == .groupSealed || problem.code == .groupFinished {

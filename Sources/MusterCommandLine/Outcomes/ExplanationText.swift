@@ -19,7 +19,8 @@ enum ExplanationText {
         ]
         let advice = task.state == .failed ? task.failure.flatMap { FailureAdvice.text($0) } : nil
         if let advice { lines.append("first: \(advice)") }
-        if let next = explanation.next { lines.append((advice == nil ? "next: " : "then: ") + next) }
+        let way = advice.flatMap { FailureAdvice.way($0, group: explanation.group, key: task.key) }
+        if let next = way ?? explanation.next { lines.append((advice == nil ? "next: " : "then: ") + next) }
         // The first wait is what the summary says.
         for wait in explanation.waits.dropFirst() { lines.append("also: \(wait.detail)\(times(wait, clock))") }
         if let wait = explanation.waits.first, !times(wait, clock).isEmpty {

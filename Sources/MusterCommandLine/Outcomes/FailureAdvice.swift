@@ -46,27 +46,24 @@ enum FailureAdvice {
     private static func tls(_ detail: String) -> String {
         func says(_ texts: String...) -> Bool { texts.contains { detail.lowercased().firstRange(of: $0) != nil } }
         if says("does not match", "subject name", "no alternative certificate") {
-            return "the origin's certificate is for another name (\(detail)): use the name that it is for in the URL"
+            return "the origin's certificate is for another name: use the name that it is for in the URL"
         }
-        guard says("certificate") else {
-            return "no TLS came about with the origin (\(detail)): check scheme and port of the URL"
-        }
-        return "the origin's certificate was refused (\(detail)): --ca-file FILE names the authorities to trust"
+        guard says("certificate") else { return "no TLS came about with the origin: check scheme and port of the URL" }
+        return "the origin's certificate was refused: --ca-file FILE names the authorities to trust"
     }
 
     /// What helps where a secret can't be had.
     private static func secret(_ detail: String) -> String? {
         for (form, what) in [("env:", "set the variable"), ("file:", "put the file there")]
         where detail.firstRange(of: form) != nil {
-            return
-                "a secret that the request names can't be had (\(detail)): \(what) where its worker runs, or name another one"
+            return "a secret that the request names can't be had: \(what) where its worker runs, or name another one"
         }
         return nil
     }
 
     /// What helps where another file is at the task's path.
     static let taken =
-        "another file is at that path: --if-exists replace puts the new one in its place, --if-exists rename beside it"
+        "another file is at that path: move it away; or --if-exists replace puts the new one in its place, --if-exists rename beside it"
 
     /// Whether something else was where the task's own file should be; a further try would find it there again.
     private static func storage(_ failure: FailureDocument) -> String? {
@@ -81,7 +78,9 @@ enum FailureAdvice {
     private static let room = "there is too little room: make some"
 
     /// What to do about the failures of some tasks: each advice once, with the files that it is for.
-    static func hints(_ tasks: [TaskDocument]) -> [String] {
+    ///
+    /// - Parameter areAll: whether there are no other ones.
+    static func hints(_ tasks: [TaskDocument], areAll: Bool = true) -> [String] {
         var hints: [(text: String, paths: [String])] = []
         for task in tasks {
             guard let text = task.failure.flatMap(text) else { continue }
@@ -93,7 +92,9 @@ enum FailureAdvice {
         }
         return hints.map { hint in
             let more = hint.paths.count - namedFiles
-            let names = hint.paths.prefix(namedFiles).joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
+            let names =
+                hint.paths.prefix(namedFiles).joined(separator: ", ")
+                + (more > 0 ? " and \(areAll ? "" : "at least ")\(more) more" : "")
             return TextWidth.escaped("\(names): \(hint.text)")
         }
     }
@@ -101,35 +102,68 @@ enum FailureAdvice {
     /// The most files that an advice names.
     private static let namedFiles = 3
 
-    /// The same for somebody who reads of a group, with the commands that take these options: how sources are asked can be changed, all else is
-    /// said when the files are added.
-    static func groupHints(_ tasks: [TaskDocument], of group: String) -> [String] {
-        let hints = hints(tasks)
-        let options = hints.filter { $0.firstRange(of: " --") != nil }
-        let asking = options.filter { hint in askingOptions.contains { hint.firstRange(of: $0) != nil } }
-        var lines = hints
+    /// The same for somebody who reads of a group, with the commands that take these options.
+    static func groupHints(_ tasks: [TaskDocument], of group: String, areAll: Bool = true) -> [String] {
+        let advice = Set(tasks.map { $0.failure.flatMap(text) })
         let name = FailureText.quoted(group)
-        if !asking.isEmpty {
-            lines.append("such options are changed with: muster set \(name) …, and then: muster retry \(name)")
-        }
-        if asking.count < options.count {
-            lines.append("a group keeps such options: muster remove \(name), and then muster add \(name) … with them")
-        }
+        let ways = Set(advice.compactMap { $0.flatMap(OptionPlace.init) })
+        var lines = hints(tasks, areAll: areAll) + OptionPlace.allCases.filter(ways.contains).map { $0.way(name) }
         if tasks.contains(where: { $0.failure?.kind == .deadline }) {
             lines.append("more time is given with: muster limit \(name) --deadline 2h, and then: muster retry \(name)")
-        } else if tasks.contains(where: { $0.failure.flatMap(text) == nil }) {
+        } else if advice.contains(nil) || advice.contains(taken) {
             lines.append("what failed is tried again with: muster retry \(name)")
         }
         return lines
     }
 
-    /// Those of the options that are named here which say how sources are asked.
-    private static let askingOptions = ["--user", "--header", "--proxy", "--cookie", "--ca-file"]
+    /// How an option that an advice names is given to a task of a group: a retry alone brings the same again. `nil` where no option is named.
+    static func way(_ advice: String, group: String, key: String) -> String? {
+        let (name, task) = (FailureText.quoted(group), "\(FailureText.quoted(group)) \(FailureText.quoted(key))")
+        guard let place = OptionPlace(advice) else { return nil }
+        guard advice == taken else { return place.way(name) }
+        return
+            "once it is moved away: muster retry \(task); for the options, which a group keeps: muster remove \(task), and then "
+            + "muster add OTHER-GROUP … with one of them"
+    }
+
+    /// Where the options are given that an advice may name.
+    private enum OptionPlace: CaseIterable {
+        /// How sources are asked can be changed.
+        case asking
+        /// What becomes of files is said when their group is made.
+        case making
+        /// What may be fetched at all is said where the coordinator is started.
+        case coordinator
+
+        /// The place of the option in an advice, if there is one.
+        init?(_ advice: String) {
+            func names(_ options: String...) -> Bool { options.contains { advice.firstRange(of: " \($0)") != nil } }
+            if names("--user", "--header", "--proxy", "--cookie", "--ca-file", "(--cookie", "(--user") {
+                self = .asking
+            } else if names("--allow-address") {
+                self = .coordinator
+            } else if names("--") {
+                self = .making
+            } else {
+                return nil
+            }
+        }
+
+        /// How it is given to a group, whose name is that of a shell.
+        func way(_ name: String) -> String {
+            switch self {
+            case .asking: "such options are changed with: muster set \(name) …, and then: muster retry \(name)"
+            case .making: "a group keeps such options: muster remove \(name), and then muster add \(name) … with them"
+            case .coordinator:
+                "the coordinator has that option (muster up, muster serve); and then: muster retry \(name)"
+            }
+        }
+    }
 
     /// The same for somebody who may run `get` once more, which is what helps where nothing else is known.
-    static func lines(_ tasks: [TaskDocument]) -> [String] {
+    static func lines(_ tasks: [TaskDocument], areAll: Bool = true) -> [String] {
         let advice = tasks.map { $0.failure.flatMap(text) }
-        var lines = hints(tasks)
+        var lines = hints(tasks, areAll: areAll)
         if advice.contains(room) { lines.append("with --on-full wait the same command waits for room and goes on") }
         if tasks.isEmpty || advice.contains(where: { $0 == nil || $0 == room }) {
             lines.append(

@@ -5,7 +5,7 @@ import MusterCore
 enum GroupExplanationText {
     /// The lines, what matters most first: they have room on a small terminal. The slowest origin is named among the steps before the end.
     ///
-    /// - Parameter failures: some of its tasks that have failed.
+    /// - Parameter failures: its tasks that have failed, or some of them.
     static func lines(
         _ explanation: GroupExplanationDocument, failures: [TaskDocument] = [], clock: WallClock = .ofThisMachine
     ) -> [String] {
@@ -20,7 +20,8 @@ enum GroupExplanationText {
         lines = lines.map { TextWidth.escaped(clock.sentence($0)) }
         // The first wait is what the summary says.
         lines += explanation.waits.dropFirst().map { TextWidth.escaped(sentence($0, clock)) }
-        lines += FailureAdvice.groupHints(failures, of: group.name).map { "hint: \($0)" }
+        let areAll = Int64(failures.count) >= group.tasks.failed
+        lines += FailureAdvice.groupHints(failures, of: group.name, areAll: areAll).map { "hint: \($0)" }
         guard !explanation.criticalPath.isEmpty else { return lines }
         let steps = explanation.criticalPath.enumerated().map {
             "  \($0 + 1). \(TextWidth.escaped(clock.sentence($1)))"

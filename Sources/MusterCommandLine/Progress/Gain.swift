@@ -8,7 +8,9 @@ struct Gain: Hashable, Sendable {
         /// When that was.
         let moment: ContinuousClock.Instant
         /// The bytes that were there.
-        let bytes: Int64
+        private(set) var bytes: Int64
+        /// How many of these belong to unfinished tasks, by their keys.
+        private var unfinished: [String: Int64] = [:]
 
         /// A group of which nothing was there.
         init(at moment: ContinuousClock.Instant) { (self.moment, bytes) = (moment, 0) }
@@ -16,6 +18,18 @@ struct Gain: Hashable, Sendable {
         /// A group as it is.
         init(_ group: GroupDocument, at moment: ContinuousClock.Instant) {
             (self.moment, bytes) = (moment, group.bytes.done)
+        }
+
+        /// Notes what was there of unfinished tasks.
+        mutating func note(_ tasks: [TaskDocument]) {
+            for task in tasks where task.bytes.done > 0 { unfinished[task.key] = task.bytes.done }
+        }
+
+        /// The same without what was there of tasks that have started over since.
+        func without(_ startedOver: [String]) -> Start {
+            var rest = self
+            for key in startedOver { rest.bytes -= rest.unfinished.removeValue(forKey: key) ?? 0 }
+            return rest
         }
     }
 

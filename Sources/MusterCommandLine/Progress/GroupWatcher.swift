@@ -112,7 +112,7 @@ struct GroupWatcher {
                     try display.finish()
                     return End(
                         group: document, namedFailures: teller.failures,
-                        gain: Gain(document, since: begun, now: clock.now))
+                        gain: Gain(document, since: begun.without(teller.startedOver), now: clock.now))
                 }
                 if tellsStandstills { standstill = Standstill(document, after: standstill, now: clock.now) }
                 silence = Silence(document, after: silence, now: .ofThisMachine)

@@ -1,9 +1,12 @@
 import MusterAPI
+import MusterCore
 
-/// Prints a line for each file as it ends, and counts the failures among them.
+/// Prints a line for each file as it ends, counts the failures among them, and notes what starts over.
 struct NewsTeller {
     /// How many failures were named.
     private(set) var failures: Int64 = 0
+    /// The keys of tasks that started over.
+    private(set) var startedOver: [String] = []
     private let tellsFinishedFiles: Bool
 
     /// A teller of what is wanted of the news.
@@ -14,7 +17,9 @@ struct NewsTeller {
     /// Tells what some events say.
     mutating func tell(_ events: [EventDocument], _ display: ProgressDisplay) throws {
         for event in events {
-            guard let news = FileNews(try event.payload(), at: event.time) else { continue }
+            guard let payload = try event.payload() else { continue }
+            if case .taskChanged(let facts) = payload { startedOver.append(facts.key) }
+            guard let news = FileNews(payload, at: event.time) else { continue }
             switch news.outcome {
             case .failed:
                 failures += 1

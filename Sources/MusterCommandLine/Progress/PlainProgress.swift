@@ -28,8 +28,13 @@ struct PlainProgress: Sendable {
         return WallClock.ofThisMachine.sentence(text)
     }
 
+    /// A line about the group, with moments by the clock on the wall.
+    static func sentence(_ snapshot: ProgressSnapshot, clock: WallClock = .ofThisMachine) -> String {
+        clock.sentence(line(snapshot))
+    }
+
     /// A line about the group, with moments as in JSON.
-    static func line(_ snapshot: ProgressSnapshot) -> String {
+    private static func line(_ snapshot: ProgressSnapshot) -> String {
         let group = snapshot.group
         var parts = [snapshot.filesText, snapshot.bytesText]
         if let speed = snapshot.speedText {

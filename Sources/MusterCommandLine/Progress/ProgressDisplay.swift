@@ -92,6 +92,6 @@ struct ProgressDisplay {
         try finish()
         guard printsFailures else { return }
         for line in PlainTroubles.lines(troubles, of: snapshot.group) { console.remark(line) }
-        try console.line(WallClock.ofThisMachine.sentence(PlainProgress.line(snapshot)))
+        try console.line(PlainProgress.sentence(snapshot))
     }
 }

@@ -48,20 +48,35 @@ final class DirectoryLock: Sendable {
 
 /// Making directories.
 enum Directories {
-    /// Makes a directory and its parents; one that exists is fine.
-    static func make(_ path: FilePath) throws {
-        if mkdir(path.string, 0o755) == 0 { return }
+    /// Makes a directory and its parents; one that exists is fine. Returns whether it was made.
+    @discardableResult
+    static func make(_ path: FilePath) throws -> Bool {
+        if mkdir(path.string, 0o755) == 0 { return true }
         let reason = Errno(rawValue: errno)
         switch reason {
         case .fileExists:
             var status = stat()
             guard stat(path.string, &status) == 0 else { throw Errno(rawValue: errno) }
             guard status.st_mode & S_IFMT == S_IFDIR else { throw Errno.notDirectory }
+            return false
         case .noSuchFileOrDirectory where !path.removingLastComponent().isEmpty && path.lastComponent != nil:
             try make(path.removingLastComponent())
             guard mkdir(path.string, 0o755) == 0 || errno == EEXIST else { throw Errno(rawValue: errno) }
+            return true
         default:
             throw reason
+        }
+    }
+
+    /// Makes a directory that somebody named for files, with its parents.
+    ///
+    /// - Returns: whether it was made: that is said, since the name may be mistyped.
+    /// - Throws: `CommandFailure.usage` when it can't be used.
+    static func makeNamed(_ directory: String) throws(CommandFailure) -> Bool {
+        do {
+            return try make(FilePath(directory))
+        } catch {
+            throw .usage("the directory \(directory) can't be used: \(error)")
         }
     }
 

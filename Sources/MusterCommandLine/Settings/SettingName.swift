@@ -19,6 +19,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case manifest
     /// The digest that is expected of a single file.
     case digest
+    /// The name of a single file.
+    case output
     /// The number of workers of `get` and `up`.
     case workers
     /// What `get` does when the disk is full.
@@ -178,7 +180,8 @@ enum SettingName: String, CaseIterable, Sendable {
 
     /// Those that choose or change a thing: which one, its place, what it may use, what becomes of it.
     private static let withoutVariable: Set<SettingName> = [
-        .manifest, .digest, .onFull, .group, .groups, .types, .state, .subscription, .consumer, .after, .priority,
+        .manifest, .digest, .output, .onFull, .group, .groups, .types, .state, .subscription, .consumer, .after,
+        .priority,
         .weight,
         .rate,
         .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files, .pauseUntil,

@@ -133,13 +133,15 @@ struct Settings: Sendable {
 
     /// A setting that a word takes away.
     ///
-    /// - Parameter read: reads it where it is another word, from settings whose refusals name this one, too.
+    /// - Parameters:
+    ///   - word: the word, beside which `none` is taken always: it means that there is nothing of one's own.
+    ///   - read: reads it where it is another word, from settings whose refusals name this one, too.
     func change<Value: Hashable & Sendable>(
         _ name: SettingName,
         word: String = noneWord,
         _ read: (Settings) throws(CommandFailure) -> Value?
     ) throws(CommandFailure) -> PatchField<Value> {
-        if texts(of: name) == [word] { return .clear }
+        if [[word], [Self.noneWord]].contains(texts(of: name)) { return .clear }
         var settings = self
         settings.alternative = word
         return try read(settings).map { .set($0) } ?? .keep

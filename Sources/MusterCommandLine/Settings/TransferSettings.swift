@@ -15,6 +15,21 @@ struct TransferSettings: Hashable, Sendable {
     /// Whether nothing was said.
     var isEmpty: Bool { fetch == nil && policy == nil && resolver == nil }
 
+    /// Who is sent the user and the password, said where that are several hosts: they may be meant for one of them.
+    func sharing(_ hosts: Set<String>) -> String? {
+        guard fetch?.credentials != nil, hosts.count > 1 else { return nil }
+        let names = hosts.sorted().prefix(Self.namedHosts)
+        let more = hosts.count - names.count
+        return TextWidth.escaped(
+            "note: user and password of --user are sent to all hosts of the list: \(names.joined(separator: ", "))"
+                + (more > 0 ? " and \(more) more" : "")
+                + "; for one of them alone they stand in its URLs (https://USER:PASSWORD@HOST/…), or in a file for --netrc"
+        )
+    }
+
+    /// The most hosts that are named.
+    private static let namedHosts = 5
+
     /// The parts for a new group.
     func apply(to request: inout GroupRequest) {
         request.fetch = fetch

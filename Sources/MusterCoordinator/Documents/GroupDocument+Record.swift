@@ -63,12 +63,18 @@ extension GroupDocument {
     private static func notes(_ record: GroupRecord, _ own: OwnProcess) -> [String] {
         if record.isRemoving { return ["it is being removed"] }
         if record.isCancelling { return ["it is being cancelled"] }
-        guard !record.state.isTerminal else { return [] }
+        guard !record.state.isTerminal else { return [withoutFailures(record)].compactMap { $0 } }
         let waits = [
             held(record), hours(record), window(record), rate(record), overdue(record), workers(record, own),
             origins(record),
         ]
         return waits.compactMap { $0 } + members(record)
+    }
+
+    /// That nothing is left of what a group failed for; the event of its end says what was true then.
+    private static func withoutFailures(_ record: GroupRecord) -> String? {
+        guard record.state == .failed, !record.isOverdue, record.tasks[.failed, default: 0] == 0 else { return nil }
+        return "what had failed of it was removed; it completes without that by: muster retry \(record.name)"
     }
 
     private static func held(_ record: GroupRecord) -> String? {

@@ -20,6 +20,7 @@ extension FailureKind {
         if self == .network, let place = Self.unconnected(detail) {
             return source == nil ? "\(title): \(place)" : title
         }
+        if self == .dns, let name = Self.unresolved(detail) { return source == nil ? "\(title): \(name)" : title }
         guard let status, status >= 400, detail.hasSuffix("the origin answered \(status)") else {
             return detail.isEmpty ? title : "\(title): \(detail)"
         }
@@ -35,6 +36,11 @@ extension FailureKind {
         let pattern =
             /^(?:[^;]*: )?not connected: Failed to connect to (\S+ port \d+)[^;:]*: Could(?:n't| not) connect to server$/
         return detail.firstMatch(of: pattern)?.output.1
+    }
+
+    /// Which host was not found, of what libcurl says: the sentence tells no more. That of a proxy is not the source's.
+    private static func unresolved(_ detail: String) -> Substring? {
+        detail.firstMatch(of: /^(?:[^;]*: )?name not resolved: Could not resolve host: ([^\s:;]+)$/)?.output.1
     }
 
     /// The kind, for people.

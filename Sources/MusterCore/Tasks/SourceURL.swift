@@ -9,6 +9,12 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     /// The URL's path as the caller wrote it, percent signs and all.
     public let path: String
 
+    /// The host in lower case, in brackets where it is an address of IPv6.
+    public var host: String {
+        let authority = origin[(origin.firstRange(of: "://")?.upperBound ?? origin.startIndex)...]
+        return String(authority[..<(authority.lastIndex(of: ":") ?? authority.endIndex)])
+    }
+
     /// Why a text is no source.
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
         /// Longer than `Limits.urlBytes`.

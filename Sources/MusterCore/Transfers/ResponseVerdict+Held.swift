@@ -12,6 +12,16 @@ extension Representation {
 }
 
 extension ResponseVerdict {
+    /// A body in answer to a question that named a file: an origin that heeds no condition sends the same once more. Under the same strong tag it is
+    /// that very content (RFC 9110 §8.8.1), and need not come.
+    static func judgeHeld(_ body: AcceptedBody, _ question: FetchQuestion) -> ResponseVerdict {
+        guard let held = question.held, body.coding == nil, body.offset == 0, let tag = held.strongETag,
+            body.representation.strongETag == tag, let size = held.size, body.representation.size == size,
+            held.agreement(with: body.representation) == .same
+        else { return .accept(body) }
+        return .unmodified
+    }
+
     /// A 304 (RFC 9110 §15.4.5): the content is that of the file which the question named, unless what the response states besides
     /// contradicts that. A weak tag that matches has to be stated again with the date, if there was one: under it alone the bytes may
     /// differ (§8.8.1).

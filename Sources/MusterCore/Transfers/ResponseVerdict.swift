@@ -8,7 +8,7 @@
 /// | 2–5, 7, 12, 13 | `ResponseVerdict+Partial`: a 206 |
 /// | 1, 10, 13, 14, 16, 17 | `ResponseVerdict+Whole`: a 200 or a 416 |
 /// | 6, 8, 9, 11, 27, 29, 30, 35 | `ResponseVerdict+Content`: is it the same content? |
-/// | – | `ResponseVerdict+Held`: a 304, is it the content of a file that is there already? |
+/// | – | `ResponseVerdict+Held`: a 304, or a body in its place, is it the content of a file that is there already? |
 /// | 20, 21, 22a, 22c, 24–26, 31 | here: statuses, lengths, and the origin's wish to be left alone |
 ///
 /// Row 19 is decided by never looking at Accept-Ranges (RFC 9110 §14.3), row 37 by giving the answers of other
@@ -33,6 +33,7 @@ public enum ResponseVerdict: Hashable, Sendable {
     /// Judges a response.
     public static func judge(_ facts: ResponseFacts, to question: FetchQuestion) -> ResponseVerdict {
         let verdict = byStatus(facts, question)
+        if case .accept(let body) = verdict { return judgeHeld(body, question) }
         // Another mirror that can't do what the others do is done without; it doesn't make them start over (row 30).
         guard question.isOtherMirror, case .descend(let what, _) = verdict else { return verdict }
         return refuse(.changed, "the mirror won't do: \(what)")

@@ -54,7 +54,11 @@ final class EasyHandle {
 
     /// libcurl's sentence about the last failure, or its name for the code.
     func message(for code: CURLcode) -> String {
-        if messageBuffer[0] != 0 { return String(cString: messageBuffer) }
+        if messageBuffer[0] != 0 {
+            let sentence = String(cString: messageBuffer)
+            // OpenSSL leaves a blank where it says nothing.
+            return sentence.last == " " ? String(sentence.dropLast()) : sentence
+        }
         return curl_easy_strerror(code).map { String(cString: $0) } ?? ""
     }
 

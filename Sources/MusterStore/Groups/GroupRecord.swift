@@ -108,8 +108,9 @@ public struct GroupRecord: Sendable {
 
     private static let columns: SQL = """
         g.id, g.name, g.sink, g.state, g.generation, g.priority, g.weight, g.max_connections, g.metadata::text AS metadata,
-        g.queued - active.tasks AS queued, active.tasks AS active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled, g.bytes_done, g.bytes_total,
-        g.unknown_tasks, bytes_per_second(g.rate_bytes, g.rate_at, g.created_at) AS rate, g.created_at, g.finished_at,
+        g.queued - active.tasks AS queued, active.tasks AS active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled,
+        g.bytes_done, g.bytes_total, g.unknown_tasks,
+        least(bytes_per_second(g.rate_bytes, g.rate_at, g.created_at), group_rate(g)) AS rate, g.created_at, g.finished_at,
         coalesce(crews.reaching, 0) AS reaching, coalesce(crews.parked, 0) AS parked, crews.parked_detail,
         coalesce(crews.all_silent, false) AS all_silent, silence.silent_workers, silence.silent_since, silence.silent_until,
         ARRAY (SELECT o.key FROM origins o WHERE o.not_before > statement_timestamp() AND (

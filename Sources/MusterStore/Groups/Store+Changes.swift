@@ -29,10 +29,6 @@ extension Store {
                 SET priority = coalesce(\(change.priority), priority), weight = coalesce(\(change.weight), weight),
                     max_connections = CASE WHEN \(cap.isSet) THEN \(cap.value) ELSE max_connections END,
                     bytes_per_second = CASE WHEN \(rate.isSet) THEN \(rate.value) ELSE bytes_per_second END,
-                    -- What came faster is past: the speed that is shown is no more than what may come from now on.
-                    rate_bytes = CASE WHEN \(rate.value)::bigint IS NULL THEN rate_bytes
-                        ELSE least(flowed(rate_bytes, rate_at, 0), 4.0 * \(rate.value)::bigint) END,
-                    rate_at = CASE WHEN \(rate.value)::bigint IS NULL THEN rate_at ELSE statement_timestamp() END,
                     window_from = CASE WHEN \(window.isSet) THEN \(window.value?.from)::text::time ELSE window_from END,
                     window_to = CASE WHEN \(window.isSet) THEN \(window.value?.to)::text::time ELSE window_to END,
                     window_zone = CASE WHEN \(window.isSet) THEN \(window.value?.timeZone) ELSE window_zone END,

@@ -154,9 +154,10 @@ public struct TaskRecord: Sendable {
         )::bigint AS done,
         t.content_type, t.deadline_at, t.reused_from,
         ARRAY (SELECT name FROM jsonb_object_keys(coalesce(t.fetch_options, '{}')) AS name ORDER BY name) AS option_names,
-        coalesce((SELECT sum((l.durable - l.resume) * 1000 / greatest(100, busy_ms(l.granted_at)))
+        -- No more than its group may have: what came faster is past.
+        least(coalesce((SELECT sum(bytes_per_second(l.rate_bytes, l.progress_at, l.granted_at))
             FROM leases l JOIN sessions s ON s.id = l.session_id WHERE l.task_id = t.id AND l.kind = 'fetch'
-                AND l.progress_at > statement_timestamp() - interval '20 seconds' AND NOT \(SilentWorker.isSilent)), 0)::bigint AS rate,
+                AND NOT \(SilentWorker.isSilent)), 0), (SELECT group_rate(g) FROM groups g WHERE g.id = t.group_id))::bigint AS rate,
         CASE WHEN shown_state(t) = 'active' THEN greatest(
             (SELECT max(\(LeasedBytes.seconds)) FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch'),
             (SELECT ceil(extract(epoch FROM max(greatest(c.not_before, CASE WHEN c.status = 'ready' THEN least(o.not_before, o.try_at) END))

@@ -46,7 +46,7 @@ extension ResponsePlan {
         if misbehaviours.contains(.noValidators) { (file.etag, file.lastModified) = (nil, nil) }
 
         var plan = correct(file: file, range: effectiveRange(asked, file: file, misbehaviours: misbehaviours))
-        if isUnmodified(asked, file: file) { plan.makeUnmodified() }
+        if !misbehaviours.contains(.ignoreConditions), isUnmodified(asked, file: file) { plan.makeUnmodified() }
         for misbehaviour in misbehaviours { plan.apply(misbehaviour, file: file, asked: asked) }
         plan.omitsBody = asked.isHead || plan.status == 304
         return plan
@@ -116,7 +116,7 @@ extension ResponsePlan {
         let part = selectedPart
         switch misbehaviour {
         case .ignoreRange, .replaced, .etag, .lastModified, .nodes, .mixedCache, .weakETag, .noValidators,
-            .mistrustIfRange, .ignoreIfRange:
+            .mistrustIfRange, .ignoreIfRange, .ignoreConditions:
             // Part of what a correct response is made from, see `make`.
             break
         case .partAsWhole(let statesRange):

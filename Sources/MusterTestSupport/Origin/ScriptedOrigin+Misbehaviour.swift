@@ -44,6 +44,8 @@ extension ScriptedOrigin {
         case refuseIfRange(status: Int)
         /// Does not look at If-Range: 206 even if the validator is another (8).
         case ignoreIfRange
+        /// Looks at neither If-None-Match nor If-Modified-Since: the file, whether or not the client has it.
+        case ignoreConditions
         /// Neither ETag nor Last-Modified (12).
         case noValidators
         /// This Date; nil leaves it out (9, 25).

@@ -153,7 +153,11 @@ final class FetchTransfer: TransferHandler {
         if let reason = refusal(effectiveURL) { return .refuse(.refusedAddress, detail: reason, retryAfter: nil) }
         let verdict = ResponseVerdict.judge(facts, to: question)
         guard case .unmodified = verdict, !state.withLock({ $0.plan.canVouch(effectiveURL) }) else { return verdict }
-        return .askPlainly
+        if facts.status == 304 { return .askPlainly }
+        // What has come in the place of a 304 is the content.
+        var plain = question
+        plain.held = nil
+        return ResponseVerdict.judge(facts, to: plain)
     }
 
     /// Writes a piece, or holds the transfer when the trust has ended.

@@ -68,6 +68,30 @@ struct CommandTests {
         )
     }
 
+    @Test func aSmallTerminalShowsWhatRunsAndSaysHowMuchMoreThereIs() {
+        var groups = (1...30).map { Samples.group("g\($0)", state: .succeeded) }
+        groups[4] = Samples.group("waits")
+        groups[28] = Samples.group("runs", notes: ["it is limited to 1.0 MiB/s now"])
+        groups[28].tasks.active = 1
+        let frame = StatusCommand.frame(groups, size: .init(columns: 80, rows: 24))
+        #expect(frame.count == 23)
+        #expect(frame[1].hasPrefix("runs ") && frame[2].contains("note: ") && frame[3].hasPrefix("waits "))
+        #expect(frame[4].hasPrefix("g1 ") && frame.last == "and 10 more groups: muster status")
+        let all = StatusCommand.frame(groups, size: .init(columns: 80, rows: 33))
+        #expect(all.count == 32 && all[1].hasPrefix("g1 ") && all.last?.hasPrefix("g30 ") == true)
+        #expect(StatusCommand.frame([], size: .init(columns: 80, rows: 24)) == ["there are no groups"])
+    }
+
+    @Test func aMistypedGroupNamesTheNearestOne() {
+        func completed(_ name: String, _ groups: String...) -> String {
+            CommandSuggestion.completed(Problem(.groupNotFound, "there is no group \"\(name)\""), among: groups).detail
+        }
+        #expect(completed("nigthly", "nightly", "weekly") == "there is no group \"nigthly\"; did you mean nightly?")
+        #expect(completed("nightly-2026", "nightly-2026-11", "weekly").hasSuffix("did you mean nightly-2026-11?"))
+        #expect(completed("reports", "nightly", "weekly") == "there is no group \"reports\"")
+        #expect(completed("a") == "there is no group \"a\"")
+    }
+
     @Test func whatAGroupWaitsForStandsInTheTable() {
         let groups = [
             Samples.group(notes: ["it waits for the group \"a\"", "it is open"]),
@@ -108,6 +132,21 @@ struct CommandTests {
         #expect(sentence.contains("muster add nightly --reopen"))
         group.state = .cancelled
         #expect(RetryCommand.sentence(group, keys: 0).hasPrefix("nothing to retry: nightly has been cancelled; 3 are"))
+    }
+
+    @Test func aRetryOfAGroupWithoutItsFailuresSaysHowItEnded() {
+        let failed = Samples.group(state: .failed, total: 2, succeeded: 1, failed: 1)
+        var after = Samples.group(state: .succeeded, total: 1, succeeded: 1, generation: 2)
+        after.changedTasks = 0
+        #expect(
+            RetryCommand.sentence(after, before: failed, keys: 0)
+                == "retried nightly: nothing of it has failed any more, and it has succeeded")
+        #expect(
+            RetryCommand.sentence(after, before: after, keys: 0)
+                == "nothing to retry: no task of nightly has failed")
+        let cancelled = Samples.group(state: .cancelled)
+        #expect(
+            CancelCommand.sentence(cancelled, before: cancelled, keys: 0) == "nothing to cancel: nightly is cancelled")
     }
 
     @Test func aVerbThatChangesNothingSaysSo() {

@@ -47,6 +47,14 @@ struct ExitStatusTests {
         )
     }
 
+    @Test func whatThereIsNotIsSaidOnce() {
+        #expect(
+            CommandFailure.refused(Problem(.groupNotFound, "there is no group \"x\"")).message == """
+                Refused: there is no group "x"
+                  code: groupNotFound (status 404)
+                """)
+    }
+
     @Test func aRefusedManifestIsNamedWithTheLine() {
         let refusal = InputRefusal(pointer: "/url", line: 3, reason: "unknown field")
         let failure = CommandFailure(refusal, manifest: "urls.txt")

@@ -57,6 +57,11 @@ struct OriginsTests {
             ])
     }
 
+    @Test(arguments: ["none", "default"])
+    func aWordTakesAwayTheCapOfAnOrigin(word: String) throws {
+        #expect(try patch([.maxConnections: [word]]) == OriginPatch(maxConnections: .clear))
+    }
+
     @Test func aDurationIsLeftToTheDatabasesClock() throws {
         #expect(try patch([.pauseUntil: ["30m"]]) == OriginPatch(pauseFor: "30m"))
         #expect(try patch([.pauseUntil: ["now"]]) == OriginPatch(pausedUntil: .clear))
@@ -69,9 +74,8 @@ struct OriginsTests {
 
     @Test func aCapIsANumberOrTheDefault() throws {
         #expect(try patch([.maxConnections: ["4"]]) == OriginPatch(maxConnections: .set(4)))
-        #expect(try patch([.maxConnections: ["default"]]) == OriginPatch(maxConnections: .clear))
         #expect(try patch([:]) == OriginPatch())
-        for text in ["0", "none", "100001"] {
+        for text in ["0", "unlimited", "100001"] {
             #expect(throws: CommandFailure.self) { try patch([.maxConnections: [text]]) }
         }
     }

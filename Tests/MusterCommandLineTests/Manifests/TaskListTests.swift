@@ -33,6 +33,23 @@ struct TaskListTests {
         #expect(keys == ["a"])
     }
 
+    @Test func aSingleURLMayHaveAnotherName() throws {
+        let list = try TaskList(manifest: nil, urls: ["https://e.org/api?day=1"], name: "days/1.json")
+        #expect(try list.items().map(\.request.path) == ["days/1.json"])
+        #expect(throws: CommandFailure.self) {
+            try TaskList(manifest: nil, urls: ["https://e.org/a", "https://e.org/b"], name: "x")
+        }
+        for name in ["../x", "/x", ""] {
+            #expect(throws: CommandFailure.self) { try TaskList(manifest: nil, urls: ["https://e.org/a"], name: name) }
+        }
+    }
+
+    @Test func hostsAreThoseOfTasksWithoutCredentialsOfTheirOwn() throws {
+        let urls = ["https://b.org/x", "https://b.org:8443/y", "https://u:p@c.org/z", "http://[::1]:80/v"]
+        let list = try list(#"{"urls": ["https://a.org/1", "https://mirror.org/1"]}"#, urls: urls)
+        #expect(list.survey.hosts == ["a.org", "mirror.org", "b.org", "[::1]"])
+    }
+
     @Test func theStreamHasTheSameTasksAsTheItems() async throws {
         // More than one buffer of the reader.
         let manifest = (0..<5_000).map { "https://example.org/files/\($0)" }.joined(separator: "\n")

@@ -176,6 +176,39 @@ struct ExplanationTextTests {
                 == GroupResult.hints([task(.failed, failure: failure)], of: group)[...])
     }
 
+    @Test func anExplanationNamesARetryAloneOnlyWhereThatHelps() {
+        func next(_ kind: FailureKind, _ detail: String) -> String? {
+            var explanation = explanation()
+            explanation.task = task(.failed, failure: .init(kind: kind, detail: detail, at: Samples.moment))
+            explanation.next = "put it back with what it has: muster retry nightly a/b.tar"
+            return ExplanationText.lines(explanation, clock: Samples.clock).first {
+                $0.hasPrefix("then: ") || $0.hasPrefix("next: ")
+            }
+        }
+        #expect(
+            next(.storage, "a different file stands at a/b.tar: it has 6 bytes")
+                == "then: once it is moved away: muster retry nightly a/b.tar; for the options, which a group keeps: "
+                + "muster remove nightly a/b.tar, and then muster add OTHER-GROUP … with one of them")
+        #expect(
+            next(.authentication, "the origin answered 401")
+                == "then: such options are changed with: muster set nightly …, and then: muster retry nightly")
+        #expect(
+            next(.refusedAddress, "the address 127.0.0.1 is not allowed")
+                == "then: the coordinator has that option (muster up, muster serve); and then: muster retry nightly")
+        #expect(next(.notFound, "") == "then: put it back with what it has: muster retry nightly a/b.tar")
+        #expect(next(.timeout, "") == "next: put it back with what it has: muster retry nightly a/b.tar")
+    }
+
+    @Test func whatHelpsCountsAllThatFailed() {
+        let failures = (1...100).map { Samples.troubled("f\($0)", kind: .notFound) }
+        var group = Samples.group(state: .failed, total: 100, succeeded: 0, failed: 100)
+        let lines = GroupResult.lines(failures, of: group)
+        #expect(lines.count == 23 && lines[20] == "… and 80 more: muster tasks nightly --state failed")
+        #expect(lines[21] == "hint: f1, f2, f3 and 97 more: the origin does not have it: check the URL")
+        group.tasks.failed = 20_000
+        #expect(GroupResult.hints(failures, of: group)[0].hasPrefix("hint: f1, f2, f3 and at least 97 more: "))
+    }
+
     @Test func whatHelpsNamesTheFilesThatItIsFor() {
         let refused = (1...5).map { Samples.troubled("f\($0)", kind: .httpStatus(403)) }
         let slow = Samples.troubled("late", kind: .timeout)
@@ -195,8 +228,10 @@ struct ExplanationTextTests {
         // What a file is put in place by is said when its group is made.
         let taken = FailureDocument(kind: .storage, detail: "another file stands at a", at: Samples.moment)
         #expect(
-            FailureAdvice.groupHints([task(.failed, failure: taken)], of: "g").last
-                == "a group keeps such options: muster remove g, and then muster add g … with them")
+            FailureAdvice.groupHints([task(.failed, failure: taken)], of: "g").suffix(2) == [
+                "a group keeps such options: muster remove g, and then muster add g … with them",
+                "what failed is tried again with: muster retry g",
+            ])
         let late = FailureDocument(kind: .deadline, detail: "not there in time", at: Samples.moment)
         #expect(
             FailureAdvice.groupHints([task(.failed, failure: late)], of: "g")

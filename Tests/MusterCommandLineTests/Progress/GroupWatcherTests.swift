@@ -53,6 +53,23 @@ struct GroupWatcherTests {
         #expect(log.requests.count { $0.contains("wait=") } == 1)
     }
 
+    @Test func whatStartsOverWhileItIsWaitedForCountsAsComeAnew() async throws {
+        let reason: JSONValue = .object(["kind": .string("changed"), "detail": .string("another ETag")])
+        let facts = Samples.task("a", with: ["contentVersion": .integer(2), "reason": reason])
+        let log = ScriptedLog(
+            .init(
+                events: [Samples.event("task.changed", facts, position: 8), ended(.succeeded, position: 9)], end: 7,
+                looks: [Samples.group(state: .succeeded)]))
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        defer { try? null.close() }
+        let console = Console(json: false, output: null, errorOutput: null)
+        var watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
+        var start = Gain.Start(Samples.group(), at: .now)
+        start.note([Samples.part("a", done: 100 << 20, total: nil)])
+        watcher.start = start
+        #expect(try await watcher.untilTerminal(news: .all(after: 7)).gain.bytes == 100 << 20)
+    }
+
     @Test func anEndThatWasReopenedAtOnceIsNotMissed() async throws {
         let log = ScriptedLog(
             .init(

@@ -108,7 +108,7 @@ struct ProgressTests {
         #expect(ProgressSnapshot(group: group).speedText == "35.0 MiB/s")
         (group.tasks.queued, group.tasks.paused) = (0, 2)
         #expect(ProgressSnapshot(group: group).speedText == nil)
-        #expect(!PlainProgress.line(ProgressSnapshot(group: group)).contains("/s"))
+        #expect(!PlainProgress.sentence(ProgressSnapshot(group: group)).contains("/s"))
         #expect(!GroupFacts.all(group).contains { $0.0 == "speed" })
     }
 
@@ -243,6 +243,19 @@ struct ProgressTests {
                 == "nightly: succeeded: 3 succeeded, 1.1 GiB, 100.0 MiB of it in 1m 40s, 1.0 MiB/s")
         #expect(
             summary(Gain.Start(group, at: start), after: .seconds(1)) == PlainProgress.summary(group), "nothing came")
+    }
+
+    @Test func whatStartsOverIsNotSaidToHaveBeenThere() {
+        let now = ContinuousClock.now
+        var half = Samples.group()
+        half.bytes.done = 300 << 20
+        var start = Gain.Start(half, at: now)
+        start.note([Samples.part("a", done: 100 << 20, total: 1 << 30), Samples.part("b", done: 200 << 20, total: nil)])
+        #expect(start.without(["a", "a", "unknown"]).bytes == 200 << 20)
+        start = start.without(["a", "b"])
+        let end = Samples.group(state: .succeeded, total: 3, succeeded: 3)
+        #expect(
+            Gain(end, since: start, now: now + .seconds(14)).text(all: end.bytes.done) == "1.1 GiB in 14s, 87.7 MiB/s")
     }
 
     @Test func eventsOfTasksBecomeLines() throws {

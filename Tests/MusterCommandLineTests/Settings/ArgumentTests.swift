@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import MusterCore
 import Testing
 
@@ -42,6 +43,17 @@ struct ArgumentTests {
 
     @Test func aSinkGivenTwiceIsRefused() {
         #expect(throws: CommandFailure.self) { try SinkArgument.list(["a=/x", "a=/y"], base: "/b") }
+    }
+
+    @Test func aDirectoryIsMadeWithItsParentsAndThatIsSaid() throws {
+        let base = FileManager.default.temporaryDirectory.path + "/muster-named-\(RandomToken.make())"
+        try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: base) }
+        #expect(try Directories.makeNamed(base + "/a"))
+        #expect(try !Directories.makeNamed(base + "/a"))
+        #expect(try Directories.makeNamed(base + "/b/files"))
+        #expect(FileManager.default.createFile(atPath: base + "/file", contents: nil))
+        #expect(throws: CommandFailure.self) { try Directories.makeNamed(base + "/file") }
     }
 
     @Test func aDigestHasAnAlgorithmAndAsManyDigitsAsItNeeds() throws {

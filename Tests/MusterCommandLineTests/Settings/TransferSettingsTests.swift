@@ -25,6 +25,16 @@ struct TransferSettingsTests {
         }
     }
 
+    @Test func whoeverIsSentAPasswordIsNamedWhereThatAreSeveral() throws {
+        let settings = try transfers([.user: ["me:secret"]])
+        let line = try #require(settings.sharing(["b.org", "a.org"]))
+        #expect(line.hasPrefix("note: user and password of --user are sent to all hosts of the list: a.org, b.org; "))
+        #expect(!line.contains("secret") && line.contains("--netrc"))
+        #expect(settings.sharing(Set((1...9).map { "h\($0)" }))?.contains("h5 and 4 more") == true)
+        #expect(settings.sharing(["a.org"]) == nil)
+        #expect(try transfers().sharing(["b.org", "a.org"]) == nil)
+    }
+
     @Test func nothingSaidIsNothingSent() throws {
         let settings = try transfers()
         #expect(settings.isEmpty)

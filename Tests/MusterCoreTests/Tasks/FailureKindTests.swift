@@ -39,6 +39,18 @@ struct FailureKindTests {
                 == "connection failed: plainly: connection reset: by peer")
     }
 
+    @Test func aHostThatIsNotFoundIsNamedOnce() {
+        let detail = "name not resolved: Could not resolve host: mirror.example"
+        #expect(FailureKind.dns.text(status: nil, source: nil, detail: detail) == "host not found: mirror.example")
+        #expect(
+            FailureKind.dns.text(status: nil, source: "http://mirror.example/a", detail: detail)
+                == "host not found from http://mirror.example/a")
+        let proxy = "name not resolved: Could not resolve proxy: p.example"
+        #expect(
+            FailureKind.dns.text(status: nil, source: "http://a.example/b", detail: proxy)
+                == "host not found from http://a.example/b: \(proxy)", "it is not the source's")
+    }
+
     @Test func tableHasEveryKind() {
         #expect(Set(Self.table.map(\.0.name)) == Set(FailureKind.Name.allCases))
         for name in FailureKind.Name.allCases where name != .httpStatus {

@@ -36,6 +36,25 @@ struct UnmodifiedTests {
         #expect(Self.verdict(Self.dated, ["Last-Modified: Sun, 01 Mar 2026 12:00:01 GMT"]) == .askPlainly)
     }
 
+    /// Origins that heed no condition send the file with the tag that it had.
+    @Test(
+        arguments: [
+            (["ETag: \"v1\"", "Content-Length: 1000"], true), (["ETag: \"v2\"", "Content-Length: 1000"], false),
+            (["ETag: W/\"v1\"", "Content-Length: 1000"], false), (["ETag: \"v1\"", "Content-Length: 1001"], false),
+            (["Content-Length: 1000"], false),
+            (["ETag: \"v1\"", "Content-Length: 1000", "Last-Modified: Sun, 01 Mar 2026 12:00:01 GMT"], false),
+        ])
+    func bodyUnderTheSameStrongTagNeedNotCome(headers: [String], isUnmodified: Bool) {
+        var question = FetchQuestion.first
+        question.held = Self.strong
+        let row = OriginRow(0, "200", 200, headers, to: question, .unmodified)
+        let verdict = ResponseVerdict.judge(row.facts, to: row.question)
+        #expect((verdict == .unmodified) == isUnmodified, "\(verdict)")
+        // What nobody has is taken.
+        question.held = nil
+        #expect(ResponseVerdict.judge(row.facts, to: question) != .unmodified)
+    }
+
     @Test func answerToNoQuestionIsRefused() {
         #expect(Self.verdict(nil, ["ETag: \"v1\""]) == .descend(.whole))
     }

@@ -43,8 +43,54 @@ import Testing
             #expect(try await fixture.store.group("g").bytesPerSecond > 100_000_000)
             let limited = try await fixture.store.change("g", GroupChange(bytesPerSecond: .set(1_000_000)))
             #expect((1...1_000_000).contains(limited.bytesPerSecond), "\(limited.bytesPerSecond)")
+            // What had come before is told afterwards, of the group and of its file.
+            _ = try await fixture.store.change("g", GroupChange(bytesPerSecond: .set(5)))
+            _ = try await fixture.add([Wanted("t", size: 90)], to: "g")
+            var worker = try await fixture.makeWorker()
+            try await worker.progress(try #require(try await worker.claim().first), to: 90)
+            try await Self.stopClocks(fixture)
+            #expect(try await fixture.store.group("g").bytesPerSecond == 5)
+            #expect(try await fixture.store.task("t", of: "g").bytesPerSecond == 5)
             let freed = try await fixture.store.change("g", GroupChange(bytesPerSecond: .clear))
             #expect(freed.bytesPerSecond > 0)
+        }
+    }
+
+    /// Keeps the counters of bytes as they are, however long the test takes.
+    private static func stopClocks(_ fixture: StoreFixture) async throws {
+        try await fixture.run("UPDATE groups SET rate_at = statement_timestamp() + interval '1 h'")
+        try await fixture.run("UPDATE leases SET progress_at = statement_timestamp() + interval '1 h'")
+    }
+
+    @Test func aSpeedIsForgottenAtAPause() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)])
+            var worker = try await fixture.makeWorker()
+            try await worker.progress(try #require(try await worker.claim().first), to: 50)
+            try await Self.stopClocks(fixture)
+            #expect(try await fixture.store.group("g").bytesPerSecond > 0)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            #expect(try await fixture.store.apply(.resume, to: "g", keys: nil).bytesPerSecond == 0)
+            _ = try await worker.claim()
+            #expect(try await fixture.store.task("t", of: "g").bytesPerSecond == 0)
+        }
+    }
+
+    /// The speed of a file is that of the last seconds, as those of groups and origins are, however long it has been on its way.
+    @Test func theSpeedOfAFileIsThatOfTheLastSeconds() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.progress(lease, to: 50)
+            // An hour in which it came fast, and then only a little.
+            try await fixture.run(
+                "UPDATE leases SET granted_at = granted_at - interval '1 h', progress_at = progress_at - interval '1 min'"
+            )
+            #expect(try await fixture.store.task("t", of: "g").bytesPerSecond == 0)
+            try await worker.progress(lease, to: 90)
+            try await Self.stopClocks(fixture)
+            #expect(try await fixture.store.task("t", of: "g").bytesPerSecond == 10)
         }
     }
 

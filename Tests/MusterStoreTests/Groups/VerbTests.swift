@@ -196,6 +196,37 @@ import Testing
         }
     }
 
+    @Test func retryEndsAGroupWhoseFailedTasksWereRemoved() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
+            try await fixture.makeGroup("next", [Wanted("u")])
+            let wish = GroupChange(prerequisites: [GroupPrerequisite(group: "g", on: .succeeded)])
+            _ = try await fixture.store.change("next", wish)
+            var worker = try await fixture.makeWorker()
+            for lease in try await worker.claim(2) {
+                if lease.path == "t1" {
+                    try await worker.fail(lease, .storage)
+                } else {
+                    try await worker.finish(lease, size: 90)
+                }
+            }
+            #expect(try await fixture.store.remove("g", keys: ["t1"], deletingFiles: false) == 1)
+            #expect(try await fixture.store.group("g").state == .failed, "a removal opens no generation")
+            // Nothing of the keys has failed: nothing is opened for them.
+            #expect(try await fixture.store.apply(.retry, to: "g", keys: ["t2"]).generation == 1)
+            // Once it has succeeded there is nothing to be tried again.
+            for _ in 0..<2 {
+                let group = try await fixture.store.apply(.retry, to: "g", keys: nil)
+                #expect(group.state == .succeeded && group.generation == 2 && group.changedTasks == 0)
+                #expect(group.finishedAt != nil)
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.sweepGroups().released == 1)
+            // What is left of the removed file is to be deleted besides.
+            #expect(try await worker.claim(9).filter { $0.kind == .fetch }.map(\.path) == ["u"])
+        }
+    }
+
     @Test func retryIsRefusedWhileAnotherTaskHasTheDestination() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", path: "file")], isSealed: true)

@@ -74,7 +74,7 @@ extension StoreModel {
             close(name)
         case .retry:
             let places = chosen(name, keys, [.failed])
-            guard !places.isEmpty else { return }
+            guard !places.isEmpty || keys == nil && group.state == .failed else { return }
             change(name, keys, [.failed]) { task in
                 task.state = task.chunks.contains { $0.kind == .finalize } ? .finalizing : .queued
                 task.run += 1
@@ -96,6 +96,7 @@ extension StoreModel {
             if group.state != .open { groups[name]?.state = .sealed }
             groups[name]?.desired = "run"
             restartPlain(places)
+            close(name)
         }
     }
 

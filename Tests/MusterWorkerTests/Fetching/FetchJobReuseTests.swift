@@ -80,6 +80,26 @@ import Testing
         }
     }
 
+    /// An origin that heeds no condition sends the file again, of which no more than the head is needed.
+    @Test func unchangedFileIsUsedAgainThoughItIsSent() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            origin.misbehave("/f", .ignoreConditions)
+            try bench.put("a", content.allBytes)
+            #expect(await bench.run(lease(origin)).finished?.reusedFrom == "a")
+            #expect(bench.context.takeReceived() == 0 && origin.requests.count == 1)
+            try #expect(bench.file("b") == content.allBytes && parts(bench) == [])
+            // Another place says nothing of it: what it sends is taken.
+            var other = lease(origin, path: "b")
+            other.task = TaskID(3)
+            other.path = "c"
+            other.have?.effectiveURL = "http://elsewhere.example/f"
+            #expect(await bench.run(other).finished?.reusedFrom == nil)
+            #expect(origin.requests.count == 2)
+            try #expect(bench.file("c") == content.allBytes)
+        }
+    }
+
     @Test func changedContentIsFetchedInOneRequest() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(other))

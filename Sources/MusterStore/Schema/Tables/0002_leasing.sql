@@ -118,6 +118,7 @@ CREATE TABLE leases (
     charged         bigint NOT NULL DEFAULT 0,               -- what its group was charged for it, in bytes; set right when it ends
     granted_at      timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was granted
     progress_at     timestamptz NOT NULL DEFAULT statement_timestamp(),   -- its last report of progress
+    rate_bytes      double precision NOT NULL DEFAULT 0,     -- a decaying counter of its bytes, as of progress_at
     -- Where its holder is asked to end it; NULL when it is not asked, or has answered.
     shrink_to       bigint,
     shrink_asked_at timestamptz,                             -- when the holder was last asked

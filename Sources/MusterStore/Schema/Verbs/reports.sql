@@ -71,7 +71,7 @@ BEGIN
     ), moved AS (
         UPDATE leases l
         SET durable = greatest(l.durable, s.durable), crc = CASE WHEN s.durable > l.durable THEN s.crc ELSE l.crc END,
-            progress_at = statement_timestamp()
+            rate_bytes = flowed(l.rate_bytes, l.progress_at, greatest(0, s.durable - l.durable)), progress_at = statement_timestamp()
         FROM furthest s JOIN leases before ON before.chunk_id = s.chunk_id
         WHERE l.chunk_id = s.chunk_id AND l.epoch = s.epoch AND l.session_id = s.session_id
         RETURNING l.chunk_id, l.epoch, l.session_id, l.last, l.group_id, l.origin_id, l.kind, l.durable - before.durable AS more

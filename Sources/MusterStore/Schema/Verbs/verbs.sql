@@ -21,7 +21,8 @@ DECLARE
     v_tasks bigint[];
 BEGIN
     PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
-    UPDATE groups SET desired = 'pause' WHERE id = p_group AND p_keys IS NULL AND state IN ('open', 'sealed');
+    -- What came before the pause says nothing of what comes after it.
+    UPDATE groups SET desired = 'pause', rate_bytes = 0 WHERE id = p_group AND p_keys IS NULL AND state IN ('open', 'sealed');
     UPDATE tasks SET desired = 'pause' WHERE id = ANY (chosen_tasks(p_group, p_keys, '{finalizing}'));
     v_tasks := chosen_tasks(p_group, p_keys, '{queued}');
     PERFORM park_chunks(v_tasks, NULL);
@@ -80,18 +81,20 @@ END
 $$;
 
 -- Puts failed tasks back with what they had, every source usable again and the time for them given anew. A group that had
--- finished opens its next generation. It gets its time anew too, and so does a group whose time was over. Returns how many tasks there
--- were.
+-- finished opens its next generation. It gets its time anew too, and so does a group whose time was over. A group that had failed for
+-- tasks which were removed since opens it as well, and ends in it as those say that are left. Returns how many tasks were put back.
 CREATE FUNCTION retry_group(p_group bigint, p_keys text[]) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_tasks bigint[];
+    v_state text;
 BEGIN
     -- What is to be cancelled or removed is not tried again.
-    PERFORM g.id FROM groups g WHERE g.id = p_group AND NOT is_cancelling(g) AND NOT is_removing(g) FOR NO KEY UPDATE;
+    SELECT g.state INTO v_state FROM groups g
+    WHERE g.id = p_group AND NOT is_cancelling(g) AND NOT is_removing(g) FOR NO KEY UPDATE;
     IF NOT FOUND THEN RETURN 0; END IF;
     v_tasks := chosen_tasks(p_group, p_keys, '{failed}');
-    IF cardinality(v_tasks) = 0 THEN RETURN 0; END IF;
+    IF cardinality(v_tasks) = 0 AND (p_keys IS NOT NULL OR v_state <> 'failed') THEN RETURN 0; END IF;
     UPDATE sources SET dead = false, mismatches = 0, refreshes = 0, earlier_size = NULL
     WHERE task_id = ANY (v_tasks) AND (dead OR mismatches > 0 OR refreshes > 0 OR earlier_size IS NOT NULL);
     UPDATE tasks
@@ -118,6 +121,7 @@ BEGIN
     ) AS n
     WHERE g.id = p_group;
     PERFORM restart_plain(v_tasks);
+    PERFORM close_groups(ARRAY[p_group]);
     RETURN cardinality(v_tasks);
 END
 $$;
