@@ -46,7 +46,7 @@ import Testing
             await first.stop()
             try await coordinator.makeEvents(10, "during")
             try await coordinator.deliveries("failures") { items in
-                items.filter { $0.failure?.contains("not connected") == true && $0.state == .pending }.count >= 8
+                items.filter { $0.failure != nil && $0.state == .pending }.count >= 8
             }
             let second = try await WebhookReceiver.start(host: first.host, port: first.port)
             try await coordinator.deliveries("all deliveries", state: .delivered) { $0.count == 11 }
