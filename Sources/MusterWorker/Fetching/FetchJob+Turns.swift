@@ -20,6 +20,8 @@ extension FetchJob {
     private enum Testimony: Sendable {
         case served
         case refused
+        /// A page comes in its place too, which says nothing else.
+        case page
         case nothing
     }
 
@@ -44,11 +46,17 @@ extension FetchJob {
         case .served:
             context.witnesses.servedAgain(address.origin)
             plan.turns = .taken(count + 1)
+            // What was free for the witness may be free again a moment later only: the moments differ.
+            try? await Task.sleep(for: Self.pause * (count % 3))
             return .again
         case .refused:
             context.witnesses.told(isLimit: true, address, status: status)
             plan.turns = .over(isLimit: true)
             return .failed(kind, detail, retryAfter: nil)
+        case .page:
+            // Pages come in the place of files here: this one is not taken for its file.
+            plan.turns = .over(isLimit: nil)
+            return nil
         case .nothing:
             guard control.wish == .work else { return .stopped }
             plan.turns = .over(isLimit: nil)
@@ -80,7 +88,7 @@ extension FetchJob {
             let isOfLimit =
                 (head.status == status || isPage) && context.conduct.isServing(origin)
                 && (!witness.mayBeUsedUp || lease.asksForAll != true || context.witnesses.servesAgain(origin))
-            return isOfLimit ? .refused : .nothing
+            return isOfLimit ? .refused : isPage ? .page : .nothing
         case .failed, .cancelled: return .nothing
         }
     }

@@ -39,6 +39,8 @@ final class SinkStation: Sendable {
     }
 
     private let found = Mutex<String?>(nil)
+    /// What a new directory would say of itself.
+    private let fresh = SinkDirectory.freshMark()
 
     /// What the sink's directory says of itself; `nil` as long as that could not be read.
     var mark: String? { found.withLock { $0 } }
@@ -128,7 +130,14 @@ final class SinkStation: Sendable {
             if now.mark == nil, identity != .holdsDatabase {
                 // The coordinator hears of the directory by the next session.
                 try findMark()
+                guard self.mark != nil else { throw SinkDirectory.damaged(name, path, nil) }
                 return .sessionEnded
+            }
+            if let wanted = now.mark, identity == .replaced, wanted == fresh,
+                try SinkDirectory.knownMark(at: path) == nil
+            {
+                // The coordinator has taken the directory for the sink's.
+                try SinkDirectory.write(wanted, at: path)
             }
             let directory = try SinkDirectory(name: name, path: path, session: session, mark: now.mark)
             open(directory)
@@ -143,8 +152,13 @@ final class SinkStation: Sendable {
     }
 
     private func findMark() throws(StorageError) {
-        guard identity != .holdsDatabase else { return }
-        let mark = try SinkDirectory.mark(of: name, at: path, replacing: identity == .replaced)
+        let mark: String? =
+            switch identity {
+            case .holdsDatabase: nil
+            case .remembered: try SinkDirectory.mark(at: path)
+            // Nothing is written before the coordinator agrees.
+            case .replaced: try SinkDirectory.knownMark(at: path) ?? fresh
+            }
         found.withLock { $0 = mark }
     }
 

@@ -8,51 +8,86 @@ extension SinkDirectory {
     /// Longer than any mark.
     private static let markBytes = 64
 
-    /// What tells the directory at `path` from all others, on whatever host it is reached: 128 random bits, written by the first worker that comes.
-    /// Blocks.
-    ///
-    /// - Parameters:
-    ///   - name: The sink's, for what is said of it.
-    ///   - replacing: Whether the operator has said that the directory is a new one: what is no mark is replaced then.
-    static func mark(of name: String, at path: String, replacing: Bool = false) throws(StorageError) -> String {
+    /// What tells the directory at `path` from all others, on whatever host it is reached: 128 random bits, written by the first worker that comes. `nil`
+    /// where the file says something else. Blocks.
+    static func mark(at path: String) throws(StorageError) -> String? {
         let root = try open(path)
         do throws(SystemError) {
             if try root.makeDirectory(DestinationPath.reservedComponent) { try root.descriptor.synchronize() }
             let directory = try root.directory(DestinationPath.reservedComponent)
             var found = try read(in: directory)
-            if case .damaged = found, replacing {
-                _ = try directory.remove(markName)
-                found = .missing
-            }
-            if case .missing = found { found = try make(in: directory) }
-            if case .known(let mark) = found { return mark }
+            if case .missing = found { found = try make(freshMark(), in: directory) }
+            return if case .known(let mark) = found { mark } else { nil }
         } catch {
             throw error.inSink("reading which directory \(path) is, in \(markFile(path))")
         }
-        throw .unavailable(
-            .init(
-                """
-                \(markFile(path)) does not say which directory this is. Copy that file from where the files of the sink \(name) are; or, if this \
-                is another directory, start with --new-directory \(name)
-                """))
+    }
+
+    /// What a directory may say of itself that says nothing.
+    static func freshMark() -> String {
+        [UInt64.random(in: 0 ... .max), .random(in: 0 ... .max)].map { String($0, radix: 16) }.joined(separator: "-")
+    }
+
+    /// The mark that a directory has, or has none of; nothing is written. Blocks.
+    static func knownMark(at path: String) throws(StorageError) -> String? {
+        let root = try open(path)
+        do throws(SystemError) {
+            guard try root.status(of: DestinationPath.reservedComponent) != nil,
+                case .known(let mark) = try read(in: root.directory(DestinationPath.reservedComponent))
+            else { return nil }
+            return mark
+        } catch {
+            throw error.inSink("reading which directory \(path) is, in \(markFile(path))")
+        }
+    }
+
+    /// Has the directory at `path` say this of itself, in the place of what it says that is no mark. Blocks.
+    static func write(_ mark: String, at path: String) throws(StorageError) {
+        let root = try open(path)
+        do throws(SystemError) {
+            if try root.makeDirectory(DestinationPath.reservedComponent) { try root.descriptor.synchronize() }
+            let directory = try root.directory(DestinationPath.reservedComponent)
+            if case .damaged = try read(in: directory) {
+                // It may be anything, a directory too.
+                try directory.move(markName, to: "\(markName).\(mark).damaged", in: directory, .exclusive)
+            }
+            _ = try make(mark, in: directory)
+        } catch {
+            throw error.inSink("writing which directory \(path) is, to \(markFile(path))")
+        }
     }
 
     /// Fails as `unavailable` unless an open directory says of itself what the coordinator knows. Blocks.
     static func check(_ root: Directory, is mark: String, of name: String, at path: String) throws(StorageError) {
+        var found = Mark.missing
         do throws(SystemError) {
-            if try root.status(of: DestinationPath.reservedComponent) != nil,
-                case .known(mark) = try read(in: root.directory(DestinationPath.reservedComponent))
-            {
-                return
+            if try root.status(of: DestinationPath.reservedComponent) != nil {
+                found = try read(in: root.directory(DestinationPath.reservedComponent))
             }
         } catch {
             throw error.inSink("reading which directory \(path) is, in \(markFile(path))")
         }
-        throw .unavailable(
+        switch found {
+        case .known(mark): return
+        case .damaged: throw damaged(name, path, mark)
+        case .known, .missing:
+            throw .unavailable(
+                .init(
+                    """
+                    \(path) is not the directory that the files of the sink \(name) are in, by \(markFile(path)): most likely that one is not \
+                    mounted. Mount it; or, if it is gone for good, start with --new-directory \(name)
+                    """))
+        }
+    }
+
+    /// The file does not say which directory it is in, and what it had to say, as far as that is known.
+    static func damaged(_ name: String, _ path: String, _ mark: String?) -> StorageError {
+        .unavailable(
             .init(
                 """
-                \(path) is not the directory that the files of the sink \(name) are in, by \(markFile(path)): most likely that one is not mounted. \
-                Mount it; or, if it is gone for good, start with --new-directory \(name)
+                \(markFile(path)) does not say which directory this is. \(mark.map {
+                    "If the files of the sink \(name) are here, have it say \($0); or, if this" } ?? "If this")\
+                 is a new directory, start with --new-directory \(name)
                 """))
     }
 
@@ -82,7 +117,8 @@ extension SinkDirectory {
     }
 
     private static func read(in directory: Directory) throws(SystemError) -> Mark {
-        guard try directory.status(of: markName) != nil else { return .missing }
+        guard let entry = try directory.status(of: markName) else { return .missing }
+        guard entry.kind == .file else { return .damaged }
         let (file, status) = try directory.file(markName, creation: .never)
         var bytes = [UInt8](repeating: 0, count: min(markBytes, Int(status.size)))
         let count = try bytes.withUnsafeMutableBytes { buffer in
@@ -97,9 +133,7 @@ extension SinkDirectory {
 
     private static let hexadecimal = Set("0123456789abcdef".utf8)
 
-    private static func make(in directory: Directory) throws(SystemError) -> Mark {
-        let (high, low) = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
-        let mark = [high, low].map { String($0, radix: 16) }.joined(separator: "-")
+    private static func make(_ mark: String, in directory: Directory) throws(SystemError) -> Mark {
         let fresh = "\(markName).\(mark)"
         let (file, _) = try directory.file(fresh, creation: .always)
         do throws(SystemError) {

@@ -82,6 +82,33 @@ import Testing
         }
     }
 
+    /// It waits for its budget on all lanes, and has had next to nothing: by bytes it would be the next one for ever.
+    @Test func aGroupThatWaitsForItsBudgetKeepsNoMoreThanItsPartOfTheLanes() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            try await fixture.run("UPDATE groups SET bytes_per_second = 1000, served = 0, shares_at = priority")
+            try await fixture.makeGroup("other", Wanted.many(20, size: 20))
+            try await fixture.run(
+                "UPDATE groups SET served = 1000000, shares_at = priority WHERE name = 'other'")
+            #expect(try await fixture.store.preempt().count == 2)
+            #expect(try await scene.yield() == 2)
+            #expect(Set(try await scene.worker.claim(2).map(\.group)) == ["other"])
+        }
+    }
+
+    @Test func anEmptyFileThatWaitsInALaneIsNotAskedToEndSooner() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            try await fixture.run(
+                """
+                UPDATE leases SET last = first, resume = first, durable = first
+                WHERE first = (SELECT min(first) FROM leases)
+                """)
+            try await fixture.makeGroup("urgent", Wanted.many(4), priority: 1_000)
+            #expect(try await fixture.store.preempt().count == 3)
+        }
+    }
+
     @Test func noMoreLanesAreGivenUpThanThereIsWorkFor() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene.begin(fixture, lanes: 4, cap: 4)

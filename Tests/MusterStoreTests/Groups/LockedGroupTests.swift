@@ -1,6 +1,7 @@
 import MusterCore
 import MusterPostgres
 import MusterStore
+import MusterTestSupport
 import Testing
 
 /// What is asked of a group, and said of its leases, while another transaction has its row (I19).
@@ -17,6 +18,25 @@ import Testing
 
     private static func sweep(_ fixture: StoreFixture) async throws {
         while try await fixture.store.sweepWishes() > 0 {}
+    }
+
+    @Test func whatIsAddedToAGroupThatIsRemovedMeanwhileIsRefused() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", isSealed: true)
+            let upload = try await fixture.stage([Wanted("k")])
+            let addition = try await fixture.pool.withTransaction { connection in
+                _ = try await connection.query("DELETE FROM groups WHERE name = 'g'")
+                let addition = Task { try await fixture.store.addTasks(upload, to: "g", reopening: true) }
+                _ = try await eventually("that it is to be opened") {
+                    try await fixture.pool.query(
+                        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                    ).first
+                }
+                return addition
+            }
+            await #expect(throws: Store.Refusal.self) { try await addition.value }
+            #expect(try await fixture.value("SELECT count(*) FROM tasks") == Int64(0))
+        }
     }
 
     @Test func aCancelIsAnsweredWhileTheGroupIsLockedAndDoneAfterwards() async throws {

@@ -161,7 +161,7 @@ extension StoreModel {
         }
 
         let isAlone = task.isPlanned && !task.mixes
-        let stays = isAlone && (attempts < 3 || task.restarts + 1 >= Int(policy.contentVersions))
+        let stays = isAlone && (attempts < 3 && task.rung != .whole || task.restarts + 1 >= Int(policy.contentVersions))
         guard let next = next(task, after: chunk.source, staying: stays), !isAlone || next == chunk.source else {
             if rule == .retry { self[place]?.restarts += 1 }
             let other = next(task, after: chunk.source, staying: stays) ?? chunk.source

@@ -45,7 +45,7 @@ final class JobBench: Sendable {
             logger: Logger(label: "test"),
             tell: { [news] name, what in news.update { $0.append((name, what)) } }
         )
-        let mark = try SinkDirectory.mark(of: "s", at: directory.path.string)
+        let mark = try SinkDirectory.mark(at: directory.path.string)
         _ = await station.begin(try ScratchSink.session(1), mark: mark)
         _ = gate.open(until: 1_000)
     }

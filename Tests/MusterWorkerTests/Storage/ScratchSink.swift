@@ -34,7 +34,8 @@ final class ScratchSink: Sendable {
 
     /// Begins a session in a directory, whichever that is.
     static func begin(_ session: SinkSession, at path: String) throws -> SinkDirectory {
-        try SinkDirectory(name: "test", path: path, session: session, mark: SinkDirectory.mark(of: "test", at: path))
+        let mark = try SinkDirectory.mark(at: path)
+        return try SinkDirectory(name: "test", path: path, session: session, mark: mark)
     }
 
     /// A session of that database, or of another one.

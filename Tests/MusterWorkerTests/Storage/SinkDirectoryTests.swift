@@ -116,7 +116,7 @@ import Testing
             try scratch.makePart(1, [UInt8](repeating: 1, count: 60 << 10))
             let gate = TrustGate(clock: MonotonicClock.now)
             let station = try SinkStation(SinkConfiguration(name: "s", path: tmpfs.path), gate: gate)
-            let mark = try SinkDirectory.mark(of: "s", at: tmpfs.path)
+            let mark = try SinkDirectory.mark(at: tmpfs.path)
             let found = await station.begin(try ScratchSink.session(2), mark: mark)
             guard case .trouble(let trouble) = found else { throw StorageError.unavailable(.init("\(found)")) }
             #expect(trouble.kind == .storageFull)

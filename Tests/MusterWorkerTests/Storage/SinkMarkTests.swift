@@ -9,25 +9,25 @@ import Testing
         try await ScratchSink.with { scratch in
             try await ScratchSink.with { other in
                 let marks = await withTaskGroup(of: String?.self) { group in
-                    for _ in 0..<8 { group.addTask { try? SinkDirectory.mark(of: "s", at: scratch.path) } }
+                    for _ in 0..<8 { group.addTask { try? SinkDirectory.mark(at: scratch.path) } }
                     return await group.reduce(into: Set<String?>()) { $0.insert($1) }
                 }
                 let mark = try #require(marks.first ?? nil)
                 #expect(marks.count == 1 && mark.utf8.count > 20)
-                #expect(try SinkDirectory.mark(of: "s", at: other.path) != mark)
-                #expect(try SinkDirectory.mark(of: "s", at: scratch.path) == mark)
+                #expect(try SinkDirectory.mark(at: other.path) != mark)
+                #expect(try SinkDirectory.mark(at: scratch.path) == mark)
                 #expect(
                     try scratch.sink.root.directory(".muster").names().sorted() == [
                         ScratchSink.installation, "directory",
                     ])
             }
-            #expect((try? SinkDirectory.mark(of: "s", at: scratch.path + "/missing")) == nil)
+            #expect((try? SinkDirectory.mark(at: scratch.path + "/missing")) == nil)
         }
     }
 
     @Test func whatASinkLacksAfterACrashIsToldFromABareMountPoint() async throws {
         try await ScratchSink.with { scratch in
-            let mark = try SinkDirectory.mark(of: "s", at: scratch.path)
+            let mark = try #require(try SinkDirectory.mark(at: scratch.path))
             #expect(!scratch.sink.lacksSession(mark: mark))
             #expect(rmdir(scratch.path + "/" + ScratchSink.own) == 0)
             #expect(scratch.sink.lacksSession(mark: mark))
@@ -49,14 +49,14 @@ import Testing
         let station = try SinkStation(
             SinkConfiguration(name: "s", path: bare), gate: TrustGate(clock: MonotonicClock.now))
         let mark = try await ScratchSink.with { scratch in
-            let mark = try SinkDirectory.mark(of: "s", at: scratch.path)
+            let mark = try #require(try SinkDirectory.mark(at: scratch.path))
             guard case .trouble = await station.begin(try ScratchSink.session(2), mark: mark) else {
                 throw StorageError.unavailable(.init("the session began in another directory"))
             }
             return mark
         }
         // As the file system is mounted that was missing.
-        let fresh = try SinkDirectory.mark(of: "s", at: bare)
+        let fresh = try #require(try SinkDirectory.mark(at: bare))
         #expect(fresh != mark && station.equipment == nil)
         guard case .well = await station.begin(try ScratchSink.session(3), mark: fresh) else {
             throw StorageError.unavailable(.init("the session did not begin in the sink"))
@@ -64,34 +64,46 @@ import Testing
         await station.shutdown()
     }
 
-    @Test(arguments: ["", "\n", "no mark", String(repeating: "\0", count: 32), "a-b\nc"])
-    func whatIsNoMarkIsReplacedWhereTheOperatorSaysSoAndIsNamedOtherwise(_ text: String) async throws {
+    @Test(arguments: ["", "\n", "no mark", String(repeating: "\0", count: 32), "a-b\nc", nil])
+    func whatIsNoMarkIsReplacedOnceTheCoordinatorHasTakenTheDirectory(_ text: String?) async throws {
         try await ScratchSink.with { scratch in
-            _ = try SinkDirectory.mark(of: "s", at: scratch.path)
-            try #require(unlink(scratch.path + "/.muster/directory") == 0)
-            try scratch.write(Array(text.utf8), to: ".muster/directory")
+            let mark = try #require(try SinkDirectory.mark(at: scratch.path))
+            let file = scratch.path + "/.muster/directory"
+            try #require(unlink(file) == 0)
+            if let text {
+                try scratch.write(Array(text.utf8), to: ".muster/directory")
+            } else {
+                try #require(mkdir(file, 0o755) == 0)
+            }
             let gate = TrustGate(clock: MonotonicClock.now)
             let station = try SinkStation(SinkConfiguration(name: "s", path: scratch.path), gate: gate)
-            guard case .trouble(let trouble) = await station.probe() else {
-                throw StorageError.unavailable(.init("anything passes for a mark"))
-            }
-            #expect(trouble.detail.contains("\(scratch.path)/.muster/directory"), "\(trouble.detail)")
-            #expect(trouble.detail.contains("--new-directory s") && station.mark == nil)
+            guard case .well = await station.probe(), station.mark == nil,
+                case .trouble(let trouble) = await station.begin(try ScratchSink.session(2), mark: mark)
+            else { throw StorageError.unavailable(.init("anything passes for a mark")) }
+            #expect(trouble.detail.contains("\(file) does not say"), "\(trouble.detail)")
+            #expect(trouble.detail.contains("have it say \(mark)") && trouble.detail.contains("--new-directory s"))
             await station.shutdown()
+
             let told = try SinkStation(
                 SinkConfiguration(name: "s", path: scratch.path, identity: .replaced), gate: gate)
-            guard case .well = await told.probe() else { throw StorageError.unavailable(.init("it is not replaced")) }
-            #expect(try told.mark == SinkDirectory.mark(of: "s", at: scratch.path))
+            guard case .well = await told.probe(), let fresh = told.mark else {
+                throw StorageError.unavailable(.init("it has no mark"))
+            }
+            #expect(try fresh != mark && SinkDirectory.knownMark(at: scratch.path) == nil, "nobody has agreed yet")
+            guard case .well = await told.begin(try ScratchSink.session(3), mark: fresh) else {
+                throw StorageError.unavailable(.init("it is not replaced"))
+            }
+            #expect(try SinkDirectory.knownMark(at: scratch.path) == fresh)
             await told.shutdown()
         }
     }
 
     @Test func anEditorMayEndAMarkWithALine() async throws {
         try await ScratchSink.with { scratch in
-            let mark = try SinkDirectory.mark(of: "s", at: scratch.path)
+            let mark = try #require(try SinkDirectory.mark(at: scratch.path))
             try #require(unlink(scratch.path + "/.muster/directory") == 0)
             try scratch.write(Array("\(mark)\n".utf8), to: ".muster/directory")
-            #expect(try SinkDirectory.mark(of: "s", at: scratch.path) == mark)
+            #expect(try SinkDirectory.mark(at: scratch.path) == mark)
         }
     }
 
@@ -141,7 +153,7 @@ import Testing
         guard case .sessionEnded = await station.probe() else {
             throw StorageError.unavailable(.init("it goes on in a directory that nobody knows"))
         }
-        #expect(try station.mark == SinkDirectory.mark(of: "s", at: late) && station.equipment == nil)
+        #expect(try station.mark == SinkDirectory.mark(at: late) && station.equipment == nil)
         await station.shutdown()
     }
 }

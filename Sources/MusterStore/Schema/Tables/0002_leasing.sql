@@ -201,7 +201,8 @@ CREATE UNLOGGED TABLE origin_flow (
     origin_id bigint NOT NULL,                               -- the origin
     bytes     bigint NOT NULL,                               -- that came from it
     answers   bigint NOT NULL DEFAULT 0,                     -- leases that it fulfilled
-    forgave   integer                                        -- the status with which this origin had refused one of them, if it had
+    forgave   integer,                                       -- the status with which this origin had refused one of them, if it had
+    at        timestamptz NOT NULL DEFAULT statement_timestamp()   -- when that was: what ended a while ago left its last ones here
 );
 
 -- A claim under way, as the functions of Verbs/claim.sql hand it to each other. Never stored.

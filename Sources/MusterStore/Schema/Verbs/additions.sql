@@ -49,6 +49,12 @@ BEGIN
         IF outcome IS NOT NULL THEN RETURN NEXT; RETURN; END IF;
         IF g.state <> 'open' THEN
             SELECT * INTO g FROM groups WHERE id = p_group;
+            -- It was removed while it was to be opened.
+            IF NOT FOUND THEN
+                outcome := 'removed';
+                RETURN NEXT;
+                RETURN;
+            END IF;
         END IF;
         BEGIN
             PERFORM place_staged(g, p_upload, p_first_chunk);

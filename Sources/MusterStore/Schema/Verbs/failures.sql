@@ -183,10 +183,10 @@ BEGIN
             RETURN 'failed';
         END IF;
     END IF;
-    -- Where sources are not mixed, the chunks of a version stay with the source that taught it for some tries. Then the version
-    -- starts over at another, since nothing would tell the bytes of the two apart (I8); but not for ever (I12).
+    -- Where sources are not mixed, the chunks of a version stay with the source that taught it for some tries, unless what came is lost anyhow. Then the
+    -- version starts over at another, since nothing would tell the bytes of the two apart (I8); but not for ever (I12).
     v_next := next_source(t, l.source,
-        t.planned AND NOT t.mixes AND (v_attempts < 3 OR t.restarts + 1 >= f.max_restarts));
+        t.planned AND NOT t.mixes AND (v_attempts < 3 AND t.rung <> 'whole' OR t.restarts + 1 >= f.max_restarts));
     IF v_next = l.source AND v_attempts >= 3 AND t.restarts + 1 < f.max_restarts THEN
         -- A source that was left alone, since its content is another one than this version's, may be the better one.
         SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s

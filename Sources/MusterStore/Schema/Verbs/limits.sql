@@ -77,12 +77,13 @@ BEGIN
 END
 $$;
 
--- Whether a limit may be one for so many seconds, which passes: its origin has served within two minutes. Nobody waits for it for ever: it may be the
--- file's own refusal, where no worker could see that.
+-- Whether a limit may be one for so many seconds, which passes: its origin has served within two minutes, or 20 s where the status has another
+-- meaning most of the time, as that a token has expired. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that.
 CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN f.status IS NOT NULL AND f.retry_after IS NULL AND has_served(l.origin_id, interval '2 min')
+    RETURN f.status IS NOT NULL AND f.retry_after IS NULL
+        AND has_served(l.origin_id, CASE WHEN f.status IN (429, 503) THEN interval '2 min' ELSE interval '20 s' END)
         AND (SELECT s.failures FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = l.source) <= 32;
 END
 $$;
@@ -144,7 +145,7 @@ BEGIN
     END IF;
     -- So often can the allowance be halved, after two seconds in which nothing is, whatever counts as a try. Where others are served, an origin may
     -- still count requests that have just ended.
-    v_serves := recent_answers(o) > 0;
+    v_serves := recent_answers(o) > 0.2;
     IF l.attempts <= (CASE WHEN v_serves THEN 2 WHEN p_is_shared THEN 1 ELSE -1 END)
         AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < (CASE WHEN v_serves THEN 16 ELSE 9 END)
     THEN

@@ -47,7 +47,7 @@ BEGIN
     RETURN EXISTS (
         SELECT 1 FROM origins o WHERE o.id = p_origin AND (
             o.rate_bytes + o.answers > 0 AND o.rate_at > statement_timestamp() - p_within
-            OR EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id)));
+            OR EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id AND f.at > statement_timestamp() - p_within)));
 END
 $$;
 
@@ -62,7 +62,9 @@ CREATE FUNCTION recent_answers(o origins) RETURNS double precision
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (
-        SELECT decayed(o.answers, o.rate_at, coalesce((SELECT sum(f.answers) FROM origin_flow f WHERE f.origin_id = o.id), 0)::double precision));
+        SELECT decayed(o.answers, o.rate_at, coalesce((
+            SELECT sum(f.answers) FROM origin_flow f WHERE f.origin_id = o.id AND f.at > statement_timestamp() - interval '10 s'
+        ), 0)::double precision));
 END
 $$;
 
@@ -100,17 +102,20 @@ BEGIN
     IF v_origins IS NULL THEN RETURN 0; END IF;
     PERFORM try_again(ARRAY(SELECT o.id FROM origins o WHERE o.id = ANY (v_origins) AND o.out_since IS NOT NULL));
     WITH taken AS MATERIALIZED (
-        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave
+        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave, at
     )
     UPDATE origins o
-    SET rate_bytes = flowed(o.rate_bytes, o.rate_at, n.bytes), answers = decayed(o.answers, o.rate_at, n.answers),
-        rate_at = statement_timestamp(), out_since = NULL,
+    SET rate_bytes = CASE WHEN n.at IS NULL THEN flowed(o.rate_bytes, o.rate_at, n.bytes) ELSE n.bytes END,
+        answers = CASE WHEN n.at IS NULL THEN decayed(o.answers, o.rate_at, n.answers) ELSE n.answers END,
+        rate_at = coalesce(n.at, statement_timestamp()), out_since = NULL,
         limits_with = ARRAY(SELECT DISTINCT status FROM unnest(o.limits_with || n.forgave) AS u (status) WHERE status IS NOT NULL),
         -- It has served somebody since one lane may try it.
         not_before = CASE WHEN n.answers > 0 AND o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s'
             THEN NULL ELSE o.not_before END
     FROM (
-        SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, array_agg(DISTINCT forgave) AS forgave
+        SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, array_agg(DISTINCT forgave) AS forgave,
+            -- When the last of these came, if that is past.
+            CASE WHEN max(at) < statement_timestamp() - interval '5 s' THEN max(at) END AS at
         FROM taken GROUP BY 1
     ) AS n
     WHERE o.id = n.origin_id;

@@ -36,7 +36,8 @@ LANGUAGE sql AS $$
         SELECT * FROM preemptible_lanes(p_sink, p_origin, p_group, p_priority, greatest(0, p_limit))
     ), held AS MATERIALIZED (
         SELECT b.chunk_id FROM leases b JOIN lane ON lane.session_id = b.session_id AND lane.lane = b.lane
-        WHERE b.kind = 'fetch' FOR UPDATE OF b SKIP LOCKED
+        -- What is empty has no place to end sooner.
+        WHERE b.kind = 'fetch' AND b.last IS DISTINCT FROM b.first FOR UPDATE OF b SKIP LOCKED
     )
     UPDATE leases l
     SET shrink_to = l.first, shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
@@ -91,7 +92,7 @@ $$;
 -- The lanes of an origin that is full that are to go from one group to another of the same priority, since their numbers are far from the
 -- groups' weights and transfers take long; for each origin one pair, and by how much the taker has to be below the giver's level of service
 -- for each lane to get it. By bytes the taker has had no more than the giver (adr/0008): what is charged for bytes that are still to come
--- does not count.
+-- does not count. A giver with a byte budget is never ahead by bytes, whatever lanes it fills with waiting for that.
 CREATE FUNCTION uneven_lanes(p_origin_cap integer)
 RETURNS TABLE (origin_id bigint, taker bigint, giver bigint, lanes bigint, step bigint)
 LANGUAGE sql STABLE AS $$
@@ -113,7 +114,7 @@ LANGUAGE sql STABLE AS $$
         WHERE l.origin_id IN (SELECT w.origin_id FROM waiting w) AND l.kind = 'fetch' GROUP BY 1, 2
     ), sharer AS (
         SELECT i.origin_id, g.id, g.sink, g.priority, g.weight, g.served, g.shares_at, coalesce(h.lanes, 0) AS lanes,
-            coalesce(h.pending, 0) AS pending, coalesce(w.ready, 0) AS ready,
+            coalesce(h.pending, 0) AS pending, coalesce(w.ready, 0) AS ready, group_rate(g) IS NOT NULL AS is_limited,
             sum(coalesce(h.lanes, 0)) OVER same * g.weight / sum(g.weight) OVER same AS part
         FROM (SELECT w.origin_id, w.id FROM waiting w UNION SELECT h.origin_id, h.id FROM held h) AS i
         JOIN groups g ON g.id = i.id
@@ -125,7 +126,7 @@ LANGUAGE sql STABLE AS $$
             least(floor(t.part) - t.lanes, h.lanes - ceil(h.part), t.ready)::bigint AS lanes, h.pending / h.lanes / h.weight AS refund
         FROM sharer t JOIN sharer h ON h.origin_id = t.origin_id AND h.sink = t.sink AND h.priority = t.priority
         WHERE t.ready > 0 AND t.lanes < floor(t.part) AND h.lanes > ceil(h.part)
-            AND (t.shares_at IS NULL OR t.served - t.pending / t.weight <= h.served - h.pending / h.weight)
+            AND (t.shares_at IS NULL OR h.is_limited OR t.served - t.pending / t.weight <= h.served - h.pending / h.weight)
         ORDER BY t.origin_id, floor(t.part) - t.lanes DESC, h.lanes - ceil(h.part) DESC, t.id, h.id
     )
     SELECT p.origin_id, p.taker, p.giver, p.lanes, (p.refund + next.charge::numeric / p.weight)::bigint

@@ -1,0 +1,30 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What is known of how much came of an origin.
+@Suite struct OriginFlowTests {
+    /// A command ends before anybody adds up what came last. The next one must not take an origin for busy since then.
+    @Test func whatAnEarlierRunHasLeftIsOfThen() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("k")])
+            try await fixture.run(
+                """
+                INSERT INTO origin_flow (origin_id, bytes, answers, at)
+                SELECT id, 1000, 1, statement_timestamp() - interval '1 min' FROM origins
+                """)
+            let answers: SQL = "SELECT recent_answers(o) FROM origins o"
+            let serves: SQL = "SELECT has_served(id, interval '30 s') FROM origins"
+            let served: SQL = "SELECT has_served(id, interval '2 min') FROM origins"
+            for isFolded in [false, true] {
+                if isFolded {
+                    #expect(try await fixture.value("SELECT fold_origin_rates()", as: Int64.self) == 1)
+                }
+                #expect(try await fixture.value(answers, as: Double.self) < 0.01)
+                #expect(try await fixture.value(serves) == false)
+                #expect(try await fixture.value(served) == true)
+            }
+        }
+    }
+}
