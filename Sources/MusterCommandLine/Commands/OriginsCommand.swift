@@ -172,7 +172,7 @@ extension Settings {
     /// What is to become of an origin.
     func originPatch() throws(CommandFailure) -> OriginPatch {
         var patch = OriginPatch()
-        patch.maxConnections = try change(.maxConnections, word: Self.defaultWord) { settings throws(CommandFailure) in
+        patch.maxConnections = try change(.maxConnections) { settings throws(CommandFailure) in
             try settings.number(.maxConnections, in: 1...100_000).map(Int32.init)
         }
         patch.bytesPerSecond = try change(.rate) { settings throws(CommandFailure) in try settings.rate(.rate) }
@@ -189,9 +189,6 @@ extension Settings {
         }
         return patch
     }
-
-    /// What earlier releases call no cap of an origin's own.
-    private static let defaultWord = "default"
 
     /// A moment as it is typed: RFC 3339.
     private static func moment(_ text: String) -> Timestamp? {

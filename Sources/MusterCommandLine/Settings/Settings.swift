@@ -131,19 +131,16 @@ struct Settings: Sendable {
         return rate
     }
 
-    /// A setting that a word takes away.
+    /// A setting that `none` takes away.
     ///
-    /// - Parameters:
-    ///   - word: the word, beside which `none` is taken always: it means that there is nothing of one's own.
-    ///   - read: reads it where it is another word, from settings whose refusals name this one, too.
+    /// - Parameter read: reads it where it is another word, from settings whose refusals name this one, too.
     func change<Value: Hashable & Sendable>(
         _ name: SettingName,
-        word: String = noneWord,
         _ read: (Settings) throws(CommandFailure) -> Value?
     ) throws(CommandFailure) -> PatchField<Value> {
-        if [[word], [Self.noneWord]].contains(texts(of: name)) { return .clear }
+        if texts(of: name) == [Self.noneWord] { return .clear }
         var settings = self
-        settings.alternative = word
+        settings.alternative = Self.noneWord
         return try read(settings).map { .set($0) } ?? .keep
     }
 

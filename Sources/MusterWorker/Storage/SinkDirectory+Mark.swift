@@ -32,10 +32,7 @@ extension SinkDirectory {
     static func knownMark(at path: String) throws(StorageError) -> String? {
         let root = try open(path)
         do throws(SystemError) {
-            guard try root.status(of: DestinationPath.reservedComponent) != nil,
-                case .known(let mark) = try read(in: root.directory(DestinationPath.reservedComponent))
-            else { return nil }
-            return mark
+            return if case .known(let mark) = try found(in: root) { mark } else { nil }
         } catch {
             throw error.inSink("reading which directory \(path) is, in \(markFile(path))")
         }
@@ -59,15 +56,13 @@ extension SinkDirectory {
 
     /// Fails as `unavailable` unless an open directory says of itself what the coordinator knows. Blocks.
     static func check(_ root: Directory, is mark: String, of name: String, at path: String) throws(StorageError) {
-        var found = Mark.missing
+        let mine: Mark
         do throws(SystemError) {
-            if try root.status(of: DestinationPath.reservedComponent) != nil {
-                found = try read(in: root.directory(DestinationPath.reservedComponent))
-            }
+            mine = try found(in: root)
         } catch {
             throw error.inSink("reading which directory \(path) is, in \(markFile(path))")
         }
-        switch found {
+        switch mine {
         case .known(mark): return
         case .damaged: throw damaged(name, path, mark)
         case .known, .missing:
@@ -114,6 +109,11 @@ extension SinkDirectory {
         case missing
         /// Something that no worker has written.
         case damaged
+    }
+
+    private static func found(in root: Directory) throws(SystemError) -> Mark {
+        guard try root.status(of: DestinationPath.reservedComponent) != nil else { return .missing }
+        return try read(in: root.directory(DestinationPath.reservedComponent))
     }
 
     private static func read(in directory: Directory) throws(SystemError) -> Mark {
