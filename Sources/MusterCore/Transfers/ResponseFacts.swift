@@ -102,6 +102,9 @@ public struct ResponseFacts: Sendable, Hashable {
         return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml")
     }
 
+    /// Whether the body may be a page in the place of a file: of such a type, and without a validator. Some servers call all that they don't know text.
+    public var mayBePage: Bool { mayBeNotice && !representation(size: nil).hasValidator }
+
     /// The size, the validators and the digests that the response states for the whole representation (range contract, rows
     /// 8, 9 and 35).
     public func representation(size: Int64?) -> Representation {

@@ -119,7 +119,7 @@ public struct GroupRecord: Sendable {
         (SELECT min(o.not_before) FROM origins o WHERE o.not_before > statement_timestamp() AND (
             SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
         ) AS origins_paused_until,
-        (SELECT bool_or(o.try_at IS NOT NULL) FROM origins o WHERE o.not_before > statement_timestamp() AND (
+        (SELECT bool_or(o.try_at < o.not_before) FROM origins o WHERE o.not_before > statement_timestamp() AND (
             SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
         ) IS TRUE AS origins_tried,
         g.policy::text AS policy, g.reuses, (g.resolver - 'headers')::text AS resolver,

@@ -51,7 +51,7 @@ public struct OriginRecord: Sendable {
     static func columns(cap: Int32) -> SQL {
         """
         o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed, (SELECT count(*) FROM lanes_to(o.id)) AS lanes,
-        CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, o.try_at IS NOT NULL AS is_tried,
+        CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, coalesce(o.try_at < o.not_before, false) AS is_tried,
         o.limited_at,
         CASE WHEN o.limited_at IS NOT NULL
             THEN greatest(0, extract(epoch FROM statement_timestamp() - o.limited_at)) END::bigint AS limited_seconds,

@@ -81,7 +81,7 @@ extension FetchJob {
         }
         switch ending {
         case .answered(let head, _, _), .tooLarge(let head):
-            let isPage = status == 200 && witness.namesNoText && ResponseFacts(head).mayBeNotice
+            let isPage = status == 200 && witness.namesNoText && ResponseFacts(head).mayBePage
             // An empty file has no first byte.
             if !isPage, (200..<300).contains(head.status) || head.status == 416 { return .served }
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.

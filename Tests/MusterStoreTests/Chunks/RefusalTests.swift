@@ -140,6 +140,56 @@ import Testing
         }
     }
 
+    /// As where tokens have expired in the middle of a list.
+    @Test func statusThatWasALimitIsNoneWhenNothingHasComeForTwentySeconds() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3))
+            var worker = try await fixture.makeWorker()
+            try await fixture.run(
+                """
+                UPDATE origins SET limits_with = ARRAY[400, 403], limited_with = 403, learned = 1, learned_at = statement_timestamp(),
+                    rate_bytes = 1, rate_at = statement_timestamp() - interval '19 s'
+                """)
+            let first = try #require(try await worker.claim().first)
+            try await worker.refuse(first, 403)
+            #expect(try await fixture.store.task(first.key, of: "g").state == .queued)
+            try await fixture.run(
+                "UPDATE origins SET not_before = NULL, try_at = NULL, rate_at = statement_timestamp() - interval '21 s'"
+            )
+            let second = try #require(try await worker.claim().first)
+            try await worker.refuse(second, 403)
+            #expect(try await fixture.store.task(second.key, of: "g").state == .failed)
+            // What has waited is tried again at once, by as many as before, and believed.
+            #expect(try await allowed(fixture) == 16)
+            _ = try await fixture.store.promoteDueChunks()
+            for lease in try await worker.claim(2) { try await worker.refuse(lease, 403) }
+            #expect(try await fixture.store.group("g").tasks[.failed] == 3)
+            #expect(try await fixture.value("SELECT limits_with::text FROM origins", as: String.self) == "{400}")
+            try await fixture.check()
+        }
+    }
+
+    /// It has a limit for so many seconds, and may count the requests that it refuses.
+    @Test func originThatRefusesWhileNothingElseIsAskedThereIsLeftAlone() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3))
+            var worker = try await fixture.makeWorker()
+            for (seconds, least, most) in [(0, 0.1, 1), (15, 3, 5.1), (80, 8, 10.1)] as [(Int32, Double, Double)] {
+                try await fixture.run(
+                    """
+                    UPDATE origins SET rate_bytes = 1, not_before = NULL, try_at = NULL,
+                        rate_at = statement_timestamp() - \(seconds) * interval '1 s'
+                    """)
+                try await worker.refuse(try #require(try await worker.claim().first), 429)
+                let rest: Double = try await fixture.value(
+                    "SELECT extract(epoch FROM not_before - rate_at)::double precision FROM origins")
+                #expect(rest - Double(seconds) >= least && rest - Double(seconds) <= most, "after \(seconds) s")
+                try await fixture.check()
+            }
+            #expect(try await worker.claim().isEmpty)
+        }
+    }
+
     /// A burst of them is one statement, and each is dealt with as if it had come alone.
     @Test func manyRefusalsAreDealtWithTogether() async throws {
         try await StoreFixture.run { fixture in

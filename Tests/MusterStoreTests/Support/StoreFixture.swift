@@ -169,6 +169,7 @@ struct StoreFixture: Sendable {
     /// Lets all backoffs end.
     func passBackoffs() async throws {
         try await run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
+        try await run("UPDATE origins SET not_before = NULL WHERE not_before = try_at")
         _ = try await store.promoteDueChunks()
     }
 
@@ -189,9 +190,13 @@ struct StoreFixture: Sendable {
         try await forgetAnswers()
     }
 
-    /// Lets origins have fulfilled nothing lately, and not be tried while they rest.
+    /// Lets origins have fulfilled nothing lately, not be left alone because of that, and not be tried while they rest.
     func forgetAnswers() async throws {
-        try await run("WITH f AS (DELETE FROM origin_flow) UPDATE origins SET answers = 0, try_at = NULL")
+        try await run(
+            """
+            WITH f AS (DELETE FROM origin_flow)
+            UPDATE origins SET answers = 0, try_at = NULL, not_before = CASE WHEN not_before IS DISTINCT FROM try_at THEN not_before END
+            """)
     }
 }
 

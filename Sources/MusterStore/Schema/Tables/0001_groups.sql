@@ -127,7 +127,7 @@ CREATE TABLE origins (
     key              text NOT NULL CONSTRAINT origins_key_unique UNIQUE,   -- scheme, host and port
     max_connections  integer CONSTRAINT origins_cap_positive CHECK (max_connections > 0),   -- NULL: the coordinator's default (I5)
     bytes_per_second bigint CONSTRAINT origins_rate_positive CHECK (bytes_per_second > 0),   -- its byte budget; NULL: none
-    not_before       timestamptz,                            -- parked until then, by Retry-After or by an operator (row 25)
+    not_before       timestamptz,                            -- parked until then, by Retry-After, by an operator (row 25) or by a limit for so many seconds (row 24)
     -- When one lane may try it all the same, since it may have meant one file; NULL where it has not asked to be left alone itself.
     try_at           timestamptz,
     -- How many lanes it may have after it refused because of too many: `heed_limit`. One more is allowed with every ten seconds since:

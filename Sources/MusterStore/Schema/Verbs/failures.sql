@@ -201,8 +201,9 @@ BEGIN
     IF v_rule = 'nextSource' THEN
         PERFORM move_chunks(t.id, p_source, v_next);
     END IF;
-    v_wait := CASE WHEN v_rule = 'retry' AND v_next <= l.source
-        THEN backoff(v_attempts, f) ELSE interval '0' END;
+    -- Where a limit may pass, the origin is left alone (`leave_alone`), and not each file.
+    v_wait := CASE WHEN v_rule = 'retry' AND v_next <= l.source THEN least(backoff(v_attempts, f),
+        CASE WHEN v_counts IS NOT NULL AND may_pass(l, f) THEN interval '5 s' END) ELSE interval '0' END;
     UPDATE ready_chunks c
     SET attempts = v_attempts, source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id),
         status = CASE WHEN v_wait > interval '0' THEN 'waiting' ELSE 'ready' END,

@@ -20,6 +20,7 @@ DECLARE
     o origins;
     v_is_shared boolean;
     v_is_echo boolean;
+    v_is_known boolean;
     v_allowed integer;
     v_learned integer;
 BEGIN
@@ -45,14 +46,18 @@ BEGIN
         END IF;
         IF o.doubted_at > statement_timestamp() - interval '2 s' THEN RETURN false; END IF;
     END IF;
+    v_is_known := coalesce(f.status = ANY (o.limits_with), false);
+    IF v_is_known AND NOT v_is_shared AND f.retry_after IS NULL AND NOT may_pass(l, f) THEN
+        PERFORM believe_limit_is_over(o.id, f.status);
+        RETURN NULL;
+    END IF;
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
-    -- and some more times where the origin is known to have limits, since it may count connections that have ended already; and for as long as it may
-    -- pass where the status is known to be a limit.
+    -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
-        IF NOT v_is_shared THEN
-            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < (CASE WHEN f.status = ANY (o.limits_with) THEN 7 WHEN NOT t.planned THEN 5
-                WHEN o.learned IS NULL THEN 1 ELSE 4 END) OR f.status = ANY (o.limits_with) AND may_pass(l, f) THEN true END;
+        IF NOT (v_is_shared OR v_is_known) THEN
+            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < (CASE WHEN NOT t.planned THEN 5 WHEN o.learned IS NULL THEN 1 ELSE 4 END)
+                THEN true END;
         END IF;
     END IF;
     UPDATE origins
@@ -60,7 +65,10 @@ BEGIN
         refused_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
-    IF NOT v_is_shared THEN RETURN true; END IF;
+    IF NOT v_is_shared THEN
+        PERFORM leave_alone(o.id, f);
+        RETURN true;
+    END IF;
     IF recent_answers(o) >= 1 AND coalesce(f.status <> ALL (o.limits_with), true)
         AND (is_rarely_refused(o) OR f.limit_signal = 'certain' AND (
             SELECT a.serial FROM attempts a WHERE a.task_id = t.id AND a.status = t.failure_status LIMIT 1) IS NOT NULL)
@@ -82,9 +90,41 @@ $$;
 CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN f.status IS NOT NULL AND f.retry_after IS NULL
-        AND has_served(l.origin_id, CASE WHEN f.status IN (429, 503) THEN interval '2 min' ELSE interval '20 s' END)
+    RETURN f.status IS NOT NULL AND f.retry_after IS NULL AND has_served(l.origin_id, patience_with(f.status))
         AND (SELECT s.failures FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = l.source) <= 32;
+END
+$$;
+
+-- How long a limit may last that is told by this status, since something came: 20 s where it has another meaning most of the time.
+CREATE FUNCTION patience_with(p_status integer) RETURNS interval
+LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN p_status IN (429, 503) THEN interval '2 min' ELSE interval '20 s' END $$;
+
+-- An origin refuses because of too much, though nothing else is asked for there: it has a limit for so many seconds, and may count refused requests
+-- too. It is left alone for a third of the time in which it has served nothing, ten seconds at the most, and not beyond the moment at which the refusal is no
+-- limit any more. The caller has locked the origin.
+CREATE FUNCTION leave_alone(p_origin bigint, f failure) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE origins o SET not_before = u.until, try_at = u.until
+    FROM (
+        SELECT statement_timestamp() + least(greatest((statement_timestamp() - w.at) / 3, interval '0.2 s'), interval '10 s',
+            greatest(w.at + patience_with(f.status) - statement_timestamp(), interval '0.2 s')) AS until
+        FROM served_at(p_origin) AS w (at)
+        WHERE w.at > statement_timestamp() - patience_with(f.status)
+    ) AS u
+    WHERE o.id = p_origin AND NOT is_resting(o) AND f.retry_after IS NULL
+$$;
+
+-- An origin has refused a file with a status that was a limit there, and nothing has come of it for longer than a limit lasts: it is none any more,
+-- as where tokens have expired. What has waited because of it is tried again.
+CREATE FUNCTION believe_limit_is_over(p_origin bigint, p_status integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF has_served(p_origin, patience_with(p_status)) THEN RETURN; END IF;
+    UPDATE origins
+    SET limits_with = array_remove(limits_with, p_status), refuses_with = array_remove(refuses_with, p_status) || array_fill(p_status, ARRAY[3]),
+        learned = CASE WHEN limited_with <> p_status THEN learned END, learned_at = CASE WHEN limited_with <> p_status THEN learned_at END
+    WHERE id = p_origin;
+    PERFORM try_again(ARRAY[p_origin], p_status);
 END
 $$;
 

@@ -40,16 +40,20 @@ LANGUAGE sql STABLE AS $$
     SELECT o.learned + floor(least(1000000, extract(epoch FROM statement_timestamp() - o.learned_at) / 10))::integer
 $$;
 
--- Whether something has come of an origin within this time.
-CREATE FUNCTION has_served(p_origin bigint, p_within interval) RETURNS boolean
+-- When something last came of an origin; NULL: nothing has, or nobody knows.
+CREATE FUNCTION served_at(p_origin bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (
-        SELECT 1 FROM origins o WHERE o.id = p_origin AND (
-            o.rate_bytes + o.answers > 0 AND o.rate_at > statement_timestamp() - p_within
-            OR EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id AND f.at > statement_timestamp() - p_within)));
+    RETURN (
+        SELECT greatest(CASE WHEN o.rate_bytes + o.answers > 0 THEN o.rate_at END,
+            (SELECT max(f.at) FROM origin_flow f WHERE f.origin_id = o.id))
+        FROM origins o WHERE o.id = p_origin);
 END
 $$;
+
+-- Whether something has come of an origin within this time.
+CREATE FUNCTION has_served(p_origin bigint, p_within interval) RETURNS boolean
+LANGUAGE sql STABLE AS $$ SELECT coalesce(served_at(p_origin) > statement_timestamp() - p_within, false) $$;
 
 -- Whether something has come of an origin for as long back as the longest backoff.
 CREATE FUNCTION has_served_lately(p_origin bigint) RETURNS boolean
@@ -100,7 +104,7 @@ BEGIN
         ORDER BY o.id FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked;
     IF v_origins IS NULL THEN RETURN 0; END IF;
-    PERFORM try_again(ARRAY(SELECT o.id FROM origins o WHERE o.id = ANY (v_origins) AND o.out_since IS NOT NULL));
+    PERFORM try_again(ARRAY(SELECT o.id FROM origins o WHERE o.id = ANY (v_origins) AND o.out_since IS NOT NULL), NULL);
     WITH taken AS MATERIALIZED (
         DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave, at
     )
@@ -123,8 +127,8 @@ BEGIN
 END
 $$;
 
--- Ends the waits of what was refused while these origins were out: they serve again.
-CREATE FUNCTION try_again(p_origins bigint[]) RETURNS void
+-- Ends the waits of what these origins refused with a status; NULL: of what they did not answer while they were out.
+CREATE FUNCTION try_again(p_origins bigint[], p_status integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF p_origins = '{}' THEN RETURN; END IF;
@@ -132,7 +136,7 @@ BEGIN
     WHERE id IN (
         SELECT c.id FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
         WHERE is_waiting(c.status) AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
-            AND t.failure_kind = 'network' AND t.failure_status IS NULL
+            AND t.failure_status IS NOT DISTINCT FROM p_status AND (p_status IS NOT NULL OR t.failure_kind = 'network')
         LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
 END
 $$;
