@@ -24,7 +24,8 @@ struct AbsentWorkerTests {
     @Test func nothingIsForetoldWhileAllWorkersAreSilent() {
         var facts = GroupExplanationTests.facts()
         facts.straggler = .init(
-            key: "k", origin: "https://a.example:443", worker: "b", bytesLeft: 900, bytesPerSecond: 100)
+            key: "k", origin: "https://a.example:443", worker: "b", bytesLeft: 900, bytesPerSecond: 100,
+            grantedAt: GroupExplanationTests.now)
         facts.workers.silent = [.init(name: "b", since: GroupExplanationTests.now, endsAt: nil)]
         facts.at = GroupExplanationTests.soon
         #expect(document(facts).eta.seconds != nil && document(facts).eta.latest == nil, "others may take over")

@@ -55,7 +55,8 @@ struct GroupEstimateTests {
     @Test func theSlowestChunkOfNowIsWaitedFor() {
         var facts = Facts.facts()
         facts.straggler = .init(
-            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10)
+            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10,
+            grantedAt: Facts.now)
         #expect(estimate(facts).seconds == 500)
         facts.straggler?.bytesPerSecond = 0
         #expect(estimate(facts).seconds == 60, "what doesn't move says nothing")
@@ -70,7 +71,8 @@ struct GroupEstimateTests {
         var facts = Facts.facts()
         facts.group.bytesPerSecond = 10_000
         facts.straggler = .init(
-            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10)
+            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10,
+            grantedAt: Facts.now)
         facts.bytesPerSecondAllowed = 12_000
         #expect(estimate(facts).seconds == 6, "what the others don't get any more is for the slow one")
         facts.bytesPerSecondAllowed = 50_000

@@ -40,21 +40,33 @@ LANGUAGE sql STABLE AS $$
     SELECT o.learned + floor(least(1000000, extract(epoch FROM statement_timestamp() - o.learned_at) / 10))::integer
 $$;
 
--- Whether something has come of an origin within this time.
-CREATE FUNCTION has_served(p_origin bigint, p_within interval) RETURNS boolean
+-- When something came of an origin last; NULL: never.
+CREATE FUNCTION last_served(p_origin bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (
-        SELECT 1 FROM origins o WHERE o.id = p_origin AND (
-            o.rate_bytes + o.answers > 0 AND o.rate_at > statement_timestamp() - p_within
-            OR EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id AND f.at > statement_timestamp() - p_within)));
+    RETURN (
+        SELECT greatest(CASE WHEN o.rate_bytes + o.answers > 0 THEN o.rate_at END,
+            (SELECT max(f.at) FROM origin_flow f WHERE f.origin_id = o.id))
+        FROM origins o WHERE o.id = p_origin);
 END
+$$;
+
+-- Whether something has come of an origin within this time.
+CREATE FUNCTION has_served(p_origin bigint, p_within interval) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(last_served(p_origin) > statement_timestamp() - p_within, false)
 $$;
 
 -- Whether something has come of an origin for as long back as the longest backoff.
 CREATE FUNCTION has_served_lately(p_origin bigint) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT has_served(p_origin, interval '5 min')
+$$;
+
+-- Until when nothing is given up for connections that an origin refuses: as long as eight tries take at the most.
+CREATE FUNCTION tried_until(p_origin bigint) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT last_served(p_origin) + interval '2 min'
 $$;
 
 -- How many leases an origin has fulfilled lately: a counter that decays within some ten seconds.
