@@ -23,6 +23,16 @@ struct OriginTroubleTests {
         )
     }
 
+    @Test func onlyADeadlineSaysWhenAGroupEndsAtTheLatest() {
+        var facts = Facts.facts()
+        facts.group.deadlineAt = Facts.later
+        #expect(document(facts).eta.latest == Facts.later && document(facts).eta.seconds == 60)
+        facts.group.tasks.active = 0
+        #expect(document(facts).eta.latest == Facts.later && document(facts).eta.seconds == nil)
+        facts.group.onDeadline = .continue
+        #expect(document(facts).eta.latest == nil)
+    }
+
     @Test func aGroupOfWhichNothingComesSaysFromWhere() {
         var facts = Facts.facts()
         facts.straggler = .init(

@@ -129,7 +129,8 @@ struct ProgressTests {
         let log = ScriptedLog(.init(tasks: [Samples.finished("a.bin", size: 3), Samples.finished("b.bin", size: 3)]))
         #expect(
             try await later.note(of: group, log.client())
-                == "nothing has come since \(Samples.moment) of a.bin, b.bin and 1 more")
+                == "nothing has come since \(Samples.moment) of a.bin, b.bin",
+            "one has ended since the group was looked at")
         group.bytes.done += 1
         #expect(Silence(group, after: later, now: moment(9))?.isLong == false, "something has come")
         group.notes = ["no live worker"]

@@ -124,7 +124,7 @@ CREATE FUNCTION most_attempts(p_origin bigint, p_attempts integer, f failure) RE
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
-        WHEN f.unreached_attempts IS NULL OR p_attempts < least(f.unreached_attempts, f.max_attempts) THEN f.max_attempts
+        WHEN f.unreached_attempts IS NULL THEN f.max_attempts
         WHEN NOT has_served_lately(p_origin) THEN least(f.unreached_attempts, f.max_attempts)
         WHEN p_attempts >= f.max_attempts AND tried_until(p_origin) > statement_timestamp() THEN p_attempts + 1
         ELSE f.max_attempts
@@ -202,7 +202,8 @@ BEGIN
         PERFORM move_chunks(t.id, p_source, v_next);
     END IF;
     v_wait := CASE WHEN v_rule = 'retry' AND v_next <= l.source
-        THEN backoff(v_attempts, f) ELSE interval '0' END;
+        -- Whoever waits for a name that may be wrong learns it soon.
+        THEN backoff(v_attempts, f) / CASE WHEN v_most < f.max_attempts THEN 4 ELSE 1 END ELSE interval '0' END;
     UPDATE ready_chunks c
     SET attempts = v_attempts, source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id),
         status = CASE WHEN v_wait > interval '0' THEN 'waiting' ELSE 'ready' END,
