@@ -31,6 +31,13 @@ public struct Coordinator: Service {
         self.onListening = onListening
     }
 
+    /// Whoever starts the database says what becomes of it.
+    private var databaseLogger: Logger {
+        var own = logger
+        if configuration.ownsDatabase { own.logLevel = max(.error, logger.logLevel) }
+        return own
+    }
+
     /// Serves until graceful shutdown.
     ///
     /// - Throws: `SchemaRefusal` when the database is of another build, now or later; `PostgresError` when it can't be
@@ -41,7 +48,7 @@ public struct Coordinator: Service {
         var limits = PostgresPool.Limits(maximumConnections: configuration.databaseConnections)
         limits.acquireTimeout = .seconds(5)
         let watch = SchemaWatch()
-        let pool = PostgresPool(database, limits: limits, logger: logger) { try await watch.enter($0) }
+        let pool = PostgresPool(database, limits: limits, logger: databaseLogger) { try await watch.enter($0) }
         do {
             try await serve(pool, database, watch)
         } catch {
@@ -120,7 +127,8 @@ public struct Coordinator: Service {
             },
             logger: serverLogger)
         let listener = HintListener(
-            listener: PostgresListener(database, channels: Store.Channel.allCases.map(\.rawValue), logger: logger),
+            listener: PostgresListener(
+                database, channels: Store.Channel.allCases.map(\.rawValue), logger: databaseLogger),
             claims: wakeup.claims, bell: bell)
         let grace = SessionGrace()
         let sweeps = Sweeps(

@@ -52,6 +52,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var attempts: Int32 = Limits.attempts
     /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections or closes them without a word.
     public var unreachedAttempts: Int32 = Limits.attempts
+    /// Whether the same process starts the database, and says what becomes of it.
+    public var ownsDatabase = false
     /// Whether a file for which there is no room is tried again until there is.
     public var waitsForRoom = false
     /// How many connections there may be, and how long their peers may keep it waiting.

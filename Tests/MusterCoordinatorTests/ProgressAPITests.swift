@@ -51,7 +51,7 @@ struct ProgressAPITests {
             #expect(explanation.summary.hasPrefix("One task is being fetched over one connection, "))
             let origin = try #require(explanation.slowestOrigin)
             #expect(origin.key == "http://127.0.0.1:1" && origin.leases == 1 && origin.bytesLeft == 26_000_000)
-            #expect(try #require(explanation.eta.seconds) > 0 && explanation.eta.latest != nil)
+            #expect(try #require(explanation.eta.seconds) > 0)
             #expect(explanation.criticalPath.contains { $0.contains("by the worker w, ") })
             let paused = try await coordinator.client.apply(.pause, to: "g", keys: ["3"])
             #expect(paused.tasks.active == 1 && paused.tasks.paused == 1 && paused.etaSeconds == nil)

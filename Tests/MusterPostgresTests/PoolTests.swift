@@ -1,3 +1,4 @@
+import Logging
 import MusterPostgres
 import Testing
 
@@ -208,8 +209,35 @@ import Testing
         await pool.shutdown()
     }
 
-    @Test func unreachableServerIsTheReasonGivenAtTheDeadline() async throws {
-        let pool = PostgresPool(PostgresConfiguration("host=/nonexistent user=x"))
+    /// Counts warnings.
+    private struct Warnings: LogHandler {
+        let count: Shared<Int>
+        var metadata: Logger.Metadata = [:]
+        var logLevel: Logger.Level = .trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            if event.level == .warning { count.withLock { $0 += 1 } }
+        }
+    }
+
+    @Test func unreachableServerIsTheReasonGivenAtTheDeadlineAndToldOnce() async throws {
+        let warnings = Shared(0)
+        let pool = PostgresPool(
+            PostgresConfiguration("host=/nonexistent user=x"),
+            logger: Logger(label: "test") { _ in Warnings(count: warnings) })
+        await withTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    _ = await failure { try await pool.query("SELECT 1", deadline: .now + .milliseconds(300)) }
+                }
+            }
+        }
+        #expect(warnings.withLock { $0 } == 1)
         let error = await failure { try await pool.query("SELECT 1", deadline: .now + .milliseconds(300)) }
         guard case PostgresError.connection(let connection)? = error else {
             Issue.record("unexpected: \(String(describing: error))")

@@ -114,15 +114,25 @@ public struct RetryDocument: Hashable, Sendable, Codable {
     public var limit: Int32?
     /// In how many seconds it is due; absent when it is under way, or as soon as there is room for it.
     public var inSeconds: Int64?
-    /// Whether nobody was reached of an origin that has served lately; absent otherwise.
-    public var outage: Bool?
+    /// For how many seconds it is not given up, whatever the number of tries: nobody is reached of an origin that has served lately. Absent where only
+    /// the number counts.
+    public var onForSeconds: Int64?
 
     /// What is tried next.
-    public init(number: Int32, limit: Int32? = nil, inSeconds: Int64? = nil, outage: Bool? = nil) {
+    public init(number: Int32, limit: Int32? = nil, inSeconds: Int64? = nil, onForSeconds: Int64? = nil) {
         self.number = number
         self.limit = limit
         self.inSeconds = inSeconds
-        self.outage = outage
+        self.onForSeconds = onForSeconds
+    }
+
+    /// `try 3 of 8`; nothing where no number is the last one, nor for the first try: that does not count where the origin only said that there was too
+    /// much at once.
+    public var count: String? { limit.flatMap { number > 1 ? "try \(number) of \($0)" : nil } }
+
+    /// `given up in 1m 50s at the earliest`, where something else than the number of tries decides.
+    public var end: String? {
+        onForSeconds.map { "given up in \(DurationNotation.format(.seconds($0))) at the earliest" }
     }
 }
 

@@ -275,7 +275,7 @@ struct GetSession {
             var explanation = try await client.explanation(of: task.key, in: group.name)
             // Once `get` has ended there is no coordinator to be asked for a retry.
             explanation.next =
-                task.failure.flatMap { FailureAdvice.text($0) }
+                task.failure.flatMap { FailureAdvice.advice($0)?.text }
                 ?? "run the same command again, which goes on where it stopped"
             explanations.append(explanation)
         }

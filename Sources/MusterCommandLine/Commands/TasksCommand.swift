@@ -9,7 +9,8 @@ struct TasksCommand: MusterSubcommand {
         abstract: "Lists the tasks of a group.",
         usage: "muster tasks <group> [--state <state>]",
         discussion: """
-            SPEED and ETA are of what is being fetched: the bytes per second lately, and how long the rest takes at that.
+            SPEED and ETA are of what is being fetched: the bytes per second lately, and how long the rest takes at that. FILE is where the file \
+            stands, or will, where that is not its key.
 
             Examples:
               muster tasks nightly --state failed
@@ -70,14 +71,17 @@ struct TasksCommand: MusterSubcommand {
         let pace: [Table.Column] = mayMove ? [.number("SPEED"), .number("ETA")] : []
         var table = Table(
             [.text("STATE"), .number("DONE"), .number("SIZE")] + pace
-                + [.number("TRIES"), .name("KEY"), .sentence("FAILURE")])
+                + [.number("TRIES"), .name("KEY"), .name("FILE", isOptional: true), .sentence("FAILURE")])
         for task in tasks {
             let total = task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "-"
             let speed = task.state == .active ? task.bytesPerSecond.map(ProgressSnapshot.rate) : nil
             table.add(
                 [task.state.rawValue, "\(ByteCount(bytes: task.bytes.done))", total]
                     + (mayMove ? [speed ?? "-", ProgressSnapshot.time(task.etaSeconds)] : [])
-                    + ["\(task.attempts)", task.key, task.failure.map(FailureText.text) ?? ""])
+                    + [
+                        "\(task.attempts)", task.key, task.path == task.key ? "-" : task.path,
+                        task.failure.map(FailureText.text) ?? "",
+                    ])
         }
         return table
     }

@@ -35,8 +35,8 @@ struct Table {
         }
 
         /// A column of names.
-        static func name(_ heading: String) -> Column {
-            Column(heading: heading, content: .name, isOptional: false)
+        static func name(_ heading: String, isOptional: Bool = false) -> Column {
+            Column(heading: heading, content: .name, isOptional: isOptional)
         }
 
         /// A column of sentences.

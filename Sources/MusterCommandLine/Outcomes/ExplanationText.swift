@@ -17,8 +17,8 @@ enum ExplanationText {
                 + (task.contentVersion > 1 ? ", content version \(task.contentVersion)" : ""),
             explanation.summary,
         ]
-        let advice = task.state == .failed ? task.failure.flatMap { FailureAdvice.text($0) } : nil
-        if let advice { lines.append("first: \(advice)") }
+        let advice = task.state == .failed ? task.failure.flatMap { FailureAdvice.advice($0) } : nil
+        if let advice { lines.append("first: \(advice.text)") }
         let way = advice.flatMap { FailureAdvice.way($0, group: explanation.group, key: task.key) }
         if let next = way ?? explanation.next { lines.append((advice == nil ? "next: " : "then: ") + next) }
         // The first wait is what the summary says.
@@ -56,19 +56,17 @@ enum ExplanationText {
         }
     }
 
-    /// How often it was tried in vain, as a list of tasks and `try 3 of 8` count; and how many requests failed, where some of them do not count: those
-    /// that an origin refused since there were too many at once, and those of a look.
+    /// How often it was tried in vain, as a list of tasks and `try 3 of 8` count; and how many requests failed, where these are more: the chunks of a
+    /// file are tried beside each other, and what an origin refused since there were too many at once does not count, nor does a look.
     private static func count(_ explanation: ExplanationDocument) -> String {
         let (tries, requests) = (Int(explanation.task.attempts), explanation.attempts.count)
         // No more than so many requests are remembered.
         guard requests > tries, requests < Limits.attemptsKept else {
             return "\(tries) \(tries == 1 ? "try" : "tries") failed"
         }
-        if requests == 1 { return "1 request failed, which does not count as a try" }
-        let counted =
-            tries == 0
-            ? "none of which counts as a try" : "\(tries) of which count\(tries == 1 ? "s as a try" : " as tries")"
-        return "\(requests) requests failed, \(counted)"
+        let failed = requests == 1 ? "1 request failed" : "\(requests) requests failed"
+        guard tries > 0 else { return "\(failed), which \(requests == 1 ? "does" : "do") not count as tries" }
+        return "\(failed), which count\(requests == 1 ? "s" : "") as \(tries == 1 ? "one try" : "\(tries) tries")"
     }
 
     /// What followed a try.

@@ -1,81 +1,162 @@
 import MusterAPI
 import MusterCore
 
+/// What helps against a failure that a further try alone does not mend.
+struct Advice: Hashable, Sendable {
+    /// What to do.
+    let text: String
+    /// Where that is said of a group: a retry alone would bring the same again. `nil` where there is nothing to be said.
+    var place: Place?
+
+    /// Where something is said.
+    enum Place: Hashable, Sendable {
+        /// How sources are asked can be changed.
+        case asking
+        /// What becomes of files is said when their group is made.
+        case making
+        /// What may be fetched at all is said where the coordinator is started.
+        case coordinator
+        /// What the machine of a worker gives away is said where that is started: the option, as it is typed.
+        case worker(option: String)
+        /// How much time it has can be changed.
+        case deadline
+
+        /// How it is said of a group, whose name is that of a shell.
+        func way(_ name: String) -> String {
+            switch self {
+            case .asking: "such options are changed with: muster set \(name) …, and then: muster retry \(name)"
+            case .making: "a group keeps such options: muster remove \(name), and then muster add \(name) … with them"
+            case .coordinator:
+                "the coordinator has that option (muster up, muster serve); and then: muster retry \(name)"
+            case .worker(let option):
+                "its worker gives it (muster up, muster work) with: \(option); and then: muster retry \(name)"
+            case .deadline:
+                "more time is given with: muster limit \(name) --deadline 2h, and then: muster retry \(name)"
+            }
+        }
+    }
+}
+
 /// What helps against failures that a further try alone does not mend.
 enum FailureAdvice {
     /// What to do about a failure; `nil` where the same may well succeed the next time.
-    static func text(_ failure: FailureDocument) -> String? {
-        if failure.detail.firstRange(of: "can't be read again to prove its end") != nil {
-            return "nothing proves that all of it came: --accept-unframed takes what comes"
+    static func advice(_ failure: FailureDocument) -> Advice? {
+        func says(_ text: String) -> Bool { failure.detail.firstRange(of: text) != nil }
+        if says("can't be read again to prove its end") {
+            return Advice(
+                text: "nothing proves that all of it came: --accept-unframed takes what comes", place: .making)
         }
-        if failure.detail.firstRange(of: "what came can't be gone on with") != nil {
-            return failure.detail.firstRange(of: "no validator") == nil
-                ? "it breaks off, and has to come in one piece: try another source"
-                : "it breaks off, and nothing tells that the rest would be of the same file: --digest does, or try another source"
+        if says("what came can't be gone on with") {
+            return says("no validator")
+                ? Advice(
+                    text:
+                        "it breaks off, and nothing tells that the rest would be of the same file: a digest does (get --digest), or try another source"
+                ) : Advice(text: "it breaks off, and has to come in one piece: try another source")
         }
-        if failure.detail.firstRange(of: "too many redirects") != nil {
-            return
-                "its redirects lead in a circle, as where a cookie or a login is wanted: check the URL (--cookie, --user)"
+        if says("too many redirects") {
+            return Advice(
+                text:
+                    "its redirects lead in a circle, as where a cookie or a login is wanted: check the URL (--cookie, --user)",
+                place: .asking)
         }
-        if failure.kind == .authentication, let advice = secret(failure.detail) { return advice }
+        if failure.kind == .authentication, let advice = secret(failure) { return advice }
         return switch failure.kind {
         case .tls: tls(failure.detail)
         case .authentication where failure.status == 407:
-            "a proxy wants credentials, or what answers says to be one: --proxy http://NAME:PASSWORD@HOST:PORT"
+            Advice(
+                text:
+                    "a proxy wants credentials, or what answers says to be one: --proxy http://NAME:PASSWORD@HOST:PORT",
+                place: .asking)
         case .authentication:
-            "the origin wants credentials, or others than these: --user NAME:PASSWORD, or --header \"Authorization: …\""
+            Advice(
+                text:
+                    "the origin wants credentials, or others than these: --user NAME:PASSWORD, or --header \"Authorization: …\"",
+                place: .asking)
         case .digestMismatch:
-            "the origin has another file than the digest says: check the digest and where it comes from"
-        case .sizeMismatch: "the origin's file has another size than was said: check the size"
-        case .notFound: "the origin does not have it: check the URL"
-        case .refusedAddress: "the address may not be fetched from: --allow-address ADDRESS permits it"
+            Advice(text: "the origin has another file than the digest says: check the digest and where it comes from")
+        case .sizeMismatch: Advice(text: "the origin's file has another size than was said: check the size")
+        case .notFound: Advice(text: "the origin does not have it: check the URL")
+        case .refusedAddress:
+            Advice(
+                text: "the address may not be fetched from: --allow-address ADDRESS permits it", place: .coordinator)
         case .httpStatus(403):
-            "the origin refuses to give it: check the URL, and what the origin asks for (--user, --header, --cookie)"
-        case .httpStatus(511): "the network wants you to log in first: open the URL in a browser"
+            Advice(
+                text:
+                    "the origin refuses to give it: check the URL, and what the origin asks for (--user, --header, --cookie)",
+                place: .asking)
+        case .httpStatus(511): Advice(text: "the network wants you to log in first: open the URL in a browser")
         case .httpStatus(let status) where !FailureKind.isTransient(status: status):
-            "the origin refuses the request: check the URL"
-        case .badRange: "the origin's answers can't be trusted, and the same will come again: try another source"
+            Advice(text: "the origin refuses the request: check the URL")
+        case .badRange:
+            Advice(
+                text: "the origin's answers can't be trusted, and the same will come again: try another source")
         case .storage: storage(failure)
-        case .noPermission: "the file may not be written there: check who owns the directory"
+        case .noPermission: Advice(text: "the file may not be written there: check who owns the directory")
         case .noSpace, .storageFull: room
-        case .network, .dns, .timeout, .tooSlow, .httpStatus, .changed, .poison, .deadline, .unreadable: nil
+        // The time of a file of its own begins anew with each retry.
+        case .deadline: says("added or retried") ? nil : Advice(text: "there was too little time", place: .deadline)
+        case .network, .dns, .timeout, .tooSlow, .httpStatus, .changed, .poison, .unreadable: nil
         }
     }
 
     /// What helps where TLS failed: an authority is missing only if the certificate was looked at and nothing else is wrong with it.
-    private static func tls(_ detail: String) -> String {
+    private static func tls(_ detail: String) -> Advice {
         func says(_ texts: String...) -> Bool { texts.contains { detail.lowercased().firstRange(of: $0) != nil } }
         if says("does not match", "subject name", "no alternative certificate") {
-            return "the origin's certificate is for another name: use the name that it is for in the URL"
+            return Advice(
+                text: "the origin's certificate is for another name: use the name that it is for in the URL")
         }
-        guard says("certificate") else { return "no TLS came about with the origin: check scheme and port of the URL" }
-        return "the origin's certificate was refused: --ca-file FILE names the authorities to trust"
+        guard says("certificate") else {
+            return Advice(text: "no TLS came about with the origin: check scheme and port of the URL")
+        }
+        return Advice(
+            text: "the origin's certificate was refused: --ca-file FILE names the authorities to trust", place: .asking)
     }
 
     /// What helps where a secret can't be had.
-    private static func secret(_ detail: String) -> String? {
-        for (form, what) in [("env:", "set the variable"), ("file:", "put the file there")]
-        where detail.firstRange(of: form) != nil {
-            return "a secret that the request names can't be had: \(what) where its worker runs, or name another one"
+    private static func secret(_ failure: FailureDocument) -> Advice? {
+        guard let match = failure.detail.firstMatch(of: /(env|file):(.+?) (is n[^;]*)/)?.output else { return nil }
+        let (form, what, reason) = (match.1, match.2, match.3)
+        guard reason.contains("this worker gives") else {
+            let remedy = form == "env" ? "set the variable" : "put the file there"
+            return Advice(
+                text:
+                    "a secret that the request names can't be had: \(remedy) where its worker runs, or name another one"
+            )
         }
-        return nil
+        let origin = failure.source.flatMap { try? SourceURL(validating: $0).origin } ?? "ORIGIN"
+        let grant =
+            form == "env"
+            ? "\(SettingName.secretVariable.option) \(FailureText.quoted("\(what)=\(origin)"))"
+            : "\(SettingName.secretDirectory.option) \(FailureText.quoted("\(directory(of: what))=\(origin)"))"
+        return Advice(
+            text: "a secret that the request names is not given to its source, or not there",
+            place: .worker(option: grant))
+    }
+
+    private static func directory(of path: Substring) -> Substring {
+        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : path[..<$0] } ?? path
     }
 
     /// What helps where another file is at the task's path.
-    static let taken =
-        "another file is at that path: move it away; or --if-exists replace puts the new one in its place, --if-exists rename beside it"
+    static let taken = Advice(
+        text:
+            "another file is at that path: move it away; or --if-exists replace puts the new one in its place, --if-exists rename beside it",
+        place: .making)
 
     /// Whether something else was where the task's own file should be; a further try would find it there again.
-    private static func storage(_ failure: FailureDocument) -> String? {
+    private static func storage(_ failure: FailureDocument) -> Advice? {
         if ["no regular file", "irectory"].contains(where: { failure.detail.firstRange(of: $0) != nil }) {
-            return
-                "a directory, or something else that is no file, is at that path: give the file another path, or move that away"
+            return Advice(
+                text:
+                    "a directory, or something else that is no file, is at that path: give the file another path, or move that away"
+            )
         }
         return failure.detail.firstRange(of: " stands at ") != nil ? taken : nil
     }
 
     /// What helps where there is no room.
-    private static let room = "there is too little room: make some"
+    private static let room = Advice(text: "there is too little room: make some")
 
     /// What to do about the failures of some tasks: each advice once, with the files that it is for.
     ///
@@ -83,7 +164,7 @@ enum FailureAdvice {
     static func hints(_ tasks: [TaskDocument], areAll: Bool = true) -> [String] {
         var hints: [(text: String, paths: [String])] = []
         for task in tasks {
-            guard let text = task.failure.flatMap(text) else { continue }
+            guard let text = task.failure.flatMap(advice)?.text else { continue }
             if let index = hints.firstIndex(where: { $0.text == text }) {
                 hints[index].paths.append(task.path)
             } else {
@@ -104,68 +185,36 @@ enum FailureAdvice {
 
     /// The same for somebody who reads of a group, with the commands that take these options.
     static func groupHints(_ tasks: [TaskDocument], of group: String, areAll: Bool = true) -> [String] {
-        let advice = Set(tasks.map { $0.failure.flatMap(text) })
+        let known = tasks.map { $0.failure.flatMap(advice) }
         let name = FailureText.quoted(group)
-        let ways = Set(advice.compactMap { $0.flatMap(OptionPlace.init) })
-        var lines = hints(tasks, areAll: areAll) + OptionPlace.allCases.filter(ways.contains).map { $0.way(name) }
-        if tasks.contains(where: { $0.failure?.kind == .deadline }) {
-            lines.append("more time is given with: muster limit \(name) --deadline 2h, and then: muster retry \(name)")
-        } else if advice.contains(nil) || advice.contains(taken) {
+        var lines = hints(tasks, areAll: areAll)
+        for way in known.compactMap({ $0?.place?.way(name) }) where !lines.contains(way) { lines.append(way) }
+        if known.contains(nil) || known.contains(taken) {
             lines.append("what failed is tried again with: muster retry \(name)")
         }
-        return lines
+        return lines.map { TextWidth.escaped($0) }
     }
 
-    /// How an option that an advice names is given to a task of a group: a retry alone brings the same again. `nil` where no option is named.
-    static func way(_ advice: String, group: String, key: String) -> String? {
+    /// How what helps is said of a task of a group: a retry alone brings the same again. `nil` where there is nothing to be said.
+    static func way(_ advice: Advice, group: String, key: String) -> String? {
         let (name, task) = (FailureText.quoted(group), "\(FailureText.quoted(group)) \(FailureText.quoted(key))")
-        guard let place = OptionPlace(advice) else { return nil }
-        guard advice == taken else { return place.way(name) }
+        guard advice == taken else { return advice.place?.way(name) }
         return
             "once it is moved away: muster retry \(task); for the options, which a group keeps: muster remove \(task), and then "
             + "muster add OTHER-GROUP … with one of them"
     }
 
-    /// Where the options are given that an advice may name.
-    private enum OptionPlace: CaseIterable {
-        /// How sources are asked can be changed.
-        case asking
-        /// What becomes of files is said when their group is made.
-        case making
-        /// What may be fetched at all is said where the coordinator is started.
-        case coordinator
-
-        /// The place of the option in an advice, if there is one.
-        init?(_ advice: String) {
-            func names(_ options: String...) -> Bool { options.contains { advice.firstRange(of: " \($0)") != nil } }
-            if names("--user", "--header", "--proxy", "--cookie", "--ca-file", "(--cookie", "(--user") {
-                self = .asking
-            } else if names("--allow-address") {
-                self = .coordinator
-            } else if names("--") {
-                self = .making
-            } else {
-                return nil
-            }
-        }
-
-        /// How it is given to a group, whose name is that of a shell.
-        func way(_ name: String) -> String {
-            switch self {
-            case .asking: "such options are changed with: muster set \(name) …, and then: muster retry \(name)"
-            case .making: "a group keeps such options: muster remove \(name), and then muster add \(name) … with them"
-            case .coordinator:
-                "the coordinator has that option (muster up, muster serve); and then: muster retry \(name)"
-            }
-        }
-    }
-
     /// The same for somebody who may run `get` once more, which is what helps where nothing else is known.
     static func lines(_ tasks: [TaskDocument], areAll: Bool = true) -> [String] {
-        let advice = tasks.map { $0.failure.flatMap(text) }
+        let known = tasks.map { $0.failure.flatMap(advice) }
         var lines = hints(tasks, areAll: areAll)
-        if advice.contains(room) { lines.append("with --on-full wait the same command waits for room and goes on") }
-        if tasks.isEmpty || advice.contains(where: { $0 == nil || $0 == room }) {
+        if known.contains(where: { if case .worker = $0?.place { true } else { false } }) {
+            lines.append(
+                "get gives away what its own command line names, and a list does not: --header 'NAME: env:VARIABLE', or --user NAME:env:VARIABLE"
+            )
+        }
+        if known.contains(room) { lines.append("with --on-full wait the same command waits for room and goes on") }
+        if tasks.isEmpty || known.contains(where: { $0 == nil || $0 == room }) {
             lines.append(
                 "run the same command again, which goes on where it stopped; --tries N has it try more often, such as through a longer outage"
             )

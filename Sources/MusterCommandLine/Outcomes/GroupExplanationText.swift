@@ -32,17 +32,21 @@ enum GroupExplanationText {
     /// `in 2m 5s (because …)`, with the bounds that are known.
     static func estimate(_ estimate: GroupExplanationDocument.Estimate, _ clock: WallClock) -> String {
         var parts: [String] = []
-        if let seconds = estimate.seconds { parts.append("in \(DurationNotation.format(.seconds(seconds)))") }
-        if let earliest = estimate.earliest, !isNear(estimate) { parts.append("not before \(clock.text(earliest))") }
+        if let seconds = estimate.seconds {
+            parts.append("in \(DurationNotation.format(.seconds(seconds))) as things go")
+        }
+        if let earliest = estimate.earliest, !isNear(estimate, clock) {
+            parts.append("not before \(clock.text(earliest))")
+        }
         if let latest = estimate.latest { parts.append("by \(clock.text(latest)) at the latest") }
         if parts.isEmpty { parts.append("nobody can tell") }
         return parts.joined(separator: ", ") + ": \(estimate.because)"
     }
 
-    /// Whether the bounds are as good as one, as where a rate is used up: then the first of them says nothing more.
-    private static func isNear(_ estimate: GroupExplanationDocument.Estimate) -> Bool {
-        guard let earliest = estimate.earliest, let latest = estimate.latest else { return false }
-        return latest.since(earliest) <= .seconds(max(1, (estimate.seconds ?? 0) / 10))
+    /// Whether it can't be done much sooner, as where a rate is used up: then the first bound says nothing more.
+    private static func isNear(_ estimate: GroupExplanationDocument.Estimate, _ clock: WallClock) -> Bool {
+        guard let earliest = estimate.earliest, let seconds = estimate.seconds else { return false }
+        return .seconds(seconds) - earliest.since(clock.now) <= .seconds(max(1, seconds / 10))
     }
 
     private static func sentence(_ wait: GroupExplanationDocument.Wait, _ clock: WallClock) -> String {

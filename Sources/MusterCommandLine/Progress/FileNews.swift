@@ -5,8 +5,8 @@ import MusterCore
 struct FileNews: Hashable, Sendable {
     /// How the task ended.
     enum Outcome: Hashable, Sendable {
-        /// The file stands at its path.
-        case finished(size: Int64)
+        /// The file stands at its path. Where its origin said that the one which was there is still the same, nothing was fetched.
+        case finished(size: Int64, isUnchanged: Bool)
         /// The task was given up.
         case failed(reason: String)
     }
@@ -21,7 +21,7 @@ struct FileNews: Hashable, Sendable {
         switch payload {
         case .taskSucceeded(let facts):
             name = facts.path
-            outcome = .finished(size: facts.size)
+            outcome = .finished(size: facts.size, isUnchanged: facts.reusedFrom == facts.path)
         case .taskFailed(let facts):
             name = facts.path
             let failure = facts.failure
@@ -37,7 +37,8 @@ struct FileNews: Hashable, Sendable {
     var line: String {
         let name = TextWidth.escaped(name)
         switch outcome {
-        case .finished(let size): return "finished: \(name) (\(ByteCount(bytes: size)))"
+        case .finished(let size, let isUnchanged):
+            return "\(isUnchanged ? "unchanged" : "finished"): \(name) (\(ByteCount(bytes: size)))"
         case .failed(let reason): return "failed: \(name): \(TextWidth.escaped(reason))"
         }
     }

@@ -248,10 +248,16 @@ struct GroupWatcher {
         var others: [TaskDocument] = []
         let known = Set(look.troubles.map(\.key))
         let pages = [TaskState.active, .finalizing].flatMap { state in names.map { (state, $0) } }
-        for (state, name) in pages where others.count < most {
+        var areAll = true
+        for (state, name) in pages {
+            guard others.count < most else {
+                areAll = false
+                break
+            }
             let page = try await patience.persist(until: deadline) {
                 try await client.tasks(of: name, state: state, limit: most)
             }
+            if page.next != nil { areAll = false }
             others += page.items.filter { !known.contains($0.key) }.map { task in
                 var task = task
                 if !isNews(task) { task.retry = nil }
@@ -262,8 +268,12 @@ struct GroupWatcher {
         let troubles = look.troubles.prefix(max(most / 2, most - others.count))
         let files = (troubles + others).prefix(most)
         look.snapshot.files = files.map(ProgressSnapshot.File.init)
+        // Some may have ended since the group was looked at: where all were seen, it is known how many are not shown.
         let underWay = files.count { $0.state == .active || $0.state == .finalizing }
-        look.snapshot.moreFiles = max(0, shown.tasks.active + shown.tasks.finalizing - Int64(underWay))
+        look.snapshot.moreFiles =
+            areAll
+            ? Int64(troubles.count + others.count - files.count)
+            : max(0, shown.tasks.active + shown.tasks.finalizing - Int64(underWay))
         return look
     }
 }

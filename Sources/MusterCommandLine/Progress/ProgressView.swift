@@ -35,7 +35,7 @@ struct ProgressView: Sendable {
         var lines = [headline(snapshot, width: width)]
         for file in snapshot.files.prefix(ProgressSnapshot.shownFiles) {
             lines.append(line(file, width: width))
-            if let trouble = file.trouble { lines.append(self.trouble(trouble, room: room)) }
+            if let trouble = file.trouble { lines += self.trouble(trouble, room: room) }
         }
         if snapshot.moreFiles > 0 { lines.append(TextWidth.prefix("  and \(snapshot.moreFiles) more", room)) }
         for note in snapshot.group.notes {
@@ -122,11 +122,12 @@ struct ProgressView: Sendable {
         return speed == 0 && file.done == 0 ? "asked for" : ProgressSnapshot.rate(speed)
     }
 
-    /// What went wrong, shortened if it must be; how it goes on stands there whole.
-    private func trouble(_ trouble: TroubleText, room: Int) -> String {
-        let next = ", \(trouble.next)"
-        let reason = TextWidth.shortened(trouble.reason, to: max(1, room - 4 - TextWidth.columns(next)))
-        return paint(TextWidth.prefix("    \(reason)\(next)", room), .yellow)
+    /// What went wrong, and how it goes on: in a line of its own where both have no room in one.
+    private func trouble(_ trouble: TroubleText, room: Int) -> [String] {
+        let isShort = TextWidth.columns(trouble.line) <= room - 4
+        let lines =
+            isShort ? [trouble.line] : [TextWidth.shortened(trouble.reason, to: max(1, room - 4)), trouble.next]
+        return lines.map { paint(TextWidth.prefix("    \($0)", room), .yellow) }
     }
 
     /// The fewest and the most columns of a file's name.

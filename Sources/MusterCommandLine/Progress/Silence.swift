@@ -41,8 +41,9 @@ struct Silence: Sendable {
     /// Which files nothing comes of, with the moment as in JSON; `nil` while it does not last.
     func note(of group: GroupDocument, _ client: MusterClient) async throws -> String? {
         guard isLong else { return nil }
-        let names = try await client.tasks(of: group.name, state: .active, limit: Self.named).items.map(\.path)
-        let more = group.tasks.active - Int64(names.count)
+        let page = try await client.tasks(of: group.name, state: .active, limit: Self.named)
+        let names = page.items.map(\.path)
+        let more = page.next == nil ? 0 : group.tasks.active - Int64(names.count)
         guard !names.isEmpty else { return nil }
         return "nothing has come since \(since) of \(names.joined(separator: ", "))"
             + (more > 0 ? " and \(more) more" : "")

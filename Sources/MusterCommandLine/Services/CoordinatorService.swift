@@ -16,6 +16,7 @@ struct CoordinatorService: Service {
     /// Runs the coordinator until shutdown.
     func run() async throws {
         var configuration = configuration
+        configuration.ownsDatabase = true
         do {
             configuration.database = try await cancelWhenGracefulShutdown { [database] in try await database.value() }
         } catch is CancellationError {

@@ -88,6 +88,7 @@ struct PostgresService: Service {
             while true {
                 let endpoint = try await cancelWhenGracefulShutdown { try await startWithRoom() }
                 let started = ContinuousClock.now
+                if failures > 0 { remark("the private PostgreSQL runs again") }
                 if database.current == nil {
                     try await migrate(endpoint)
                     database.fulfil(endpoint.conninfo)

@@ -21,7 +21,7 @@ extension TaskDocument {
             reusedFrom: record.reusedFrom, etaSeconds: Self.seconds(record),
             retry: record.retry.map {
                 RetryDocument(
-                    number: $0.number, limit: $0.limit, inSeconds: $0.inSeconds, outage: $0.isOutage ? true : nil)
+                    number: $0.number, limit: $0.limit, inSeconds: $0.inSeconds, onForSeconds: $0.onForSeconds)
             }, crc32c: record.contentCRC)
     }
 

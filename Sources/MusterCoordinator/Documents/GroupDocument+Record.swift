@@ -31,10 +31,9 @@ extension GroupDocument {
             changedTasks: record.changedTasks, removing: record.isRemoving ? true : nil)
     }
 
-    /// Whether anything may come now: a speed decays for a while after the last byte.
+    /// Whether anything comes now: a speed decays for a while after the last byte.
     private static func mayCome(_ record: GroupRecord) -> Bool {
-        !record.state.isTerminal
-            && [TaskState.queued, .active, .finalizing].contains { record.tasks[$0, default: 0] > 0 }
+        [TaskState.active, .finalizing].contains { record.tasks[$0, default: 0] > 0 }
     }
 
     /// The policy with all that is stored of it.

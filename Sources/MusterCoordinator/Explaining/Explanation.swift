@@ -75,7 +75,16 @@ struct Explanation: Sendable {
         var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
         if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
         if facts.doubled > 0 { detail += "; \(Self.chunks(facts.doubled)) fetched by two, since the first one is slow" }
-        return Wait(reason: .fetching, detail: join(detail, silence(fetching)), since: since)
+        return Wait(
+            reason: .fetching, detail: join(detail, silence(fetching) ?? nothingComes(fetching)), since: since)
+    }
+
+    /// That nothing has come of any of these, if they were asked for long ago.
+    private func nothingComes(_ fetching: [ExplanationDocument.Work]) -> String? {
+        guard fetching.allSatisfy({ $0.durable == $0.start }), let last = fetching.map(\.since).max(),
+            WaitSentence.nothingCame(since: last, at: facts.at) != nil
+        else { return nil }
+        return "nothing of that has come"
     }
 
     /// Who of those that work on it has not been heard of.
@@ -234,7 +243,11 @@ extension Explanation {
         case .noWorker: return WaitSentence.afterNoWorker(facts.workers)
         case .sinkParked: return "it goes on by itself when the sink is well again"
         case .resolver: return when.isEmpty ? "it goes on with the fresh URL" : "the resolver is asked again\(when)"
-        case .backoff: return "it is tried again\(when)"
+        case .backoff:
+            let retry = facts.task.retry
+            return
+                (["it is tried again\(when)" + (retry?.count.map { ", \($0)" } ?? ""), retry?.end].compactMap { $0 })
+                .joined(separator: ", ")
         case .sameFile: return "it is made of that file when that is there; if that one fails, it is fetched"
         case .originPaused: return "it goes on\(when)"
         case .groupFull: return "it goes on when another transfer of the group ends"

@@ -24,8 +24,7 @@ struct GroupEstimate: Sendable {
         }
         return GroupExplanationDocument.Estimate(
             seconds: seconds, earliest: earliest,
-            latest: isComplete && facts.workers.silent.isEmpty ? moment(after: seconds) : nil,
-            because: speech)
+            latest: latest, because: speech)
     }
 
     /// The origin whose share of the rest takes longest. One that nothing comes from is slower than all others, and of those whose
@@ -117,7 +116,13 @@ extension GroupEstimate {
     }
 
     private func unknown(_ because: String, earliest: Timestamp? = nil) -> GroupExplanationDocument.Estimate {
-        GroupExplanationDocument.Estimate(seconds: nil, earliest: earliest, because: because)
+        GroupExplanationDocument.Estimate(seconds: nil, earliest: earliest, latest: latest, because: because)
+    }
+
+    /// When it ends whatever comes: what is not done by then fails.
+    private var latest: Timestamp? {
+        guard !facts.group.state.isTerminal, facts.group.onDeadline ?? .fail == .fail else { return nil }
+        return facts.group.deadlineAt
     }
 
     private var speech: String {

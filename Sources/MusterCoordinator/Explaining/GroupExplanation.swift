@@ -139,8 +139,16 @@ struct GroupExplanation: Sendable {
         return Wait(
             reason: .fetching,
             detail: "\(Self.counted(tasks)) being fetched over \(connections), "
-                + "\(ByteCount(bytes: facts.group.bytesPerSecond))/s lately\(silenceAfter)",
+                + "\(ByteCount(bytes: facts.group.bytesPerSecond))/s lately\(silenceAfter)\(nothingComes)",
             tasks: tasks)
+    }
+
+    /// What nothing has come of since it was asked for, if that is long ago.
+    private var nothingComes: String {
+        guard let last = facts.straggler, last.bytesPerSecond == 0, silence == nil,
+            let time = WaitSentence.nothingCame(since: last.grantedAt, at: facts.at)
+        else { return "" }
+        return "; \(time) of \(last.key) from \(last.origin)"
     }
 
     private var finalizing: Wait? {
@@ -215,7 +223,9 @@ struct GroupExplanation: Sendable {
         let chunks = facts.putOff.chunks
         guard chunks.number > 0 else { return nil }
         return wait(
-            .backoff, "a try of \(Self.number(chunks)) failed, and the next one is not due yet", chunks,
+            .backoff,
+            "a try of \(Self.number(chunks)) failed\(facts.retried.map { " (\($0))" } ?? ""), and the next one is not due yet",
+            chunks,
             until: facts.putOff.firstDue)
     }
 

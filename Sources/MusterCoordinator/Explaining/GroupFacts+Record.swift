@@ -33,6 +33,9 @@ extension GroupFacts {
         }
         roomlessTasks = record.roomless.tasks
         roomless = record.roomless.first.map { (key: $0.key, reason: $0.detail ?? "") }
+        retried = record.retried.flatMap { retried in
+            retried.failure.kind?.text(status: retried.failure.status.map(Int.init), source: retried.origin, detail: "")
+        }
         connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing
@@ -93,7 +96,7 @@ extension GroupFacts.Straggler {
         guard record.kind == .fetch, let origin = record.origin else { return nil }
         self.init(
             key: record.key, origin: origin, worker: record.worker, bytesLeft: record.bytesLeft,
-            bytesPerSecond: record.bytesPerSecond)
+            bytesPerSecond: record.bytesPerSecond, grantedAt: record.grantedAt)
     }
 }
 

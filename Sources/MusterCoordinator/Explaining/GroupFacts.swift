@@ -58,6 +58,8 @@ struct GroupFacts: Sendable {
         var bytesLeft: Int64?
         /// Bytes per second since it was granted.
         var bytesPerSecond: Int64
+        /// When it was granted.
+        var grantedAt: Timestamp
     }
 
     /// A group that this one still waits for.
@@ -110,6 +112,8 @@ struct GroupFacts: Sendable {
     var roomlessTasks: Int64 = 0
     /// The first of these, each with what it lacks.
     var roomless: [(key: String, reason: String)] = []
+    /// What most of its tasks that are tried again failed with, and where.
+    var retried: String?
     /// When it may run.
     var window: Window
     /// The most bytes per second that it may have now.

@@ -50,6 +50,13 @@ enum WaitSentence {
             "\(said); \(workers.count == 1 ? "it" : "the first") counts as gone \(seconds > 0 ? "in \(seconds) s" : "now")"
     }
 
+    /// Nothing has come of what was asked for at this moment; `nil` where that is no wonder yet.
+    static func nothingCame(since moment: Timestamp, at now: Timestamp) -> String? {
+        let time = now.since(moment)
+        guard time >= .seconds(8) else { return nil }
+        return "nothing has come for \(DurationNotation.format(.seconds(time.components.seconds)))"
+    }
+
     /// The group has as many leases as its cap allows.
     static func groupFull(_ cap: Int32) -> String { "the group has \(all(cap)) that it may have" }
 

@@ -248,3 +248,14 @@ extension PostgresError: CustomStringConvertible {
         }
     }
 }
+
+extension PostgresError {
+    /// Whether connecting again with the same settings cannot succeed.
+    var isPermanentForConnecting: Bool {
+        guard case .connection(let connection) = self else { return false }
+        if connection.kind == .badConfiguration { return true }
+        // Class 28 is a refused login; 3D000 is a database, and 42704 a setting, that does not exist.
+        guard let code = connection.sqlState?.code else { return false }
+        return code.hasPrefix("28") || code == "3D000"
+    }
+}

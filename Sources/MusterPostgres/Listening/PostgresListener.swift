@@ -111,7 +111,10 @@ public struct PostgresListener: AsyncSequence, Sendable {
             } catch {
                 state = .disconnected(failures: failures + 1)
                 if !Task.isCancelled {
-                    listener.logger.warning("PostgreSQL listener cannot connect", metadata: [LogKey.error: "\(error)"])
+                    // What keeps it is said once.
+                    listener.logger.log(
+                        level: failures == 0 ? .warning : .debug, "PostgreSQL listener cannot connect",
+                        metadata: [LogKey.error: "\(error)"])
                 }
                 return nil
             }

@@ -186,7 +186,6 @@ public final class PostgresPool: Sendable {
             connection = try await openPrepared(deadline: deadline)
         } catch let error as PostgresError {
             let failure: PoolStateMachine.OpenFailure = error.isPermanentForConnecting ? .permanent : .temporary
-            logger.warning("PostgreSQL cannot be reached", metadata: [LogKey.error: "\(error)"])
             openFailed(id, failure, error)
             if failure == .permanent { throw error }
             return nil
@@ -230,7 +229,8 @@ public final class PostgresPool: Sendable {
     ) {
         let now = timing.now()
         let random = timing.random()
-        let waking = state.withLock { state in
+        let (isFirst, waking) = state.withLock { state in
+            let isFirst = state.lastFailure == nil
             if let error { state.lastFailure = error }
             let effect = state.machine.openFailed(id, failure, now: now, random: random)
             let waking =
@@ -238,7 +238,12 @@ public final class PostgresPool: Sendable {
                 case .wake(let tickets): tickets.compactMap { state.tell($0, .askAgain) }
                 case .fail(let tickets): tickets.compactMap { state.tell($0, .fail(error ?? .shutDown)) }
                 }
-            return waking + state.takeDrained()
+            return (isFirst, waking + state.takeDrained())
+        }
+        // Said once for each time that it is away: many ask meanwhile, again and again.
+        if let error {
+            let level: Logger.Level = isFirst ? .warning : .debug
+            logger.log(level: level, "PostgreSQL cannot be reached", metadata: [LogKey.error: "\(error)"])
         }
         waking.forEach { $0.resume() }
     }
@@ -335,16 +340,5 @@ extension PostgresPool.State {
         guard machine.isDrained else { return [] }
         defer { drained = [] }
         return drained.map { continuation in PostgresPool.Wakeup { continuation.resume() } }
-    }
-}
-
-extension PostgresError {
-    /// Whether connecting again with the same settings cannot succeed.
-    var isPermanentForConnecting: Bool {
-        guard case .connection(let connection) = self else { return false }
-        if connection.kind == .badConfiguration { return true }
-        // Class 28 is a refused login; 3D000 is a database, and 42704 a setting, that does not exist.
-        guard let code = connection.sqlState?.code else { return false }
-        return code.hasPrefix("28") || code == "3D000"
     }
 }

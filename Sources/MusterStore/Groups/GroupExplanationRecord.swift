@@ -98,6 +98,14 @@ public struct GroupExplanationRecord: Sendable {
         public var first: [Failure] = []
     }
 
+    /// What went wrong last with tasks that are tried again.
+    public struct Retried: Hashable, Sendable {
+        /// How the last try failed.
+        public let failure: Failure
+        /// Where.
+        public let origin: String
+    }
+
     /// The group, with its counts, its limits and the groups that it waits for.
     public let group: GroupRecord
     /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
@@ -106,6 +114,8 @@ public struct GroupExplanationRecord: Sendable {
     public var failures: [Failure] = []
     /// Its tasks that find no room.
     public var roomless = Roomless()
+    /// What most of its tasks that are tried again failed with, and where.
+    public var retried: Retried?
     /// What is leased of it.
     public let leases: Leases
     /// What of it has been put off.

@@ -10,7 +10,10 @@ extension Store {
         }
         if record.group.isHeld { record.lost = try await lostPrerequisites(of: record.group.id) }
         if record.group.tasks[.failed] ?? 0 > 0 { record.failures = try await failures(of: record.group.id) }
-        if !record.group.state.isTerminal { record.roomless = try await roomless(in: record.group.id) }
+        if !record.group.state.isTerminal {
+            record.roomless = try await roomless(in: record.group.id)
+            record.retried = try await retried(in: record.group.id)
+        }
         return record
     }
 

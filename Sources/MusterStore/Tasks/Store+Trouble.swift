@@ -44,6 +44,23 @@ extension Store {
             tasks: try rows.first?.decode("tasks") ?? 0, first: try rows.map(GroupExplanationRecord.Failure.init))
     }
 
+    /// What most of the tasks of a group that are in trouble failed with, and at which origin.
+    func retried(in group: GroupID) async throws -> GroupExplanationRecord.Retried? {
+        try await query(
+            """
+            SELECT min(t.key) AS key, t.failure_kind, t.failure_status, max(t.failure_detail) AS failure_detail, o.key AS origin
+            FROM \(Self.failing(group)) AS t
+                JOIN sources s ON s.task_id = t.id AND s.ordinal = t.failure_source
+                JOIN origins o ON o.id = coalesce(s.fresh_origin_id, s.origin_id)
+            WHERE \(TaskRecord.isInTrouble)
+            GROUP BY t.failure_kind, t.failure_status, o.key ORDER BY count(*) DESC, max(t.failure_at) DESC LIMIT 1
+            """
+        ).first.map {
+            GroupExplanationRecord.Retried(
+                failure: try GroupExplanationRecord.Failure($0), origin: try $0.decode("origin"))
+        }
+    }
+
     /// The unfinished tasks of a group that have ever failed, as far as they are looked at.
     private static func failing(_ group: GroupID) -> SQL {
         """

@@ -25,8 +25,9 @@ public struct TaskRetry: Sendable, Hashable {
     public let limit: Int32?
     /// In how many seconds it is due; `nil` when it is under way, or as soon as there is room for it.
     public let inSeconds: Int64?
-    /// Whether nobody was reached of an origin that has served lately.
-    public let isOutage: Bool
+    /// For how many seconds it is not given up, whatever the number of tries: nobody is reached of an origin that has served lately. `nil` where only
+    /// the number counts.
+    public let onForSeconds: Int64?
 }
 
 /// A task as it is stored, without its headers: nobody but leases sees these.
@@ -120,6 +121,13 @@ public struct TaskRecord: Sendable {
             WHERE s.task_id = t.id AND s.ordinal = t.failure_source))
         """
 
+    /// For how many seconds such an outage costs nothing; NULL where it is none, or has lasted for longer.
+    private static let onForSeconds: SQL = """
+        (SELECT ceil(extract(epoch FROM u.moment - statement_timestamp()))::bigint
+            FROM sources s, LATERAL (SELECT tried_until(coalesce(s.fresh_origin_id, s.origin_id)) AS moment) AS u
+            WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND u.moment > statement_timestamp() AND \(isOutage))
+        """
+
     /// What is read of the tasks `t`.
     ///
     /// - Parameter policy: says after how many tries without progress a task fails.
@@ -127,9 +135,10 @@ public struct TaskRecord: Sendable {
         """
         \(standing),
         CASE WHEN \(isInTrouble) THEN \(tries) + 1 END AS next_try, \(secondsToTry) AS next_try_seconds,
-        coalesce(\(isOutage), false) AS is_outage,
+        \(onForSeconds) AS on_for_seconds,
         CASE
             WHEN t.failure_kind = 'noSpace' AND \(policy.waitsForRoom) THEN NULL
+            WHEN \(onForSeconds) > 0 THEN NULL
             WHEN \(isOutage) THEN \(policy.attempts)::integer
             WHEN t.failure_kind IN ('dns', 'timeout') THEN \(policy.attempts(isUnreached: true))::integer
             -- Refused, which is given up as early, or cut on its way: which of both is not stored. A body may break off at the same byte
@@ -143,7 +152,9 @@ public struct TaskRecord: Sendable {
 
     private static let standing: SQL = """
         t.id, t.key, shown_state(t) AS state, t.path, t.expected_size, t.priority, t.metadata::text AS metadata, t.size, t.version, t.etag,
-        t.last_modified, t.effective_url, coalesce(t.digests, t.expected_digests)::text AS digests, t.attempts,
+        t.last_modified, t.effective_url, coalesce(t.digests, t.expected_digests)::text AS digests,
+        -- While it is tried again these are the tries of now: its next one has the number after them.
+        CASE WHEN \(isInTrouble) THEN \(tries) ELSE t.attempts END AS attempts,
         t.failure_kind, t.failure_detail, t.failure_at, t.failure_status, t.failure_request,
         (SELECT s.url FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source) AS failure_url,
         t.created_at, t.started_at, t.finished_at, CASE WHEN t.state = 'succeeded' THEN t.content_crc END AS content_crc,
@@ -207,12 +218,11 @@ public struct TaskRecord: Sendable {
         let seconds = try row.decode("next_try_seconds", as: Int64?.self)
         // What is given up for what was answered is tried again only since that may have been a limit (row 24), nobody knows how often.
         let isGivenUp = failure?.kind.rule == .nextSource
-        let isOutage = try row.decode("is_outage", as: Bool.self)
         let limit = isGivenUp ? nil : try row.decode("retry_limit", as: Int32?.self)
         retry = try row.decode("next_try", as: Int32?.self).map {
             TaskRetry(
                 number: min($0, limit ?? $0), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil },
-                isOutage: isOutage)
+                onForSeconds: try row.decode("on_for_seconds"))
         }
     }
 }

@@ -221,7 +221,7 @@ struct CommandTests {
     ])
     func adviceForTLSIsForWhatWasWrong(detail: String, advice: String) {
         let failure = FailureDocument(kind: .tls, detail: detail, at: Samples.moment)
-        #expect(FailureAdvice.text(failure)?.contains(advice) == true)
+        #expect(FailureAdvice.advice(failure)?.text.contains(advice) == true)
     }
 
     @Test(

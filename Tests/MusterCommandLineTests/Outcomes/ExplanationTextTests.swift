@@ -72,7 +72,7 @@ struct ExplanationTextTests {
         explanation.attempts = Array(repeating: attempt(.httpStatus(503), 503), count: 20)
         explanation.attempts[19].detail = "the newest"
         let lines = ExplanationText.lines(explanation, width: 200)
-        #expect(lines.contains("20 requests failed, 2 of which count as tries; the last 5:"), "\(lines)")
+        #expect(lines.contains("20 requests failed, which count as 2 tries; the last 5:"), "\(lines)")
         #expect(lines.count { $0.contains("503 Service") } == 5 && lines.last?.hasSuffix("the newest") == true)
     }
 
@@ -101,7 +101,7 @@ struct ExplanationTextTests {
         limited.task.attempts = 1
         #expect(
             ExplanationText.tries(limited, most: 1)[0]
-                == "a/b.tar: 2 requests failed, 1 of which counts as a try; the last 1:",
+                == "a/b.tar: 2 requests failed, which count as one try; the last 1:",
             "one was refused since there were too many at once")
         var once = explanation()
         once.attempts.removeLast()
@@ -235,6 +235,9 @@ struct ExplanationTextTests {
         let late = FailureDocument(kind: .deadline, detail: "not there in time", at: Samples.moment)
         #expect(
             FailureAdvice.groupHints([task(.failed, failure: late)], of: "g")
-                == ["more time is given with: muster limit g --deadline 2h, and then: muster retry g"])
+                == [
+                    "\(Samples.troubled("a/b.tar").path): there was too little time",
+                    "more time is given with: muster limit g --deadline 2h, and then: muster retry g",
+                ])
     }
 }

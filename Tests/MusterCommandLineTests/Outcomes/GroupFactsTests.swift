@@ -107,7 +107,7 @@ struct GroupFactsTests {
                 "nightly: sealed, 12/40 files, 1.1 GiB/2.5 GiB",
                 "28 tasks wait for a connection to https://a.example:443",
                 "next: the next one begins as soon as one is free",
-                "done: in 2m 5s, by 2026-03-01 13:00:00 (15s ago) at the latest: at the speed of the last minute",
+                "done: in 2m 5s as things go, by 2026-03-01 13:00:00 (15s ago) at the latest: at the speed of the last minute",
                 "also: paus\\u{1b}ed (2+ tasks, until 2026-03-01 13:00:00 (15s ago))",
                 "until the end:",
                 "  1. the group x ends",
@@ -117,11 +117,11 @@ struct GroupFactsTests {
         #expect(
             GroupExplanationText.estimate(
                 .init(
-                    seconds: 400, earliest: Samples.moment,
+                    seconds: 400, earliest: Timestamp(microseconds: Samples.moment.microseconds + 395_000_000),
                     latest: Timestamp(microseconds: Samples.moment.microseconds + 3_000_000), because: "so much comes"),
                 Samples.clock)
-                == "in 6m 40s, by 2026-03-01 13:00:03 (12s ago) at the latest: so much comes",
-            "where the rate is used up both are as good as one")
+                == "in 6m 40s as things go, by 2026-03-01 13:00:03 (12s ago) at the latest: so much comes",
+            "where the rate is used up it can't be done sooner")
         #expect(
             GroupExplanationText.estimate(.init(seconds: nil, because: "no size is known"), Samples.clock)
                 == "nobody can tell: no size is known")

@@ -83,7 +83,7 @@ extension StoreModel {
     /// A question without an answer.
     private mutating func failQuestion(_ place: Place, _ question: Chunk) {
         guard var task = self[place] else { return }
-        task.attempts += 1
+        task.attempts = max(task.attempts, question.attempts + 1)
         guard question.attempts + 1 >= Int(policy.attempts) else {
             task.question?.attempts += 1
             task.question?.status = .waiting
@@ -134,7 +134,7 @@ extension StoreModel {
             rule = .retry
         }
         let attempts = before + (counts == false ? 0 : 1)
-        if attempts > before { task.attempts += 1 }
+        if attempts > before { task.attempts = max(task.attempts, attempts) }
         self[place] = task
         switch rule {
         case .startOver where failure.kind == .digestMismatch: return fetchAgain(place, chunk, source)

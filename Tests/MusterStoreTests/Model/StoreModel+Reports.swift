@@ -123,7 +123,7 @@ extension StoreModel {
         if let teacher = task.teacher, teacher != chunk.source, leaveMirror(place, chunk, chunk.source) { return }
         // Where there is no lower rung that is a try.
         let tries = rung <= task.rung ? 1 : 0
-        self[place]?.attempts += tries
+        self[place]?.attempts = max(task.attempts, chunk.attempts + tries)
         self[place]?.sources[chunk.source].rung = max(task.sources[chunk.source].rung, rung)
         if tries == 1, chunk.attempts + 1 >= Int(policy.attempts) {
             fail(place, reported: chunk.lease?.epoch)

@@ -78,6 +78,7 @@ extension StoreModel {
             change(name, keys, [.failed]) { task in
                 task.state = task.chunks.contains { $0.kind == .finalize } ? .finalizing : .queued
                 task.run += 1
+                task.attempts = 0
                 task.restarts = 0
                 task.isClean = false
                 task.isPausing = false

@@ -198,7 +198,7 @@ CREATE TABLE tasks (
     chunks_left      integer NOT NULL DEFAULT 1,             -- chunks of this version that are not done (I3)
     bytes_done       bigint NOT NULL DEFAULT 0,              -- bytes of its done chunks
     run              integer NOT NULL DEFAULT 1,             -- counts retries from 1, so that event ids differ
-    attempts         integer NOT NULL DEFAULT 0,             -- failures over all runs; shown only
+    attempts         integer NOT NULL DEFAULT 0,             -- the most tries in vain of one of its chunks; shown only
     -- The last failure, kept until it succeeds.
     failure_kind     text,                                   -- one of MusterCore's FailureKind
     failure_detail   text,                                   -- what was seen

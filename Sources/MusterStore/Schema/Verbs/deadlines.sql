@@ -30,7 +30,7 @@ BEGIN
         BEGIN
             v_failed := 0;
             FOR v_row IN
-                SELECT t.id, overdue_detail(t, format('it was not done within %s of when it was added or retried', t.time_limit)) AS detail
+                SELECT t.id, overdue_detail(t, format('it was not done within %s s of when it was added or retried', trim_scale(extract(epoch FROM t.time_limit)))) AS detail
                 FROM tasks t
                 WHERE t.group_id = v_group AND t.deadline_at <= statement_timestamp()
                     AND t.state IN ('queued', 'paused', 'finalizing')

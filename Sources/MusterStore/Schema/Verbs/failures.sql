@@ -119,14 +119,14 @@ END
 $$;
 
 -- So many tries without progress end a task. Where nobody was reached they may be fewer, but not of an origin that has served lately: that is an
--- outage, and no wrong name. The last try is not made in vain as long as the origin has served within 40 s.
+-- outage, and no wrong name. It is not given up before an outage has lasted for a while, whatever the number of tries.
 CREATE FUNCTION most_attempts(p_origin bigint, p_attempts integer, f failure) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
-        WHEN f.unreached_attempts IS NULL OR p_attempts < least(f.unreached_attempts, f.max_attempts) THEN f.max_attempts
+        WHEN f.unreached_attempts IS NULL THEN f.max_attempts
         WHEN NOT has_served_lately(p_origin) THEN least(f.unreached_attempts, f.max_attempts)
-        WHEN p_attempts >= f.max_attempts AND has_served(p_origin, interval '40 s') THEN p_attempts + 1
+        WHEN p_attempts >= f.max_attempts AND tried_until(p_origin) > statement_timestamp() THEN p_attempts + 1
         ELSE f.max_attempts
     END;
 END
@@ -149,7 +149,7 @@ DECLARE
 BEGIN
     -- Some tries are not the last ones, whatever their number.
     IF v_most > f.max_attempts OR v_attempts >= v_most AND v_counts IS NOT NULL AND may_pass(l, f) THEN v_attempts := v_before; END IF;
-    UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id AND v_attempts > v_before;
+    UPDATE tasks SET attempts = greatest(attempts, v_attempts) WHERE id = t.id AND v_attempts > v_before;
     IF v_rule = 'startOver' AND f.kind = 'digestMismatch' THEN
         RETURN fetch_again(l, t, p_source, f);
     ELSIF v_rule = 'startOver' THEN
@@ -201,9 +201,10 @@ BEGIN
     IF v_rule = 'nextSource' THEN
         PERFORM move_chunks(t.id, p_source, v_next);
     END IF;
-    -- Where a limit may pass, the origin is left alone (`leave_alone`), and not each file.
-    v_wait := CASE WHEN v_rule = 'retry' AND v_next <= l.source THEN least(backoff(v_attempts, f),
-        CASE WHEN v_counts IS NOT NULL AND may_pass(l, f) THEN interval '5 s' END) ELSE interval '0' END;
+    -- A limit that may pass leaves its origin alone (`leave_alone`), and not each file. A name that may be wrong is told soon.
+    v_wait := CASE WHEN v_rule <> 'retry' OR v_next > l.source THEN interval '0'
+        WHEN v_counts IS NOT NULL AND may_pass(l, f) THEN least(backoff(v_attempts, f), interval '5 s')
+        ELSE backoff(v_attempts, f) / CASE WHEN v_most < f.max_attempts THEN 4 ELSE 1 END END;
     UPDATE ready_chunks c
     SET attempts = v_attempts, source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id),
         status = CASE WHEN v_wait > interval '0' THEN 'waiting' ELSE 'ready' END,

@@ -142,7 +142,7 @@ BEGIN
     END IF;
     IF v_outcome IS NULL THEN
         v_tries := (p_rung <= t.rung)::integer;
-        UPDATE tasks SET attempts = attempts + v_tries WHERE id = t.id;
+        UPDATE tasks SET attempts = greatest(attempts, l.attempts + v_tries) WHERE id = t.id;
         UPDATE sources SET rung = greatest(rung, p_rung)
         WHERE task_id = t.id AND ordinal = l.source;
         IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN

@@ -61,6 +61,12 @@ LANGUAGE sql STABLE AS $$
     SELECT has_served(p_origin, interval '5 min')
 $$;
 
+-- Until when nothing is given up for connections that an origin refuses: as long as eight tries take at the most.
+CREATE FUNCTION tried_until(p_origin bigint) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT served_at(p_origin) + interval '2 min'
+$$;
+
 -- How many leases an origin has fulfilled lately: a counter that decays within some ten seconds.
 CREATE FUNCTION recent_answers(o origins) RETURNS double precision
 LANGUAGE plpgsql STABLE AS $$

@@ -66,7 +66,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_next integer;
 BEGIN
-    UPDATE tasks SET attempts = attempts + 1 WHERE id = t.id;
+    UPDATE tasks SET attempts = greatest(attempts, l.attempts + 1) WHERE id = t.id;
     IF l.attempts + 1 < most_attempts(l.origin_id, l.attempts + 1, f) THEN
         PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
         UPDATE ready_chunks

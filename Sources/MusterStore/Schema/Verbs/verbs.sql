@@ -100,7 +100,7 @@ BEGIN
     UPDATE tasks
     SET state = CASE WHEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = tasks.id AND c.kind = 'finalize')
             THEN 'finalizing' ELSE 'queued' END,
-        desired = 'run', run = run + 1, restarts = 0, clean = false, finished_at = NULL,
+        desired = 'run', run = run + 1, attempts = 0, restarts = 0, clean = false, finished_at = NULL,
         deadline_at = statement_timestamp() + time_limit
     WHERE id = ANY (v_tasks);
     UPDATE ready_chunks SET status = 'ready', not_before = NULL, attempts = 0, deaths = 0, moves = 0

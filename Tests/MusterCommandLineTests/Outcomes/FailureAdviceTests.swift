@@ -1,0 +1,113 @@
+import ArgumentParser
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+/// Every hint works when it is typed as it is printed.
+@Suite("What helps")
+struct FailureAdviceTests {
+    /// A failure of every kind, and of every detail that something else is said of.
+    private static let failures: [FailureDocument] = {
+        let statuses = [400, 401, 403, 404, 407, 410, 429, 500, 503, 511].map { FailureKind.httpStatus($0) }
+        let kinds: [FailureKind] = [
+            .network, .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
+            .refusedAddress,
+            .authentication, .notFound, .storageFull, .noSpace, .noPermission, .storage, .poison, .deadline,
+            .unreadable,
+        ]
+        let details = [
+            "", "it can't be read again to prove its end", "what came can't be gone on with",
+            "what came can't be gone on with: it has no validator", "too many redirects",
+            "a different file stands at a", "it is no regular file", "SSL certificate problem",
+            "it was not done within 3 s of when it was added or retried", "the group was not done within 3 s",
+            "env:KEY is not set", "env:KEY is not among the variables that this worker gives to the source",
+            "file:/run/secrets/a b is no file that this worker gives to the source",
+        ]
+        return (kinds + statuses).flatMap { kind in
+            details.flatMap { detail in
+                [nil, 407].map {
+                    FailureDocument(
+                        kind: kind, detail: detail, at: Samples.moment, status: $0, source: "https://example.org/a")
+                }
+            }
+        }
+    }()
+
+    private func task(_ failure: FailureDocument) -> TaskDocument {
+        var task = Samples.troubled("a b")
+        (task.state, task.failure) = (.failed, failure)
+        return task
+    }
+
+    /// What the help of each command says that takes options which advice names.
+    private static let help = Dictionary(
+        uniqueKeysWithValues: ["get", "set", "add", "up", "serve", "work", "limit"].map {
+            ($0, MusterProgram.help([$0], columns: 100))
+        })
+
+    /// The options in a text that one of these commands does not have.
+    private func missing(_ text: String, in commands: [String]) -> [String] {
+        text.matches(of: /--[a-z][a-z-]+/).map { String($0.output) }.filter { option in
+            commands.contains { Self.help[$0]?.contains(option) != true }
+        }
+    }
+
+    @Test func adviceNamesOptionsThatTheCommandsHave() { Self.failures.forEach(checkOptions) }
+
+    private func checkOptions(of failure: FailureDocument) {
+        let task = task(failure)
+        for line in FailureAdvice.lines([task]) { #expect(missing(line, in: ["get"]).isEmpty, "\(line)") }
+        guard let advice = FailureAdvice.advice(failure) else { return }
+        let commands: [String] =
+            switch advice.place {
+            case .asking: ["set"]
+            case .making: ["add"]
+            case .coordinator: ["up", "serve"]
+            case .worker: ["up", "work"]
+            case .deadline: ["limit"]
+            // It is said of get alone.
+            case nil: ["get"]
+            }
+        #expect(missing(advice.text, in: commands).isEmpty, "\(advice)")
+        if let place = advice.place { #expect(missing(place.way("g"), in: commands).isEmpty, "\(place)") }
+    }
+
+    @Test func everyCommandThatIsNamedIsOne() { Self.failures.forEach(checkCommands) }
+
+    private func checkCommands(for failure: FailureDocument) {
+        let task = task(failure)
+        let lines =
+            FailureAdvice.groupHints([task], of: "my g")
+            + [FailureAdvice.advice(failure).flatMap { FailureAdvice.way($0, group: "my g", key: "a b") }].compactMap {
+                $0
+            }
+        for line in lines {
+            for match in line.matches(of: /muster ([a-z]+)/) {
+                #expect(MusterCommand.names.contains(String(match.output.1)), "\(line)")
+            }
+            // What can be typed as it stands is understood.
+            for match in line.matches(of: /muster ((?:retry|limit) 'my g'[^,;]*)/) {
+                let words = match.output.1.replacing("'my g'", with: "g").replacing("'a b'", with: "k").split(
+                    separator: " ")
+                #expect(throws: Never.self, "\(line)") {
+                    _ = try MusterCommand.parseAsRoot(words.map(String.init))
+                }
+            }
+        }
+    }
+
+    @Test func aSecretThatIsNotGivenNamesTheOptionThatGivesIt() {
+        let task = task(
+            FailureDocument(
+                kind: .authentication,
+                detail: "env:KEY is not among the variables that this worker gives to the source",
+                at: Samples.moment, source: "https://example.org/a"))
+        #expect(
+            FailureAdvice.groupHints([task], of: "g").last
+                == "its worker gives it (muster up, muster work) with: --secret-variable KEY=https://example.org:443; and then: muster retry g"
+        )
+        #expect(FailureAdvice.lines([task]).last?.contains("--header 'NAME: env:VARIABLE'") == true)
+    }
+}

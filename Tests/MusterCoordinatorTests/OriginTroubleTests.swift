@@ -1,0 +1,49 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCoordinator
+
+/// What explanations say while an origin is away, or says nothing.
+@Suite("Origins that bring nothing")
+struct OriginTroubleTests {
+    private typealias Facts = GroupExplanationTests
+
+    private func document(_ facts: GroupFacts) -> GroupExplanationDocument { GroupExplanation(facts: facts).document }
+
+    @Test func aGroupThatIsTriedAgainNamesTheOriginAndWhatItFailedWith() {
+        var facts = Facts.facts()
+        facts.group.tasks.active = 0
+        facts.origins = []
+        facts.putOff = .init(chunks: .init(number: 3, more: false), firstDue: Facts.soon)
+        facts.retried = "connection failed from https://a.example:443"
+        #expect(
+            document(facts).summary
+                == "A try of 3 chunks failed (connection failed from https://a.example:443), and the next one is not due yet."
+        )
+    }
+
+    @Test func onlyADeadlineSaysWhenAGroupEndsAtTheLatest() {
+        var facts = Facts.facts()
+        facts.group.deadlineAt = Facts.later
+        #expect(document(facts).eta.latest == Facts.later && document(facts).eta.seconds == 60)
+        facts.group.tasks.active = 0
+        #expect(document(facts).eta.latest == Facts.later && document(facts).eta.seconds == nil)
+        facts.group.onDeadline = .continue
+        #expect(document(facts).eta.latest == nil)
+    }
+
+    @Test func aGroupOfWhichNothingComesSaysFromWhere() {
+        var facts = Facts.facts()
+        facts.straggler = .init(
+            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: nil, bytesPerSecond: 0,
+            grantedAt: Facts.now)
+        #expect(document(facts).summary.hasSuffix("1000 B/s lately."), "it has just been asked for")
+        facts.at = Facts.soon
+        #expect(
+            document(facts).summary.hasSuffix(
+                "1000 B/s lately; nothing has come for 10s of k from https://a.example:443."))
+        facts.straggler?.bytesPerSecond = 1
+        #expect(document(facts).summary.hasSuffix("1000 B/s lately."))
+    }
+}
