@@ -31,7 +31,7 @@ public struct Coordinator: Service {
         self.onListening = onListening
     }
 
-    /// Whoever starts the database says what becomes of it.
+    /// Where the same process starts the database, that part of it says what becomes of it.
     private var databaseLogger: Logger {
         var own = logger
         if configuration.ownsDatabase { own.logLevel = max(.error, logger.logLevel) }

@@ -29,6 +29,31 @@ struct LimitTests {
         }
     }
 
+    /// Whose silence a handler bears is waited for once more.
+    @Test func silenceThatIsBorneIsNoFirstByteTimeout() async throws {
+        final class Patient: TransferHandler {
+            let recorder = Recorder()
+            private let times = Atomic(0)
+
+            func head(_ head: ResponseHead) -> HeadVerdict { recorder.head(head) }
+            func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict { recorder.body(bytes) }
+            func isTooSlow() -> Bool { times.add(1, ordering: .relaxed).newValue == 3 }
+            func finished(_ outcome: TransferOutcome) { recorder.finished(outcome) }
+        }
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.waitForPeerToClose()
+        } _: { loop, server in
+            var request = TransferRequest(url: server.url())
+            request.firstByteTimeout = .milliseconds(100)
+            let patient = Patient()
+            _ = try loop.start(request, handler: patient)
+            let outcome = await patient.recorder.outcome()
+            #expect(outcome.error?.kind == "first-byte timeout", "\(outcome)")
+            #expect(outcome.error?.description.contains("within 300 ms") == true, "\(outcome)")
+        }
+    }
+
     @Test func drippingBodyIsTooSlow() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()

@@ -93,8 +93,8 @@ public struct FetchOptions: Hashable, Sendable, Codable {
     public var firstByteTimeoutSeconds: Int64?
     /// How long the first byte is waited for, and over what time the least speed is taken, where the options say nothing.
     public static let usualPatience = (firstByteSeconds: 60 as Int64, lowSpeedSeconds: 30 as Int64)
-    /// The most of either that follows tries which were too short.
-    private static let mostPatience: Int64 = 120
+    /// The most of either that follows tries which were too short, and that a request has which may be the only one.
+    public static let mostPatience: Int64 = 120
     /// The least speed in bytes per second; 1024 when absent.
     public var lowSpeedBytesPerSecond: Int64?
     /// Over how many seconds the least speed is taken; 30 when absent.

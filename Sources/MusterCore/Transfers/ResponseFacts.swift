@@ -4,7 +4,8 @@ public struct ResponseFacts: Sendable, Hashable {
     public let status: Int
     private let fields: [(name: String, value: String)]
     private let isHTTP: Bool
-    private let isRedirected: Bool
+    /// Whether redirects led to it.
+    let isRedirected: Bool
 
     /// Facts of a response; names in any case, values trimmed, in the order in which they came.
     ///
@@ -88,11 +89,6 @@ public struct ResponseFacts: Sendable, Hashable {
         return stated.isEmpty ? nil : Set(stated).sorted().joined(separator: ", ")
     }
 
-    /// Whether redirects led to what may be shown in the place of what was asked for (row 27): a login, a notice, an error in JSON.
-    var isPageElsewhere: Bool {
-        isRedirected && isTextual
-    }
-
     /// Whether the body is of a type that pages, notices and errors have, or of none that is stated.
     var isTextual: Bool { mediaType == nil || mayBeNotice }
 
@@ -115,13 +111,13 @@ public struct ResponseFacts: Sendable, Hashable {
     }
 
     /// A field that names the content; one of more than `Limits.validatorBytes` counts as none, and so does what origins state that know nothing: an
-    /// empty tag, or the beginning of time.
+    /// empty tag, the beginning of time, or the moment of the answer.
     private func validator(_ name: String) -> String? {
         guard let field = value(name), field.utf8.count <= Limits.validatorBytes,
-            !["", "\"\"", "W/\"\""].contains(field),
-            name != "last-modified" || HTTPDate(field)?.secondsSince1970 ?? 1 > 0
+            !["", "\"\"", "W/\"\""].contains(field)
         else { return nil }
-        return field
+        guard name == "last-modified", let moment = HTTPDate(field) else { return field }
+        return moment.secondsSince1970 > 0 && moment != date ? field : nil
     }
 
     /// Whether Last-Modified may stand in If-Range: at least 60 s older than Date, so that no second change falls into

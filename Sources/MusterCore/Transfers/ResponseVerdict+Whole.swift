@@ -31,7 +31,7 @@ extension ResponseVerdict {
                 return .descend("200 to a range request, with what may be a part", to: .whole)
             }
             // Some redirect requests with a Range, and no others, to a page of theirs: a plain GET tells (row 27).
-            guard !facts.isPageElsewhere else {
+            guard !mayBePageElsewhere(found, facts) else {
                 return .descend("a redirect of the range request to a page", to: .whole)
             }
             guard !mayBePage(found, facts, question) else {

@@ -115,11 +115,14 @@ extension Transfer {
     /// How long the peer may take to answer.
     private var firstBytePatience: Duration {
         let kept = hasOpenedConnection || openedSockets > 0 ? nil : request.keptFirstByteTimeout
-        return kept ?? request.firstByteTimeout
+        return kept ?? request.firstByteTimeout * (silencesBorne + 1)
     }
 
-    private func peerTimerExpired(_ since: UInt64, _ now: UInt64, _ end: LocalEnd) -> LocalEnd? {
-        if now >= since &+ firstBytePatience.nanosecondsClamped { return end }
+    private func peerTimerExpired(_ since: UInt64, _ now: UInt64, _ end: @autoclosure () -> LocalEnd) -> LocalEnd? {
+        if now >= since &+ firstBytePatience.nanosecondsClamped {
+            guard !handler.isTooSlow() else { return end() }
+            silencesBorne += 1
+        }
         armPeerTimer(since: since)
         return nil
     }

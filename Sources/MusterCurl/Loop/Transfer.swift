@@ -97,6 +97,8 @@ final class Transfer {
     /// The least speed that the body may have; nil for any.
     var lowSpeed: LowSpeedLimit?
     var speedWindow = SpeedWindow()
+    /// How often the time for an answer was over, and the handler bore it.
+    var silencesBorne = 0
     var upload: Upload
     /// Addresses of the current hop that were refused, and sockets of it that were opened.
     var refusedAddress: String?

@@ -21,7 +21,7 @@ public enum BodyVerdict: Sendable, Hashable {
 
 /// Receives what happens to one transfer.
 ///
-/// All calls are made on a thread of the loop, never two at once, in the order `stalled`…, `head`, `body` and `isTooSlow`…, `finished`. They
+/// All calls are made on a thread of the loop, never two at once, in the order `stalled`…, `head`, `body`…, `finished`, and `isTooSlow` between them. They
 /// must not block for long, since every transfer of that thread waits meanwhile. They may call ``CurlLoop/start(_:handler:)``,
 /// ``CurlLoop/cancel(_:)``, ``CurlLoop/resume(_:)`` and ``CurlLoop/closeIdle(like:)``. The loop keeps the handler alive until
 /// `finished` returned.
@@ -37,8 +37,8 @@ public protocol TransferHandler: AnyObject, Sendable {
     /// to be closed until one comes: it may serve nobody else before (``CurlLoop/closeIdle(like:)``). `false` unless it is defined.
     func stalled() -> Bool
 
-    /// The body is slower than its limit allows. Returns whether the transfer fails for that; if not, the time of the limit begins anew. `true` unless
-    /// it is defined.
+    /// The answer, or the body, is slower than its limit allows. Returns whether the transfer fails for that; if not, the time of the limit begins anew.
+    /// `true` unless it is defined.
     func isTooSlow() -> Bool
 
     /// The transfer is over. Called exactly once for every started transfer; nothing is called for it afterwards.

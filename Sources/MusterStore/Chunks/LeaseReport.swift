@@ -156,8 +156,8 @@ public enum LeaseReport {
         /// Whether it is a sign of too much at once at the origin (range contract, row 24).
         var limitSignal: FailureKind.LimitSignal {
             let signal = kind.limitSignal(status: status.map { Int($0) })
-            guard signal != .none, let isLimit else { return signal }
-            return isLimit ? .certain : .refuted
+            guard let isLimit else { return signal }
+            return isLimit ? .certain : signal == .none ? .none : .refuted
         }
 
         /// Whether an expired URL is answered so (row 21).

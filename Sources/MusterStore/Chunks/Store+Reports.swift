@@ -32,10 +32,12 @@ extension Store {
             """, waking: .work)[0].decode("held")
     }
 
-    /// An origin has served another request for a file (row 22): leases that bring all of a file may be divided from now on.
+    /// An origin has served another request for a file (row 22): leases that bring all of a file may be divided from now on. Or another source has served
+    /// a file far faster than the one that brings it: it begins anew there.
     public func report(servedAgain lease: LeaseName, session: SessionID) async throws {
         _ = try await write(
-            "SELECT report_served_again(\(session), \(lease.chunk), \(lease.epoch))::text", waking: .work)
+            "SELECT report_served_again(\(session), \(lease.chunk), \(lease.epoch), \(policy.firstChunk))::text",
+            waking: .work)
     }
 
     /// Records chunks that are durable to their end, and purges that are done. Returns how many of the chunks were fetched by two,

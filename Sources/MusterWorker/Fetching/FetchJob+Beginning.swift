@@ -224,6 +224,9 @@ extension FetchJob {
         if !plan.manner.isAlone, !context.conduct.lingers(origin), context.conduct.doubtsKept(of: origin) {
             request.keptFirstByteTimeout = min(request.firstByteTimeout, Self.keptPatience)
         }
+        if plan.isUntouched, plan.turns == .taken(0), context.witnesses.isSilentAtLimit(origin) {
+            request.firstByteTimeout = request.firstByteTimeout / FetchPlan.shortPatience
+        }
         request.budgets = budgets
         request.authentication = context.conduct.authentication(at: origin)
         return request

@@ -46,14 +46,16 @@ extension FetchJob {
     }
 
     /// Asks the origin for the bytes of a lease of kind `trial`, beside a request for the same file: says whether it serves another one (range contract,
-    /// row 22). A trial of the first bytes asks for them plainly, and shows besides whether they come so in less time than the file has to wait.
+    /// row 22). A trial of the first bytes asks for them plainly, and shows besides whether they come so in less time than the file has to wait; or whether
+    /// another source brings them so.
     func tryAgain() async -> JobEnding {
         let isPlain = lease.start == 0
+        let isOther = lease.isOtherMirror == true
         let budgets = context.budgets.enter(lease)
         defer { context.budgets.leave(lease) }
         // A budget would be what makes it slow.
         if isPlain, budgets.contains(where: { $0.bytesPerSecond != nil }) { return .released(nil, nil) }
-        var plan = FetchPlan(lease, source: source)
+        var plan = FetchPlan(isOther ? lease.asAnother : lease, source: source)
         plan.manner = context.conduct.manner(of: origin)
         let settings: RequestSettings
         do throws(StorageError) {
@@ -68,7 +70,8 @@ extension FetchJob {
         let bytes = isPlain ? lease.end ?? 1 : 1
         switch await answer(to: question, plan, settings, bytes: bytes, within: isPlain ? Self.haste : nil, budgets) {
         case .came(let head, .accept, let end) where isPlain ? (end ?? bytes) >= bytes : head.status == 206:
-            if isPlain { context.conduct.servedPlainlyFaster(origin) }
+            if !isOther { context.witnesses.servedAgain(origin) }
+            if isPlain, !isOther { context.conduct.servedPlainlyFaster(origin) }
             return .servedAgain
         case .came(let head, .refuse(let kind, let detail, let retryAfter), _):
             let failure = Report.Failure(kind: kind, detail: detail, retryAfter: retryAfter)
@@ -137,6 +140,18 @@ extension FetchJob {
             case .cancelled: return .cancelled
             }
         }
+    }
+}
+
+extension LeaseDocument {
+    /// The same lease for a source whose content need not be that of the version: a file of the same size.
+    fileprivate var asAnother: LeaseDocument {
+        var other = self
+        other.isOtherMirror = nil
+        other.planned = false
+        other.expectedSize = expectedSize ?? representation.size
+        other.representation = Representation()
+        return other
     }
 }
 

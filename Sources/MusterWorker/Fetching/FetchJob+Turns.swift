@@ -29,8 +29,7 @@ extension FetchJob {
     /// follows; `nil` when the refusal is to be dealt with as it is.
     func takeTurn(after ending: FetchTransfer.Ending, _ plan: inout FetchPlan) async -> Step? {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
-            case .judged(.refuse(let kind, let detail, nil)) = ending.judgement, let status = ending.head?.status,
-            kind.limitSignal(status: status) != .none, let address
+            let (kind, detail, status) = ending.mayBeLimit, let address
         else { return nil }
         let witness = await context.witnesses.witness(for: address, turn: count) { control.wish == .work }
         guard let witness, witness.request.url != source.url else { return untold(kind, &plan) }
@@ -45,6 +44,10 @@ extension FetchJob {
         switch await testimony(of: witness, status: status) {
         case .served:
             context.witnesses.servedAgain(address.origin)
+            guard status != OriginWitnesses.silence else {
+                plan.turns = .over(isLimit: nil)
+                return nil
+            }
             plan.turns = .taken(count + 1)
             // What was free for the witness may be free again a moment later only: the moments differ.
             try? await Task.sleep(for: Self.pause * (count % 3))
@@ -85,12 +88,18 @@ extension FetchJob {
             // An empty file has no first byte.
             if !isPage, (200..<300).contains(head.status) || head.status == 416 { return .served }
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
-            let isOfLimit =
-                (head.status == status || isPage) && context.conduct.isServing(origin)
-                && (!witness.mayBeUsedUp || lease.asksForAll != true || context.witnesses.servesAgain(origin))
+            let isOfLimit = (head.status == status || isPage) && showsLimit(witness)
             return isOfLimit ? .refused : isPage ? .page : .nothing
+        case .failed(.firstByteTimeout, _) where status == OriginWitnesses.silence:
+            return showsLimit(witness) ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }
+    }
+
+    /// Whether a witness that is refused shows a limit.
+    private func showsLimit(_ witness: OriginWitnesses.Witness) -> Bool {
+        context.conduct.isServing(origin)
+            && (!witness.mayBeUsedUp || lease.asksForAll != true || context.witnesses.servesAgain(origin))
     }
 
     /// The file has come. Where its first request brought all of it, and it is not known yet whether the origin serves a file more than once, it is time to
@@ -108,5 +117,19 @@ extension FetchJob {
     func noteWitness(_ request: TransferRequest, _ plan: FetchPlan, isOver: Bool) {
         guard let address, !(plan.isPage && address.namesNoText) else { return }
         context.witnesses.served(request, of: address, mayBeUsedUp: lease.asksForAll == true, isOver: isOver)
+    }
+}
+
+extension FetchTransfer.Ending {
+    /// What may be said of too much at once: a refusal, or that nothing was said at all.
+    fileprivate var mayBeLimit: (kind: FailureKind, detail: String, status: Int)? {
+        switch (judgement, outcome) {
+        case (.judged(.refuse(let kind, let detail, nil)), _):
+            guard let status = head?.status, kind.limitSignal(status: status) != .none else { return nil }
+            return (kind, detail, status)
+        case (.waiting, .failed(.firstByteTimeout(let detail), _)):
+            return (.timeout, TransferError.firstByteTimeout(detail).description, OriginWitnesses.silence)
+        case (.judged, _), (.standing, _), (.waiting, _): return nil
+        }
     }
 }

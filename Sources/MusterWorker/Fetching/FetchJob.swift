@@ -133,7 +133,8 @@ struct FetchJob: Sendable {
             waited: { [loops = context.loops, request] in loops.closeIdle(like: request) },
             leavesSlow: { hasStopped in
                 (hasStopped || control.bound.agreedEnd == nil) && context.conduct.isFasterPlainly(origin)
-            }
+            },
+            mayBeOnly: { [plan] in plan.mayBeOnly && !context.witnesses.servesAgain(origin) }
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end

@@ -41,6 +41,18 @@ extension FetchPlan {
         return (LowSpeedLimit(bytesPerSecond: limit.bytesPerSecond, over: over), false)
     }
 
+    /// Whether the next request may be the only one that is served: it is worth more than the usual patience, unless the options name another one.
+    var mayBeOnly: Bool {
+        asksForAll && answer == nil && lease.options?.firstByteTimeoutSeconds == nil
+            && lease.options?.lowSpeedSeconds == nil
+    }
+
+    /// How many times the usual patience such a request has before its head, or in its body.
+    static func timesOfOnly(beforeHead: Bool) -> Int {
+        let usual = FetchOptions.usualPatience
+        return Int(FetchOptions.mostPatience / (beforeHead ? usual.firstByteSeconds : usual.lowSpeedSeconds))
+    }
+
     /// Bytes per second that a part is doubted below (`try_slow_origins` has the same), and the bytes from which on that is worth it.
     private static let doubtfulSpeed: Int64 = 256 << 10
     private static let leastToDoubt: Int64 = 1 << 20

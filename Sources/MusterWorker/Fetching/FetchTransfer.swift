@@ -46,6 +46,8 @@ final class FetchTransfer: TransferHandler {
         var lowSpeed: LowSpeedLimit?
         /// How far the body was when it was seen to be slow last, and how often in a row it was as good as silent; `nil` unless its speed is doubted.
         var slowness: (offset: Int64, silences: Int)?
+        /// How far the body was when the time of a limit was over last, and for how many of these times in a row nothing has come, or hardly anything.
+        var patience: (offset: Int64, times: Int) = (0, 0)
         var wasCutForPlain = false
         var judgement = Judgement.waiting
         var head: ResponseHead?
@@ -60,6 +62,7 @@ final class FetchTransfer: TransferHandler {
     private let received: @Sendable (Int) -> Void
     private let waited: @Sendable () -> Void
     private let leavesSlow: @Sendable (_ hasStopped: Bool) -> Bool
+    private let mayBeOnly: @Sendable () -> Bool
     private let state: Mutex<State>
     /// Set when a body was accepted whose content is stored decoded.
     private let decoded = Mutex<DecodedBody?>(nil)
@@ -72,6 +75,7 @@ final class FetchTransfer: TransferHandler {
     ///   - received: told how many body bytes came.
     ///   - waited: told each second that there is no answer.
     ///   - leavesSlow: whether a body that is doubted for its speed, and comes slowly or has stopped, is to be left for a plain GET.
+    ///   - mayBeOnly: whether the request may be the only one that is served, so that it has more than the usual patience.
     init(
         _ question: FetchQuestion,
         plan: FetchPlan,
@@ -80,7 +84,8 @@ final class FetchTransfer: TransferHandler {
         accepted: @escaping @Sendable (FetchPlan) -> Bool,
         received: @escaping @Sendable (Int) -> Void,
         waited: @escaping @Sendable () -> Void = {},
-        leavesSlow: @escaping @Sendable (_ hasStopped: Bool) -> Bool = { _ in false }
+        leavesSlow: @escaping @Sendable (_ hasStopped: Bool) -> Bool = { _ in false },
+        mayBeOnly: @escaping @Sendable () -> Bool = { false }
     ) {
         self.question = question
         self.writer = writer
@@ -89,6 +94,7 @@ final class FetchTransfer: TransferHandler {
         self.received = received
         self.waited = waited
         self.leavesSlow = leavesSlow
+        self.mayBeOnly = mayBeOnly
         state = Mutex(State(plan: plan))
     }
 
@@ -120,6 +126,7 @@ final class FetchTransfer: TransferHandler {
         let (answer, plan) = state.withLock { state -> (HeadVerdict, FetchPlan?) in
             state.head = head
             state.judgement = .judged(verdict)
+            state.patience = (writer.offset, 0)
             // Nothing comes, and the connection is good for the next request.
             if case .unmodified = verdict { return (.accept(limit: 0), nil) }
             // The writer stands where the question began; a body for another place would be written to the wrong one.
@@ -183,17 +190,23 @@ final class FetchTransfer: TransferHandler {
         return true
     }
 
-    /// A body whose speed is doubted is borne until a plain GET is known to be faster, or is slower than the options allow for all of their time.
+    /// A body whose speed is doubted is borne until a plain GET is known to be faster, or is slower than the options allow for all of their time. Silence
+    /// is borne for longer where nothing but this request may be served.
     func isTooSlow() -> Bool {
         let offset = writer.offset
+        let mayBeOnly = mayBeOnly()
         let (isOver, hasStopped) = state.withLock { state -> (Bool?, Bool) in
+            let times = mayBeOnly ? FetchPlan.timesOfOnly(beforeHead: state.head == nil) : 1
             guard let before = state.slowness, let limit = state.lowSpeed, !state.plan.ladder.isServedPlainly else {
-                return (true, false)
+                let least = state.lowSpeed.map { $0.bytesPerSecond * $0.over.components.seconds } ?? 0
+                let isSilent = state.head == nil || offset - state.patience.offset < max(1, least)
+                state.patience = (offset, isSilent ? state.patience.times + 1 : 1)
+                return (state.patience.times >= times, false)
             }
             let least = limit.bytesPerSecond * limit.over.components.seconds / Int64(FetchPlan.shortPatience)
             let silences = offset - before.offset < max(1, least) ? before.silences + 1 : 0
             state.slowness = (offset, silences)
-            if silences >= FetchPlan.shortPatience { return (true, true) }
+            if silences >= FetchPlan.shortPatience * times { return (true, true) }
             // Parts of a file that come slowly come several at a time.
             let isWorthIt =
                 (state.plan.isWholeFile || silences > 0)

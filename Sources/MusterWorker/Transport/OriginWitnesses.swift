@@ -39,6 +39,8 @@ final class OriginWitnesses: Sendable {
         var waits = Remembered<Int>()
     }
 
+    /// What stands for the status where nothing was answered in time.
+    static let silence = 0
     /// How often a witness has to be served between two refusals of a file.
     static let turns = 6
     /// The same where other files were refused for themselves already.
@@ -167,6 +169,15 @@ final class OriginWitnesses: Sendable {
             return Self.turns
         }
         return Self.fewTurns
+    }
+
+    /// Whether the origin was seen to tell of a limit by silence.
+    func isSilentAtLimit(_ origin: String) -> Bool {
+        let moment = now()
+        guard case .limit = state.withLock({ $0.meanings.value(of: "\(Self.silence) \(origin)", at: moment) }) else {
+            return false
+        }
+        return true
     }
 
     /// It has been told what a refusal with this status was for.

@@ -59,6 +59,7 @@ struct ResponseVerdictTests {
             ("application/problem+json", true, .first, .descend(.whole)),
             ("application/xhtml+xml", true, .first, .descend(.whole)),
             (nil, true, .first, .descend(.whole)),
+            (nil, false, .first, .accept(offset: 0, count: 5_000, splittable: false)),
             ("text/html", true, .stream, .accept(offset: 0, count: 5_000, splittable: false)),
             ("text/html", false, .first, .accept(offset: 0, count: 5_000, splittable: false)),
             ("application/zip", true, .first, .accept(offset: 0, count: 5_000, splittable: false)),
@@ -67,10 +68,21 @@ struct ResponseVerdictTests {
     func pageThatARangeRequestIsRedirectedToIsNotBelieved(
         type: String?, isRedirected: Bool, question: FetchQuestion, outcome: Outcome
     ) {
-        var fields = [(name: "Content-Length", value: "5000")]
+        var question = question
+        question.namesNoText = type == nil
+        #expect(Self.wholeOf(5_000, type, isRedirected, question) == outcome)
+        guard type == nil else { return }
+        #expect(
+            Self.wholeOf(100_000, nil, isRedirected, question) == .accept(offset: 0, count: 100_000, splittable: false))
+    }
+
+    private static func wholeOf(
+        _ size: Int64, _ type: String?, _ isRedirected: Bool, _ question: FetchQuestion
+    ) -> Outcome {
+        var fields = [(name: "Content-Length", value: "\(size)")]
         if let type { fields.append((name: "Content-Type", value: type)) }
         let facts = ResponseFacts(status: 200, headers: fields, isRedirected: isRedirected)
-        #expect(Outcome(ResponseVerdict.judge(facts, to: question)) == outcome)
+        return Outcome(ResponseVerdict.judge(facts, to: question))
     }
 
     /// Rows 24 and 27: a limit may be told by a page, and only a page that comes again is the file.

@@ -254,4 +254,44 @@ import Testing
             #expect(task.version == 2 && sources.last == 1, "\(sources)")
         }
     }
+
+    /// Where nothing can be gone on with, another source is compared before it takes over.
+    @Test(arguments: [true, false]) func slowSourceIsComparedWithAnother(isFaster: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            let size: Int64 = 20 << 20
+            #expect(try await worker.answer(lease, size: size, isSplittable: false))
+            #expect(try await worker.progress(lease, to: 5 << 20))
+            #expect(try await fixture.store.trySlowOrigins() == 0, "the lease is young")
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '6 s'")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "half a minute is enough")
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '10 s'")
+            #expect(try await fixture.store.trySlowOrigins() == 1)
+            try await fixture.check("compared")
+            let trial = try #require(try await worker.claim(8).first)
+            #expect(trial.kind == .trial && trial.source == 1 && trial.start == 0 && trial.isOtherMirror)
+            let bytes = try #require(trial.end)
+            #expect(bytes > 5 << 20 && bytes <= 20 * (5 << 20) / 16, "four times what comes in 5 s")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "it is under way")
+            guard isFaster else {
+                try await worker.fail(trial, .tooSlow)
+                try await fixture.check("slower")
+                #expect(try await fixture.store.trySlowOrigins() == 0, "once is enough")
+                let task = try await fixture.store.task("t", of: "g")
+                #expect(task.version == 1 && task.attempts == 0, "what is under way goes on")
+                return
+            }
+            try await worker.servedAgain(trial)
+            try await worker.servedAgain(trial)
+            try await fixture.check("faster")
+            let next = try #require(try await worker.claimWork().first)
+            #expect(next.source == 1 && next.version == 2 && !next.isPlanned)
+            #expect(try await worker.answer(next, size: size, isSplittable: false))
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '6 s'")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "the first source had its turn")
+            #expect(try await fixture.outcomes() == ["nextSource"])
+        }
+    }
 }

@@ -143,6 +143,7 @@ import Testing
             for (lease, offset) in zip(leases, [60, 50, 70, 1] as [Int64]) {
                 try await worker.progress(lease, to: offset)
             }
+            try await fixture.run("UPDATE origins SET serves_again = true")
             try await fixture.passMinute()
             #expect(try await fixture.store.sweepSlow() == 1)
             let slow = try await worker.claim(9)
@@ -169,4 +170,23 @@ import Testing
 extension Bool {
     /// Expects that the lease was the reporter's still.
     fileprivate func holds() throws { try #require(self) }
+
+    /// To take it back would lose a file whose URL works once.
+    @Test(arguments: [false, true], [false, true]) func whatMayBeServedOnceIsLeftToItsHolder(
+        servesAgain: Bool, isLarge: Bool
+    ) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t"), Wanted("u"), Wanted("v")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for (lease, offset) in zip(try await worker.claim(3), [500, 600, 20] as [Int64]) {
+                #expect(try await worker.answer(lease, size: 1_000, etag: "\"1\"", askedForAll: true))
+                #expect(try await worker.progress(lease, to: offset))
+            }
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '1 min'")
+            if !isLarge { try await fixture.run("UPDATE leases SET tile = NULL") }
+            try await fixture.run("UPDATE origins SET serves_again = \(servesAgain)")
+            #expect(try await fixture.store.sweepSlow() == (servesAgain ? 1 : 0))
+            try await fixture.check()
+        }
+    }
 }

@@ -58,6 +58,32 @@ import Testing
         }
     }
 
+    /// Silence tells of a limit where a file that was served is not answered either, while others come.
+    @Test(arguments: [true, false]) func silenceShowsALimitOrNone(isLimit: Bool) async throws {
+        try await withBench { bench, origin in
+            for name in ["a.bin", "b.bin"] { origin.serve("/\(name)", file) }
+            if isLimit { origin.misbehave("/a.bin", .hangBeforeHeaders, when: .after(1)) }
+            origin.misbehave("/b.bin", .hangBeforeHeaders)
+            var lease = LeaseDocument.first(origin.url("/a.bin"), path: "a.bin")
+            lease.options = FetchOptions()
+            lease.options?.firstByteTimeoutSeconds = 1
+            #expect(await bench.run(lease).finished?.size == 100_000)
+            try await serving(bench, origin) {
+                lease = LeaseDocument.first(origin.url("/b.bin"), task: 2, path: "b.bin")
+                lease.options = FetchOptions()
+                lease.options?.firstByteTimeoutSeconds = 1
+                let failure = await bench.run(lease).failure
+                #expect(failure?.kind == .timeout)
+                #expect(failure?.isLimit == (isLimit ? true : nil), "\(failure as Any)")
+            }
+            #expect(requests(origin, "/a.bin").count == 2)
+            let isAskedPlainly = requests(origin, "/b.bin").contains { $0.range == nil }
+            #expect(isAskedPlainly != isLimit, "a plain GET follows where it is none")
+            let address = try SourceURL(validating: origin.url("/b.bin")).origin
+            #expect(bench.context.witnesses.isSilentAtLimit(address) == isLimit)
+        }
+    }
+
     @Test func refusalOfAURLThatMayBeUsedUpShowsNothing() async throws {
         try await withBench { bench, origin in
             origin.serve("/a.bin", file)

@@ -168,7 +168,7 @@ BEGIN
         l.first, l.last, coalesce(t.planned, false), coalesce(t.rung, 'chunks'), coalesce(t.fenced, false), l.resume, l.crc,
         coalesce(t.size, l.remove_size), t.etag, t.last_modified, coalesce(t.date_strong, false), t.stated_digests::text,
         t.expected_size, t.expected_digests::text, t.content_type,
-        l.source, coalesce(l.kind IN ('fetch', 'double') AND l.source <> t.source, false), s.earlier_size,
+        l.source, coalesce(l.kind IN ('fetch', 'double', 'trial') AND l.source <> t.source, false), s.earlier_size,
         s.url, s.headers::text, CASE WHEN l.kind <> 'resolve' THEN s.fresh_url END,
         CASE WHEN l.kind <> 'resolve' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
         t.fetch_options::text, g.policy::text, CASE WHEN l.kind = 'resolve' THEN g.resolver::text END, t.failure_status,

@@ -184,7 +184,8 @@ $$;
 -- the same origin, and that would need longer than p_age still. So does one after a third of p_age, where another mirror of its task has been
 -- five times as fast, or is idle and was never asked: nobody knows that it is slow. The chunk goes to another worker, and to another source where
 -- that may serve it. It is moved three times at the most, so that it does not go round for ever where every place is slow. What its holder writes
--- from now on reaches no file: the task is fenced (I8). Streams stay, since they can't be taken up in the middle. Returns how many there were.
+-- from now on reaches no file: the task is fenced (I8). Streams stay, since they can't be taken up in the middle, and
+-- so does what brings all of a file that may be served once (row 22). Returns how many there were.
 CREATE FUNCTION sweep_slow(p_age interval, p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -192,14 +193,16 @@ DECLARE
     v_epochs bigint[];
 BEGIN
     WITH speed AS MATERIALIZED (
-        SELECT l.chunk_id, l.epoch, l.task_id, l.origin_id, l.source, l.moves, l.last - l.durable AS bytes_left,
+        SELECT l.chunk_id, l.epoch, l.task_id, l.origin_id, l.source, l.moves, l.last - l.durable AS bytes_left, l.first, l.last,
             statement_timestamp() - l.granted_at AS age,
             (l.durable - l.resume) / greatest(0.001, extract(epoch FROM statement_timestamp() - l.granted_at)::double precision)
                 AS speed
         FROM leases l WHERE l.kind = 'fetch'
     ), slow AS MATERIALIZED (
-        SELECT s.*, t.version, t.mixes FROM speed s JOIN tasks t ON t.id = s.task_id AND t.rung = 'chunks'
+        SELECT s.*, t.version, t.mixes
+        FROM speed s JOIN tasks t ON t.id = s.task_id AND t.rung = 'chunks' JOIN origins o ON o.id = s.origin_id
         WHERE s.moves < 3 AND s.age >= p_age / 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age)
+            AND (o.serves_again OR t.mirrors > 1 OR s.first > 0 OR s.last < t.size)
     ), sibling AS (
         -- Of those that get on, whichever of them is looked at: one of three more does not move the median much.
         SELECT task_id, count(*) AS count, percentile_cont(0.5) WITHIN GROUP (ORDER BY speed) AS median

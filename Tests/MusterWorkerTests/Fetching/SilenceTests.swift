@@ -1,0 +1,69 @@
+import MusterAPI
+import MusterCore
+import MusterCurl
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// How long a source is waited for that is silent or slow (adr/0028, adr/0031).
+@Suite struct SilenceTests {
+    private let file = ScriptedOrigin.File(.seeded(seed: 77, size: 9 * mebibyte))
+
+    /// Where another request may be served, a silence ends with the time of its limit; where this one may be the only one, after two minutes.
+    @Test(arguments: [true, false]) func silenceOfWhatMayBeServedOnceIsBorneForTwoMinutes(
+        mayBeOnly: Bool
+    ) async throws {
+        try await withBench { bench, _ in
+            let lease = LeaseDocument.first("http://127.0.0.1/f")
+            let plan = FetchPlan(lease, source: try #require(lease.source))
+            let part = try #require(bench.station.equipment).directory.part(task: lease.task, version: lease.version)
+            let writer = ChunkWriter(part, after: lease.resume, gate: bench.gate, control: LeaseControl())
+            let transfer = FetchTransfer(
+                plan.question(from: 0), plan: plan, writer: writer, accepted: { _ in true }, received: { _ in },
+                mayBeOnly: { mayBeOnly })
+            let ends = { (count: Int) in (0..<count).map { _ in transfer.isTooSlow() } }
+            #expect(ends(2) == (mayBeOnly ? [false, true] : [true, true]), "a minute each")
+            _ = transfer.head(
+                ResponseHead(status: 200, headers: ["Content-Length": "1000"], bodyFraming: .contentLength(1_000)))
+            #expect(ends(1) == [!mayBeOnly], "half a minute each")
+            #expect(ends(3) == (mayBeOnly ? [false, false, true] : [true, true, true]))
+            _ = [UInt8(1)].withUnsafeBytes { transfer.body($0) }
+            #expect(ends(4) == (mayBeOnly ? [false, false, false, true] : [true, true, true, true]))
+        }
+    }
+
+    @Test func firstRequestAloneMayBeTheOnlyOne() throws {
+        var lease = LeaseDocument.first("http://127.0.0.1/f")
+        func plan() throws -> FetchPlan { FetchPlan(lease, source: try #require(lease.source)) }
+        try #expect(!plan().mayBeOnly)
+        lease.asksForAll = true
+        var first = try plan()
+        #expect(first.mayBeOnly)
+        first.answer = OriginAnswer(nil, TransferStatistics())
+        #expect(!first.mayBeOnly, "another one was made")
+        lease.options = FetchOptions()
+        lease.options?.lowSpeedSeconds = 30
+        try #expect(!plan().mayBeOnly, "what the options say stands")
+    }
+
+    /// A trial of another source: its content is compared with that of the version by its size alone.
+    @Test(arguments: [false, true]) func trialShowsWhetherAnotherSourceIsFaster(hasOtherSize: Bool) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            let known = Representation(size: (hasOtherSize ? 8 : 9) * mebibyte, etag: "\"of another\"")
+            var lease = LeaseDocument.chunk(origin.url("/f"), 0, mebibyte, of: known)
+            lease.kind = .trial
+            lease.isOtherMirror = true
+            let ending = await bench.run(lease)
+            if case .servedAgain = ending {
+                #expect(!hasOtherSize)
+            } else {
+                #expect(hasOtherSize && ending.failure?.kind == .sizeMismatch, "\(ending)")
+            }
+            let address = try SourceURL(validating: origin.url("/f")).origin
+            #expect(!bench.context.conduct.isFasterPlainly(address), "nothing is known of its own parts")
+            #expect(origin.requests.count == 1)
+        }
+    }
+}
