@@ -26,7 +26,7 @@ import Testing
             let group = try await fixture.store.group("g")
             #expect(group.tasks[.failed] == 5 && group.state == .sealed)
             let task = try await fixture.store.task("t1", of: "g")
-            #expect(task.failure?.kind == .deadline && task.failure?.detail.contains("01:00:00") == true)
+            #expect(task.failure?.kind == .deadline && task.failure?.detail.contains("3600 s") == true)
             let late = try await fixture.store.task(leases[1].path, of: "g")
             #expect(late.failure?.detail.contains("; last failure: ") == true, "\(late.failure?.detail ?? "")")
             #expect(try await worker.progress(leases[0], to: 30) == false)
