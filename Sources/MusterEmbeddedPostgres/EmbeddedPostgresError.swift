@@ -87,7 +87,10 @@ extension EmbeddedPostgresError: CustomStringConvertible {
         case .busy:
             "the server is being started or stopped at this moment"
         case .foreignOwner(let path, let userID):
-            "\(path) belongs to the user with id \(userID), as whom this process cannot run a server"
+            """
+            \(path) belongs to the user with id \(userID), as whom this process cannot run a server. Give it back to its user ("chown -R"), or \
+            remove it to begin with an empty database
+            """
         case .dataMissing(let dataDirectory, let pointer):
             """
             the data directory \(dataDirectory) does not exist any more. Restore it, or remove \(pointer) to start with \

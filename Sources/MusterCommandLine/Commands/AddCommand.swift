@@ -125,19 +125,19 @@ struct AddCommand: MusterSubcommand {
             }
             if wishes != GroupPatch(), !result.isCreated {
                 context.console.remark(
-                    "note: the group was there already, and may use and waits for what it did before; change that with: muster limit \(group) …"
+                    "note: the group was there already, and may use and waits for what it did before; change that with: muster limit \(ShellWord(group)) …"
                 )
             }
             if !transfers.isEmpty, !result.isCreated {
                 context.console.remark(
-                    "note: the group was there already, and its files are fetched as before; how its sources are asked is changed with: muster set \(group) …"
+                    "note: the group was there already, and its files are fetched as before; how its sources are asked is changed with: muster set \(ShellWord(group)) …"
                 )
             }
             if reopens, result.existing > 0, !result.isCreated {
                 let (those, files) = result.existing == 1 ? ("that", "its file is") : ("those", "their files are")
                 context.console.remark(
                     "note: nothing is done about \(those) which existed already, not even a look whether \(files) still there; to have a file "
-                        + "fetched again: muster remove \(group) KEY, and then this command once more"
+                        + "fetched again: muster remove \(ShellWord(group)) KEY, and then this command once more"
                 )
             }
             var end: GroupWatcher.End?
@@ -148,7 +148,7 @@ struct AddCommand: MusterSubcommand {
                 do {
                     end = try await Interruption.watched { try await watcher.untilTerminal(news: news) }
                 } catch CommandFailure.ended(let status) where status == .interrupted || status == .terminated {
-                    context.console.remark("the group goes on: muster wait \(group)")
+                    context.console.remark("the group goes on: muster wait \(ShellWord(group))")
                     throw CommandFailure.ended(status)
                 }
                 if let end { result.group = end.group }

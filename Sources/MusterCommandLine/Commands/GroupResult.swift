@@ -52,7 +52,7 @@ struct GroupResult {
     static func lines(_ failures: [TaskDocument], of group: GroupDocument) -> [String] {
         var lines = failures.prefix(shownFailures).map(PlainProgress.failure)
         let rest = group.tasks.failed - Int64(lines.count)
-        if rest > 0 { lines.append("… and \(rest) more: muster tasks \(group.name) --state failed") }
+        if rest > 0 { lines.append("… and \(rest) more: muster tasks \(ShellWord(group.name)) --state failed") }
         return lines + hints(failures, of: group)
     }
 

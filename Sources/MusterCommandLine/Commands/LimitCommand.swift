@@ -67,7 +67,7 @@ struct LimitCommand: MusterSubcommand {
             for line in FactLines.lines(GroupFacts.limits(document)) { try context.console.line(line) }
             if document.state.isTerminal, patch.deadline.value != nil {
                 try context.console.line(
-                    "its deadline begins to run when the group goes on: muster retry \(document.name)")
+                    "its deadline begins to run when the group goes on: muster retry \(ShellWord(document.name))")
             }
             for line in FactLines.lines(document.notes.map { ("note", WallClock.ofThisMachine.sentence($0)) }) {
                 try context.console.line(line)

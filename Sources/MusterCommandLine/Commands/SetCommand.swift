@@ -55,7 +55,7 @@ struct SetCommand: MusterSubcommand {
         if failed > 0 {
             lines.append(
                 "\(failed == 1 ? "1 task has" : "\(failed) tasks have") failed; put \(failed == 1 ? "it" : "them") back with: "
-                    + "muster retry \(group.name)")
+                    + "muster retry \(ShellWord(group.name))")
         }
         return lines.map { TextWidth.escaped($0) }
     }

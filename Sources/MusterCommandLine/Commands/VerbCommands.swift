@@ -92,7 +92,7 @@ extension VerbCommand {
         let count = group.tasks.cancelled
         guard count > 0 else { return "" }
         return "; \(count == 1 ? "1 is" : "\(count) are") cancelled and \(count == 1 ? "stays" : "stay") so: "
-            + "muster remove \(group.name) KEY …, then muster add \(group.name) --reopen …"
+            + "muster remove \(ShellWord(group.name)) KEY …, then muster add \(ShellWord(group.name)) --reopen …"
     }
 
     private static func unchanged(_ keys: Int) -> String { keys == 1 ? "the task" : "the tasks" }

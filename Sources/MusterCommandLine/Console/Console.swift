@@ -23,6 +23,8 @@ final class Console: Sendable {
     private let errorOutput: FileDescriptor
     /// What stands in place on the live terminal. Its lock keeps the lines of several tasks apart.
     private let region = Mutex(LiveRegion())
+    /// Whether it was said that lines can't be written.
+    private let isMute = Mutex(false)
 
     /// A console on two descriptors; tests give pipes.
     init(json: Bool, output: FileDescriptor = .standardOutput, errorOutput: FileDescriptor = .standardError) {
@@ -45,7 +47,22 @@ final class Console: Sendable {
 
     /// A line for people, broken between words where a terminal is too narrow for it. Control characters must have been escaped.
     func line(_ text: String) throws {
-        try write(fitted(text, to: output), to: output)
+        try saying { try write(fitted(text, to: output), to: output) }
+    }
+
+    /// What is said to people on the way is not the work: where it can't be written, as on a full disk, the work goes on, and standard error says so once.
+    private func saying(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as OutputClosed {
+            throw error
+        } catch {
+            let isNews = isMute.withLock { isMute in
+                defer { isMute = true }
+                return !isMute
+            }
+            if isNews { remark("standard output can't be written (\(error)); the work goes on") }
+        }
     }
 
     /// A value as one line of JSON: a document, or an item of NDJSON.
@@ -82,12 +99,12 @@ final class Console: Sendable {
     /// Shows lines in place at the bottom of the live terminal. They go away when anything else is printed there.
     func show(_ lines: [String], on terminal: FileDescriptor) throws {
         let size = Terminal.size(of: terminal)
-        try region.withLock { try Self.write($0.redraw(lines, size: size), to: terminal) }
+        try saying { try region.withLock { try Self.write($0.redraw(lines, size: size), to: terminal) } }
     }
 
     /// Takes away what stands in place.
     func clear() throws {
-        try region.withLock { try clear(&$0) }
+        try saying { try region.withLock { try clear(&$0) } }
     }
 
     private func clear(_ region: inout LiveRegion) throws {

@@ -127,8 +127,8 @@ enum FailureAdvice {
         let origin = failure.source.flatMap { try? SourceURL(validating: $0).origin } ?? "ORIGIN"
         let grant =
             form == "env"
-            ? "\(SettingName.secretVariable.option) \(FailureText.quoted("\(what)=\(origin)"))"
-            : "\(SettingName.secretDirectory.option) \(FailureText.quoted("\(directory(of: what))=\(origin)"))"
+            ? "\(SettingName.secretVariable.option) \(ShellWord("\(what)=\(origin)"))"
+            : "\(SettingName.secretDirectory.option) \(ShellWord("\(directory(of: what))=\(origin)"))"
         return Advice(
             text: "a secret that the request names is not given to its source, or not there",
             place: .worker(option: grant))
@@ -186,7 +186,7 @@ enum FailureAdvice {
     /// The same for somebody who reads of a group, with the commands that take these options.
     static func groupHints(_ tasks: [TaskDocument], of group: String, areAll: Bool = true) -> [String] {
         let known = tasks.map { $0.failure.flatMap(advice) }
-        let name = FailureText.quoted(group)
+        let name = "\(ShellWord(group))"
         var lines = hints(tasks, areAll: areAll)
         for way in known.compactMap({ $0?.place?.way(name) }) where !lines.contains(way) { lines.append(way) }
         if known.contains(nil) || known.contains(taken) {
@@ -197,7 +197,7 @@ enum FailureAdvice {
 
     /// How what helps is said of a task of a group: a retry alone brings the same again. `nil` where there is nothing to be said.
     static func way(_ advice: Advice, group: String, key: String) -> String? {
-        let (name, task) = (FailureText.quoted(group), "\(FailureText.quoted(group)) \(FailureText.quoted(key))")
+        let (name, task) = ("\(ShellWord(group))", "\(ShellWord(group)) \(ShellWord(key))")
         guard advice == taken else { return advice.place?.way(name) }
         return
             "once it is moved away: muster retry \(task); for the options, which a group keeps: muster remove \(task), and then "

@@ -12,15 +12,6 @@ enum FailureText {
 
     /// The command that tells all about a task, as it can be typed.
     static func hint(group: String, key: String) -> String {
-        "muster explain \(quoted(group)) \(quoted(key))"
-    }
-
-    /// A word for a POSIX shell.
-    static func quoted(_ word: String) -> String {
-        let plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+=,-"
-        // Bytes, so that no combining mark hides behind a plain letter.
-        if !word.isEmpty, word.first != "-", word.utf8.allSatisfy({ plain.utf8.contains($0) }) { return word }
-        let escaped = word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
-        return (word.first == "-" ? "-- " : "") + "'\(escaped)'"
+        "muster explain \(ShellWord(group)) \(ShellWord(key))"
     }
 }

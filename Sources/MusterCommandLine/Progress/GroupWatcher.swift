@@ -148,8 +148,8 @@ struct GroupWatcher {
     /// That time is up, and whether the group goes on all the same.
     private static func unfinished(_ group: GroupDocument) -> String {
         group.tasks.isAtRest && group.tasks.paused > 0
-            ? "the group \(group.name) is not done yet, and what is left of it is paused; go on with: muster resume \(group.name)"
-            : "the group \(group.name) is not done yet, and goes on: muster explain \(group.name)"
+            ? "the group \(group.name) is not done yet, and what is left of it is paused; go on with: muster resume \(ShellWord(group.name))"
+            : "the group \(group.name) is not done yet, and goes on: muster explain \(ShellWord(group.name))"
     }
 
     /// The position behind the last event there is, of whatever group.

@@ -73,14 +73,14 @@ extension GroupDocument {
     /// That nothing is left of what a group failed for; the event of its end says what was true then.
     private static func withoutFailures(_ record: GroupRecord) -> String? {
         guard record.state == .failed, !record.isOverdue, record.tasks[.failed, default: 0] == 0 else { return nil }
-        return "what had failed of it was removed; it completes without that by: muster retry \(record.name)"
+        return "what had failed of it was removed; it completes without that by: muster retry \(ShellWord(record.name))"
     }
 
     private static func held(_ record: GroupRecord) -> String? {
         let open = record.prerequisites.filter { !$0.isSatisfied }
         guard record.isHeld, !open.isEmpty else { return nil }
         let lost = open.first { $0.state.isTerminal }.map { other in
-            ", and \"\(other.group)\" has \(GroupExplanation.ending(other.state)) already: muster explain \(record.name)"
+            ", and \"\(other.group)\" has \(GroupExplanation.ending(other.state)) already: muster explain \(ShellWord(record.name))"
         }
         return "it waits for \(WaitSentence.groups(open.map(\.group)))\(lost ?? "")"
     }
@@ -137,10 +137,10 @@ extension GroupDocument {
         let paused = record.tasks[.paused] ?? 0
         if paused > 0 {
             let tasks = paused == 1 ? "1 paused task holds" : "\(paused) paused tasks hold"
-            notes.append("\(tasks) it open; go on with: muster resume \(record.name)")
+            notes.append("\(tasks) it open; go on with: muster resume \(ShellWord(record.name))")
         }
         if record.state == .open, unfinished(record) == 0, paused == 0 {
-            notes.append("it is open for more tasks; complete it with: muster seal \(record.name)")
+            notes.append("it is open for more tasks; complete it with: muster seal \(ShellWord(record.name))")
         }
         return notes
     }

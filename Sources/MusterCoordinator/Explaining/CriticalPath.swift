@@ -25,11 +25,11 @@ struct CriticalPath: Sendable {
         guard other.state.isTerminal else { return "\(wish); it is \(other.state.rawValue)" }
         let problem = "\(wish), but it has \(GroupExplanation.ending(other.state)): \(GroupExplanation.remedy(other))"
         guard facts.prerequisites.contains(where: { $0.group == other.group }) else { return problem }
-        return "\(problem), or let this one go without it: muster limit \(facts.group.name) --after none"
+        return "\(problem), or let this one go without it: muster limit \(ShellWord(facts.group.name)) --after none"
     }
 
     private var resumed: String? {
-        facts.isPaused ? "somebody has to resume it: muster resume \(facts.group.name)" : nil
+        facts.isPaused ? "somebody has to resume it: muster resume \(ShellWord(facts.group.name))" : nil
     }
 
     private var window: String? {
@@ -77,7 +77,8 @@ struct CriticalPath: Sendable {
     private var resumedMembers: String? {
         let tasks = facts.group.tasks.paused
         guard tasks > 0, !facts.isPaused else { return nil }
-        return "somebody has to resume \(tasks) paused task\(tasks == 1 ? "" : "s"): muster resume \(facts.group.name)"
+        return "somebody has to resume \(tasks) paused task\(tasks == 1 ? "" : "s"): "
+            + "muster resume \(ShellWord(facts.group.name))"
     }
 
     private var placed: String? {
@@ -89,6 +90,6 @@ struct CriticalPath: Sendable {
     }
 
     private var sealed: String? {
-        facts.group.state == .open ? "somebody has to seal it: muster seal \(facts.group.name)" : nil
+        facts.group.state == .open ? "somebody has to seal it: muster seal \(ShellWord(facts.group.name))" : nil
     }
 }

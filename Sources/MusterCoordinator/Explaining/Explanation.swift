@@ -43,7 +43,10 @@ struct Explanation: Sendable {
         guard facts.isGroupPaused || facts.task.state == .paused else { return nil }
         return facts.isGroupPaused
             ? Wait(reason: .paused, detail: WaitSentence.paused(group: facts.group))
-            : Wait(reason: .paused, detail: "it is paused; go on with: muster resume \(facts.group) \(facts.task.key)")
+            : Wait(
+                reason: .paused,
+                detail: "it is paused; go on with: "
+                    + "muster resume \(ShellWord(facts.group)) \(ShellWord(facts.task.key))")
     }
 
     private var held: Wait? {
@@ -220,7 +223,7 @@ extension Explanation {
     /// One sentence: what happens next, and when; and by when it has to be done.
     private func next(_ waits: [ExplanationDocument.Wait]) -> String? {
         if facts.task.state == .failed {
-            return "put it back with what it has: muster retry \(facts.group) \(facts.task.key)"
+            return "put it back with what it has: muster retry \(ShellWord(facts.group)) \(ShellWord(facts.task.key))"
         }
         guard let first = waits.first else { return nil }
         let parts = [after(first), facts.deadlineAt.map { "it fails at \($0) if it is not done by then" }]

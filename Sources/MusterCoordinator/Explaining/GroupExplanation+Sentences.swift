@@ -14,7 +14,7 @@ extension GroupExplanation {
         case .failed:
             return
                 "It failed: \(group.tasks.failed) of \(group.tasks.total) tasks failed\(Self.named(facts.failures, of: group.tasks.failed)); "
-                + "put them back with what they have: muster retry \(group.name)"
+                + "put them back with what they have: muster retry \(ShellWord(group.name))"
         case .open, .sealed:
             guard let first = waits.first else { return "It is \(group.state.rawValue)." }
             return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."

@@ -84,7 +84,7 @@ struct GroupExplanation: Sendable {
 
     /// What helps a group that waits in vain for another one.
     static func remedy(_ other: GroupFacts.Prerequisite) -> String {
-        other.state == .cancelled ? "remove it, and add it anew" : "muster retry \(other.group)"
+        other.state == .cancelled ? "remove it, and add it anew" : "muster retry \(ShellWord(other.group))"
     }
 
     /// How a group has ended, after "has".
@@ -177,7 +177,7 @@ struct GroupExplanation: Sendable {
         return Wait(
             reason: .paused,
             detail: "\(Self.counted(tasks)) paused and hold\(tasks == 1 ? "s" : "") the group open; "
-                + "go on with: muster resume \(facts.group.name)",
+                + "go on with: muster resume \(ShellWord(facts.group.name))",
             tasks: tasks)
     }
 
@@ -274,7 +274,8 @@ struct GroupExplanation: Sendable {
         guard facts.group.state == .open else { return nil }
         return Wait(
             reason: .unsealed,
-            detail: "it is open for more tasks, and ends only when it is sealed: muster seal \(facts.group.name)",
+            detail: "it is open for more tasks, and ends only when it is sealed: "
+                + "muster seal \(ShellWord(facts.group.name))",
             tasks: facts.unfinished)
     }
 }

@@ -4,7 +4,7 @@ import MusterStore
 /// What a status, the explanation of a task and that of its group have in common: one thing is said in the same words by all of them.
 enum WaitSentence {
     /// The whole group was told to wait.
-    static func paused(group: String) -> String { "the group is paused; go on with: muster resume \(group)" }
+    static func paused(group: String) -> String { "the group is paused; go on with: muster resume \(ShellWord(group))" }
 
     /// `the group "a"`, or `the groups "a", "b"`.
     static func groups(_ names: [String]) -> String {

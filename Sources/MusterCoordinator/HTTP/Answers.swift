@@ -136,7 +136,8 @@ extension Problem {
         case .groupInUse(let name, let other):
             self.init(
                 .conflict,
-                "the group \"\(other)\" waits for \"\(name)\"; change that first: muster limit \(other) --after none")
+                "the group \"\(other)\" waits for \"\(name)\"; change that first: muster limit \(ShellWord(other)) --after none"
+            )
         case .unknownTimeZone(let name, let pointer):
             self.init(.invalidRequest, "there is no time zone \"\(name)\"", pointer: pointer)
         }
@@ -158,7 +159,7 @@ extension Problem {
     private static func taken(_ path: String, by group: String?) -> String {
         guard let group else { return "an unfinished task writes to \(path) already" }
         return
-            "an unfinished task of the group \"\(group)\" writes to \(path) already; wait for it (muster wait \(group)) and add "
+            "an unfinished task of the group \"\(group)\" writes to \(path) already; wait for it (muster wait \(ShellWord(group))) and add "
             + "this once more, which takes the file that is there; or cancel it, or give this one another \"path\""
     }
 }

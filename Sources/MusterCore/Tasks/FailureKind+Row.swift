@@ -100,7 +100,9 @@ extension FailureKind {
     /// What a failure of this kind says about the origin's limits (row 24). `status` is that of the answer, for the
     /// kinds that stand for several; `nil` when there was none.
     public func limitSignal(status: Int?) -> LimitSignal {
-        row.limiting.includes(status) ? row.signal : .none
+        // Where a redirect led to is another origin.
+        if let status, (300..<400).contains(status) { return .none }
+        return row.limiting.includes(status) ? row.signal : .none
     }
 
     /// Whether a URL that worked before may have expired (row 21): 401, 403 and 410.

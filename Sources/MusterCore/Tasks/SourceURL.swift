@@ -85,9 +85,19 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static let texts: Set<String> = [
-        "asp", "aspx", "atom", "cgi", "css", "csv", "do", "htm", "html", "ics", "js", "json", "jsonl", "jsp", "jspx",
-        "log", "m3u8", "md",
-        "mpd", "ndjson", "php", "rss", "shtml", "svg", "tsv", "txt", "xhtml", "xml", "xsd", "yaml", "yml",
+        "adoc", "asc", "asp", "aspx", "ass", "atom", "awk", "bash", "bat", "bed", "bib", "bibtex", "c", "cc", "cer",
+        "cfg", "cgi", "cjs", "cmake", "conf", "cpp", "crt", "cs", "css", "csv", "cue", "dart", "def", "desc", "dff",
+        "diff", "do", "dot", "dtd", "eml", "env", "f90", "fa", "fai", "fasta", "fastq", "fq", "geojson", "gff",
+        "gff3", "go", "gpx", "gradle", "gtf", "h", "har", "hpp", "htaccess", "htm", "html", "ics", "ini", "ipynb",
+        "jad", "java", "js", "json", "json5", "jsonl", "jsonld", "jsp", "jspx", "kml", "kt", "latex", "less", "list",
+        "lock", "log", "lst", "lua", "m", "m3u", "m3u8", "m4", "magnet", "make", "map", "markdown", "md", "md5",
+        "md5sum", "mjs", "mk", "mpd", "msg", "ndjson", "nfo", "nt", "owl", "pas", "patch", "pdb", "pem", "php", "pl",
+        "plist", "pls", "pm", "po", "pot", "properties", "proto", "ps1", "pub", "py", "r", "rb", "rdf", "rs", "rss",
+        "rst", "rtf", "sam", "sass", "sbv", "scala", "scss", "sed", "sgml", "sh", "sha1", "sha256", "sha256sum",
+        "sha512", "sha512sum", "shtml", "sig", "sln", "sql", "srt", "ssa", "strm", "sub", "sum", "svg", "swift",
+        "tcl", "tex", "text", "tf", "toml", "topojson", "tps", "ts", "tsv", "tsx", "ttl", "txt", "vb", "vcf", "vcs",
+        "vtt", "webmanifest", "wsdl", "xhtml", "xlf", "xliff", "xml", "xsd", "xsl", "xslt", "xspf", "yaml", "yml",
+        "zsh",
     ]
 
     /// The port of a scheme that Muster fetches (range contract, row 37); `nil` for all others, `file` among them.

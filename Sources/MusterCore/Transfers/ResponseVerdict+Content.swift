@@ -65,7 +65,7 @@ extension ResponseVerdict {
         guard question.namesNoText, !question.planned, found.lastModified == nil, facts.mayBeNotice else {
             return false
         }
-        return facts.status != 206 || found.etag == nil
+        return (facts.status != 206 || found.etag == nil) && found.size ?? 0 <= largestPage
     }
 
     /// Row 27: whether redirects led to what may be shown in the place of what was asked for: a login, a notice, an error in JSON. What states no type is

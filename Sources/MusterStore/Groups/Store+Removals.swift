@@ -45,7 +45,7 @@ extension Store {
                         AND o.state NOT IN ('failed', 'cancelled')))
                     FILTER (WHERE NOT f.is_deleted) AS kept_by
             FROM (
-                SELECT t, had_path_last(t) AS is_deleted
+                SELECT t, takes_file_along(t) AS is_deleted
                 FROM tasks t WHERE t.group_id = \(id) AND t.state = 'succeeded'
                     AND (\(keys)::text[] IS NULL OR t.key = ANY (\(keys))) LIMIT \(Self.mostCounted + 1)
             ) AS f

@@ -125,7 +125,10 @@ extension FetchTransfer.Ending {
     fileprivate var mayBeLimit: (kind: FailureKind, detail: String, status: Int)? {
         switch (judgement, outcome) {
         case (.judged(.refuse(let kind, let detail, nil)), _):
-            guard let status = head?.status, kind.limitSignal(status: status) != .none else { return nil }
+            // 429 says so itself.
+            guard let status = head?.status, status != 429, kind.limitSignal(status: status) != .none else {
+                return nil
+            }
             return (kind, detail, status)
         case (.waiting, .failed(.firstByteTimeout(let detail), _)):
             return (.timeout, TransferError.firstByteTimeout(detail).description, OriginWitnesses.silence)

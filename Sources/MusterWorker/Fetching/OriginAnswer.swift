@@ -32,6 +32,11 @@ struct OriginAnswer: Sendable, Hashable {
         case .failed(.reset, _): wasUnreached = head == nil
         case .failed, .completed, .refused, .stopped, .cancelled: break
         }
+        // The origin itself was reached, and sent the request on.
+        if head == nil, outcome.statistics.redirectCount > 0 {
+            status = 302
+            redirectedTo = (try? SourceURL(validating: outcome.statistics.effectiveURL))?.origin
+        }
     }
 
     /// The same of the transfer's figures alone.

@@ -24,7 +24,8 @@ extension Row {
             $0.file((.ignoreRange, .always), (.closeDelimited, .always)).with { $0.task.size = Stage.size }
         },
         Row(15, "closes cleanly, but short") { stage in
-            stage.file((.truncated(afterBytes: 500_000), .first(2))).checking { task, _ in
+            // Two endings within one chunk would be looked into (adr/0028), which costs a plain GET.
+            stage.file((.truncated(afterBytes: 500_000), .first(1))).checking { task, _ in
                 // It goes on from the durable offset: nothing is fetched twice.
                 #expect(stage.origin.bytesSent(stage.path) <= Stage.size + 262_144)
                 #expect(task.contentVersion == 1)

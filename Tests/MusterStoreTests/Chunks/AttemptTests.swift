@@ -93,12 +93,12 @@ import Testing
     /// So many times a worker fails a task's lease before the task has failed for good.
     private func failures(
         _ fixture: StoreFixture, of key: String, _ worker: inout TestWorker, _ kind: FailureKind,
-        isUnreached: Bool = false
+        status: Int32? = nil, isUnreached: Bool = false
     ) async throws -> Int {
         var count = 0
         while try await fixture.store.task(key, of: "g").state != .failed {
             let lease = try #require(try await worker.claim().first)
-            try await worker.fail(lease, kind, isUnreached: isUnreached)
+            try await worker.fail(lease, kind, status: status, isUnreached: isUnreached)
             try await fixture.passBackoffs()
             count += 1
         }
@@ -161,6 +161,17 @@ import Testing
             try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '1 h'")
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             #expect(try await failures(fixture, of: "t", &worker, .network, isUnreached: true) == 3)
+        }
+    }
+
+    /// The origin has answered: nothing is out.
+    @Test func redirectThatLeadsToNobodyIsGivenUpSoonerWhateverItsOriginServes() async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.finishAll([try #require(try await worker.claim().first)])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            #expect(try await failures(fixture, of: "t", &worker, .dns, status: 302, isUnreached: true) == 3)
         }
     }
 

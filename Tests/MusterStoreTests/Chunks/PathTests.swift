@@ -143,14 +143,15 @@ import Testing
         }
     }
 
-    @Test func aFileIsDeletedForTheLastTaskOfItsPathAlone() async throws {
+    @Test(arguments: [["g", "h"], ["h", "g"]])
+    func aFileIsDeletedForTheLastTaskOfItsPathAlone(order: [String]) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await Self.finished("g", &worker, fixture)
             try await Self.finished("h", &worker, fixture)
-            try await fixture.store.remove("g", keys: nil, deletingFiles: true)
+            try await fixture.store.remove(order[0], keys: nil, deletingFiles: true)
             #expect(try await Self.deletions(fixture) == [])
-            try await fixture.store.remove("h", keys: nil, deletingFiles: true)
+            try await fixture.store.remove(order[1], keys: nil, deletingFiles: true)
             #expect(try await Self.deletions(fixture) == ["p"])
         }
     }

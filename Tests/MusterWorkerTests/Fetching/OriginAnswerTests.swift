@@ -35,4 +35,14 @@ import Testing
             bodyFraming: .none)
         #expect(OriginAnswer(head, TransferStatistics()).redirectedTo == "https://cdn.example:8443")
     }
+
+    /// The origin was reached: it is not away because of that.
+    @Test func redirectThatLeadsToNobodyIsAnAnswerOfItsOrigin() {
+        var statistics = TransferStatistics()
+        statistics.redirectCount = 1
+        statistics.effectiveURL = "http://gone.example:8080/f?signature=secret"
+        let answer = OriginAnswer(nil, .failed(.dns(TransferError.Detail(code: 6, message: "gone")), statistics))
+        #expect(answer.wasUnreached && answer.status == 302)
+        #expect(answer.redirectedTo == "http://gone.example:8080")
+    }
 }

@@ -55,7 +55,9 @@ import Testing
             var lease = LeaseDocument.chunk(origin.url("/f"), 0, mebibyte, of: known)
             lease.kind = .trial
             lease.isOtherMirror = true
-            let ending = await bench.run(lease)
+            // A trial has five seconds, which a machine may stand still for: then nobody was asked, and nothing is shown.
+            var ending = await bench.run(lease)
+            while ending.failure?.kind == .timeout, origin.requests.isEmpty { ending = await bench.run(lease) }
             if case .servedAgain = ending {
                 #expect(!hasOtherSize)
             } else {

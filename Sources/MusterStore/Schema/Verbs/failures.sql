@@ -125,7 +125,8 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
         WHEN f.unreached_attempts IS NULL THEN f.max_attempts
-        WHEN NOT has_served_lately(p_origin) THEN least(f.unreached_attempts, f.max_attempts)
+        -- A redirect led to nobody: that is no outage of the origin.
+        WHEN f.status BETWEEN 300 AND 399 OR NOT has_served_lately(p_origin) THEN least(f.unreached_attempts, f.max_attempts)
         WHEN p_attempts >= f.max_attempts AND tried_until(p_origin) > statement_timestamp() THEN p_attempts + 1
         ELSE f.max_attempts
     END;

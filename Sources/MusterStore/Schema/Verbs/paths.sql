@@ -55,6 +55,18 @@ BEGIN
 END
 $$;
 
+-- Whether the file of a task that has succeeded goes with the task: it does not where another one has this very content at its path, whichever
+-- of them put it there. The caller has locked the path.
+CREATE FUNCTION takes_file_along(t tasks) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN had_path_last(t) AND NOT EXISTS (
+        SELECT 1 FROM tasks o
+        WHERE o.sink = t.sink AND o.path = t.path AND is_placed(o.state) AND o.id <> t.id
+            AND o.size = t.size AND o.content_crc IS NOT DISTINCT FROM t.content_crc);
+END
+$$;
+
 -- Locks the paths of tasks that have ended, with all others of their sinks, for a verb that has files of theirs deleted. What a claim leases is seen
 -- from here on, and a claim that comes later sees what is to be deleted. A live task keeps others from its path as it is.
 CREATE FUNCTION lock_paths_of(p_tasks bigint[]) RETURNS void

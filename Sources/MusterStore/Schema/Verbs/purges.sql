@@ -57,7 +57,7 @@ LANGUAGE sql AS $$
         remove_group, status)
     SELECT 'purge', t.id, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), t.path, t.size, g.name, purge_status(t.id)
     FROM tasks t JOIN groups g ON g.id = t.group_id
-    WHERE t.id = ANY (p_tasks) AND t.state = 'succeeded' AND had_path_last(t) ORDER BY t.id
+    WHERE t.id = ANY (p_tasks) AND t.state = 'succeeded' AND takes_file_along(t) ORDER BY t.id
 $$;
 
 -- The groups whose finished files are still to be deleted since they, or their tasks, were removed: one, or all after p_after by name.

@@ -1,0 +1,30 @@
+import SystemPackage
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite struct ConsoleTests {
+    /// A full disk below the log of a command is no reason to stop the work.
+    @Test func linesThatCanNotBeWrittenStopNothing() throws {
+        let full = try FileDescriptor.open("/dev/full", .writeOnly)
+        let (reader, writer) = try FileDescriptor.pipe()
+        let console = Console(json: false, output: full, errorOutput: writer)
+        try console.line("one")
+        try console.line("two")
+        try full.close()
+        try console.line("three")
+        try writer.close()
+        var bytes = [UInt8](repeating: 0, count: 1_000)
+        let count = try bytes.withUnsafeMutableBytes { try reader.read(into: $0) }
+        try reader.close()
+        let said = String(decoding: bytes[..<count], as: UTF8.self)
+        #expect(said == "standard output can't be written (No space left on device); the work goes on\n")
+    }
+
+    /// A document that is not whole would be taken for one.
+    @Test func documentThatCanNotBeWrittenIsAnError() throws {
+        let full = try FileDescriptor.open("/dev/full", .writeOnly)
+        defer { try? full.close() }
+        #expect(throws: Errno.noSpace) { try Console(json: true, output: full, errorOutput: full).document([1]) }
+    }
+}

@@ -1,0 +1,14 @@
+import MusterCore
+import Testing
+
+@Suite struct ShellWordTests {
+    /// What is said to be typed next does that and nothing else: names come from URLs that others wrote.
+    @Test func wordsAreTakenAsTheyAre() {
+        let words = [
+            "a/b-1.tar.gz": "a/b-1.tar.gz", "a b": "'a b'", "$(touch x)": "'$(touch x)'", "it's": #"'it'\''s'"#,
+            "": "''",
+            "--json": "-- '--json'", "é": "'é'", "a;b": "'a;b'", "~": "'~'", "a\u{301}": "'a\u{301}'",
+        ]
+        for (word, typed) in words { #expect("\(ShellWord(word))" == typed) }
+    }
+}
