@@ -88,7 +88,7 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             "the server is being started or stopped at this moment"
         case .foreignOwner(let path, let userID):
             """
-            \(path) belongs to the user with id \(userID), as whom this process cannot run a server. Give it back to its user ("chown -R"), or \
+            \(path) belongs to the user with id \(userID), and this process cannot run a server as that user. Give it back to its user ("chown -R"), or \
             remove it to begin with an empty database
             """
         case .dataMissing(let dataDirectory, let pointer):

@@ -68,7 +68,8 @@ extension FetchJob {
         }
         let question = isPlain ? plan.look : plan.question(from: lease.start)
         let bytes = isPlain ? lease.end ?? 1 : 1
-        switch await answer(to: question, plan, settings, bytes: bytes, within: isPlain ? Self.haste : nil, budgets) {
+        let time = isPlain ? context.configuration.trialTime : nil
+        switch await answer(to: question, plan, settings, bytes: bytes, within: time, budgets) {
         case .came(let head, .accept, let end) where isPlain ? (end ?? bytes) >= bytes : head.status == 206:
             if !isOther { context.witnesses.servedAgain(origin) }
             if isPlain, !isOther { context.conduct.servedPlainlyFaster(origin) }
@@ -85,9 +86,6 @@ extension FetchJob {
         case .cancelled: return control.wish == .abort ? .aborted : .released(nil, nil)
         }
     }
-
-    /// Within what time a plain GET brings the bytes of its trial that is worth to begin anew for.
-    private static let haste: Duration = .seconds(5)
 
     /// Notes whether the origin answered, for the leases to come; not where it may be silent to ranges alone.
     func noteSilence(_ ending: FetchTransfer.Ending, to question: FetchQuestion) {

@@ -48,6 +48,8 @@ public struct WorkerConfiguration: Sendable {
     public var progressInterval: Duration = .seconds(3)
     /// The same where the whole installation may be killed at any time, since nothing else survives that.
     public static let shortProgressInterval: Duration = .milliseconds(750)
+    /// Within what time a plain GET brings the bytes of its trial that is worth to begin a file anew for (adr/0028).
+    var trialTime: Duration = .seconds(5)
     /// The version of the program, told to coordinators and, in the User-Agent, to origins.
     public var version: String
     /// Labels of the operator's choosing.

@@ -122,7 +122,8 @@ BEGIN
     IF has_served(p_origin, patience_with(p_status)) THEN RETURN; END IF;
     UPDATE origins
     SET limits_with = array_remove(limits_with, p_status), refuses_with = array_remove(refuses_with, p_status) || array_fill(p_status, ARRAY[3]),
-        learned = CASE WHEN limited_with <> p_status THEN learned END, learned_at = CASE WHEN limited_with <> p_status THEN learned_at END
+        learned = CASE WHEN limited_with IS DISTINCT FROM p_status THEN learned END,
+        learned_at = CASE WHEN limited_with IS DISTINCT FROM p_status THEN learned_at END
     WHERE id = p_origin;
     PERFORM try_again(ARRAY[p_origin], p_status);
 END

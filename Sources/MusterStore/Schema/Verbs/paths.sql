@@ -55,8 +55,8 @@ BEGIN
 END
 $$;
 
--- Whether the file of a task that has succeeded goes with the task: it does not where another one has this very content at its path, whichever
--- of them put it there. The caller has locked the path.
+-- Whether the file of a task that has succeeded goes with the task: it does not where another one has this very content at its path,
+-- be it that one which put it there or this one. The caller has locked the path.
 CREATE FUNCTION takes_file_along(t tasks) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
