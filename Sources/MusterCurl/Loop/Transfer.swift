@@ -74,7 +74,13 @@ final class Transfer {
     /// Whether it only takes an idle connection, to close it, and opens none.
     let closesIdle: Bool
 
-    var phase = Phase.connecting
+    /// A connection on which a transfer was given up is closed: libcurl 7.88 does not tell the peer that a stream of HTTP/2 is, which would go on
+    /// with it, and count it where it limits them. Nothing happens to a connection that others use.
+    var phase = Phase.connecting {
+        didSet {
+            if case .ended = phase, fileScheme == nil { easy.set(CURLOPT_FORBID_REUSE, true) }
+        }
+    }
     var reception = Reception.flowing
     var collector: HeadCollector
     var framing = BodyFraming.none

@@ -1,6 +1,14 @@
 import MusterCurl
 import Testing
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2Tests {
     /// A frame of RFC 9113 §4.1.
@@ -144,6 +152,29 @@ struct HTTP2Tests {
             let (outcome, record) = try await MusterCurlTests.fetch(loop, request)
             #expect(outcome.end == .framed, "\(outcome)")
             #expect(record.head?.version == .http2)
+        }
+    }
+
+    /// libcurl 7.88 tells nobody that a stream is given up: the server would go on sending it, and count it where it limits them.
+    @Test(.enabled(if: Nginx.path != nil && Nginx.openssl != nil), arguments: [true, false])
+    func streamThatIsGivenUpEndsAtTheServer(isCancelled: Bool) async throws {
+        let limit = "limit_conn_zone $server_port zone=one:64k;"
+        let location = "location /one/ { limit_conn one 1; limit_rate 64k; }"
+        try await withNginx(tls: true, settings: limit, locations: location) { loop, nginx in
+            mkdir(nginx.root + "/one", 0o700)
+            try nginx.write([UInt8](repeating: 0, count: 4 << 20), to: "one/file")
+            var request = TransferRequest(url: nginx.url("/one/file"))
+            request.caFile = nginx.certificate
+            let recorder = Recorder(onHead: { _ in .accept(limit: isCancelled ? nil : 1) })
+            let id = try loop.start(request, handler: recorder)
+            await recorder.bodyBegan.wait()
+            if isCancelled { loop.cancel(id) }
+            _ = await recorder.outcome()
+            #expect(recorder.record.head?.version == .http2)
+            let other = try await withLoop { loop in
+                try await MusterCurlTests.fetch(loop, request, Recorder(onHead: { _ in .accept(limit: 1) }))
+            }
+            #expect(other.record.head?.status == 200)
         }
     }
 }

@@ -29,8 +29,8 @@ final class Nginx: Sendable {
 
     func url(_ path: String) -> String { "\(scheme)://localhost:\(port)\(path)" }
 
-    /// `protocols` are words of the `listen` directive, `locations` stand beside the usual ones.
-    init(tls: Bool = false, protocols: String = "", locations: String = "") throws {
+    /// `protocols` are words of the `listen` directive, `settings` stand above the server, `locations` beside the usual ones.
+    init(tls: Bool = false, protocols: String = "", settings: String = "", locations: String = "") throws {
         guard let nginx = Self.path else { throw SystemFailure(call: "nginx", code: ENOENT) }
         temporary = try TemporaryFolder("nginx")
         let directory = temporary.path
@@ -39,7 +39,7 @@ final class Nginx: Sendable {
         defer { close(listener) }
         if tls { try makeCertificate(in: directory) }
         let listen = "127.0.0.1:\(port) \(tls ? "ssl http2" : protocols)"
-        let configuration = Self.configuration(directory, listen, tls: tls, locations)
+        let configuration = Self.configuration(directory, listen, tls: tls, settings, locations)
         try Data(configuration.utf8).write(to: URL(filePath: directory + "/nginx.conf"))
         self.port = port
         self.directory = directory
@@ -70,6 +70,7 @@ final class Nginx: Sendable {
         _ directory: String,
         _ listen: String,
         tls: Bool,
+        _ settings: String,
         _ locations: String
     ) -> String {
         """
@@ -89,6 +90,7 @@ final class Nginx: Sendable {
             client_max_body_size 0;
             keepalive_requests 100000;
             sendfile on;
+            \(settings)
             server {
                 listen \(listen);
                 \(tls ? "ssl_certificate \(directory)/cert.pem; ssl_certificate_key \(directory)/key.pem;" : "")
@@ -107,11 +109,12 @@ final class Nginx: Sendable {
 func withNginx<Result>(
     tls: Bool = false,
     protocols: String = "",
+    settings: String = "",
     locations: String = "",
     _ configuration: CurlLoopConfiguration = CurlLoopConfiguration(),
     _ body: (CurlLoop, Nginx) async throws -> Result
 ) async throws -> Result {
-    let nginx = try Nginx(tls: tls, protocols: protocols, locations: locations)
+    let nginx = try Nginx(tls: tls, protocols: protocols, settings: settings, locations: locations)
     defer { nginx.stop() }
     return try await withLoop(configuration) { try await body($0, nginx) }
 }
