@@ -63,7 +63,7 @@ extension EmbeddedPostgres {
                 "timezone": "UTC",
                 "log_timezone": "UTC",
                 "lc_messages": "C",
-                // One file per weekday, emptied a week later. Errors of statements are reported by whoever sent them,
+                // One file per weekday, emptied a week later. Errors of statements are reported by the clients that sent them,
                 // and their text may hold secrets: neither is logged here, which keeps the files small as well.
                 "logging_collector": "on",
                 "log_directory": logDirectory.string,

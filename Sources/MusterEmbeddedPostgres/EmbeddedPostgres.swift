@@ -11,7 +11,7 @@ import Glibc
 
 /// A private PostgreSQL: a cluster in a state directory, and a server that lives as long as this process.
 ///
-/// - The server listens on a Unix socket only, in a directory of mode 0700, and trusts whoever can reach that: the
+/// - The server listens on a Unix socket only, in a directory of mode 0700, and trusts every process that can reach that: the
 ///   server's account and root.
 /// - Root runs it as `postgres`, or else as `nobody`, since PostgreSQL refuses to run as root. That account then owns
 ///   the data, log and socket directories, and nothing else. Where it cannot reach the state directory, the cluster is

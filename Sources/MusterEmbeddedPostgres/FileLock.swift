@@ -16,7 +16,7 @@ final class FileLock: Sendable {
     /// The locked file.
     let descriptor: FileDescriptor
 
-    /// Gives the lock back, whoever else has the descriptor: a child that was forked a moment ago has it until it
+    /// Gives the lock back, even if others have the descriptor: a child that was forked a moment ago has it until it
     /// executes its program.
     func unlock() {
         // An open descriptor of ours: there is no way for this to fail.
@@ -42,7 +42,7 @@ final class FileLock: Sendable {
         }
     }
 
-    /// Writes this process's id into the file, for whoever finds it locked.
+    /// Writes this process's id into the file, for a process that finds it locked.
     func sign(_ path: FilePath) throws {
         try PrivateFiles.perform("write", path) {
             guard ftruncate(descriptor.rawValue, 0) == 0 else { throw Errno(rawValue: errno) }

@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// The same id always carries the same bytes (I9), whoever asks and however.
+    /// The same id always carries the same bytes (I9), for every reader and every way of asking.
     @Test func bytesAreTheSameWheneverTheyAreRead() async throws {
         try await RunningCoordinator.with { coordinator in
             _ = try await coordinator.client.createGroup(
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// Another database behind the same URL, or a backup of it: whoever waited there would miss what comes below his position.
+    /// Another database behind the same URL, or a backup of it: a reader that waited there would miss what comes below its position.
     @Test func positionOfAnotherLogIsRefused() async throws {
         try await RunningCoordinator.with { coordinator in
             try await coordinator.makeEvents(2)

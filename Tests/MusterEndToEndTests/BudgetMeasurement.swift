@@ -73,7 +73,7 @@ extension EndToEnd {
 
         /// Workers that are stopped and wake up within the life of their session and after it, die, leave and come: the rate is
         /// not exceeded in any ten seconds, and reached again in the end.
-        @Test(.enabled(if: isWanted)) func rateHoldsWhoeverStopsWakesUpDiesOrComes() async throws {
+        @Test(.enabled(if: isWanted)) func rateHoldsWhileWorkersStopWakeUpDieAndCome() async throws {
             // Files that are not finished meanwhile: one that is copied when it is finished would be written twice.
             try await Self.run(.fleet, fileSize: .mebibytes(1_024), files: 16) { fleet in
                 var workers: [TestProcess] = []

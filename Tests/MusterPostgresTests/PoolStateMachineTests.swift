@@ -44,7 +44,7 @@ import Testing
         #expect(machine.connectionCount == 2)
     }
 
-    @Test mutating func returnedConnectionGoesToWhoeverWaitsLongest() {
+    @Test mutating func returnedConnectionGoesToTheLongestWaiter() {
         let waiting = fill(2, waiting: 2)
         #expect(machine.released(id(2), isUsable: true, now: start) == .hand(to: waiting[0]))
         #expect(machine.released(id(1), isUsable: true, now: start) == .hand(to: waiting[1]))

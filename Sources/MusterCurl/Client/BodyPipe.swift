@@ -91,7 +91,7 @@ final class BodyPipe: UploadSource {
         if wakes { resume() }
     }
 
-    /// The transfer is over: whoever makes the body need not go on.
+    /// The transfer is over: the producer of the body need not go on.
     func close() {
         let writer = contents.withLock { contents in
             if case .open = contents.end { contents.end = .closed }

@@ -1,7 +1,7 @@
 import CLibcurl
 import Synchronization
 
-/// One thread with one multi handle. Whoever drops it without waiting for its end lets it end by itself.
+/// One thread with one multi handle. One that is dropped without a wait for its end ends by itself.
 final class LoopLane: Sendable {
     private enum Lifecycle {
         /// The thread runs. Exits: `joining`.

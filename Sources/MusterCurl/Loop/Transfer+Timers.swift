@@ -129,7 +129,7 @@ extension Transfer {
 
     private func speedExpired(at now: UInt64) -> LocalEnd? {
         guard let limit = lowSpeed else { return nil }
-        // Bytes that we do not take cannot be late. Whoever keeps to a budget begins the time anew whenever it goes on.
+        // Bytes that we do not take cannot be late. A transfer that keeps to a budget begins the time anew whenever it goes on.
         guard case .flowing = reception else {
             startSpeedWindow(at: now)
             return nil

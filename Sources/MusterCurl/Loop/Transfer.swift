@@ -307,7 +307,7 @@ extension Transfer {
         case .held:
             reception = .flowing
             isPausedInCurl = true
-        // When this goes on the budgets say, whoever else wishes it.
+        // The budgets alone say when this goes on.
         case .paced: stays = CURLPAUSE_RECV
         }
         upload.isPaused = false

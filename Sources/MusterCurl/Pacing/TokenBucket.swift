@@ -1,7 +1,7 @@
 /// How many bytes may come by now under a rate: what is earned with time, and spent by the pieces that are taken. Pure: the
 /// time is passed in, as nanoseconds of any clock that does not go back.
 ///
-/// Whoever finds something in it may take a whole piece, however large, and leaves a debt that everybody waits for: nothing
+/// A caller that finds something in it may take a whole piece, however large, and leaves a debt that everybody waits for: nothing
 /// has to be cut up, and in the long run exactly the rate comes through. What is not spent is kept up to a quarter of a
 /// second, so that over ten seconds at most 2.5 % and the last pieces come on top of the rate.
 public struct TokenBucket: Sendable, Hashable {

@@ -23,7 +23,7 @@ final class ConnectionThread: SerialExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // Once the lock is free the job may run, and be the last one: whoever called holds no reference to its executor, so that nothing of
+        // Once the lock is free the job may run, and be the last one: the caller holds no reference to its executor, so that nothing of
         // it may be touched after that. With others waiting already, the flag is up or the thread is about to look.
         inbox.withLock { inbox in
             inbox.jobs.append(job)

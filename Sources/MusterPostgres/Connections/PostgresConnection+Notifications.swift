@@ -2,7 +2,7 @@ import CLibpq
 import Glibc
 
 extension PostgresConnection {
-    /// Sends a notification to whoever listens on the channel, when the transaction commits.
+    /// Sends a notification to all listeners of the channel, when the transaction commits.
     ///
     /// - Parameter payload: At most 7,999 bytes; the server refuses more.
     public func notify(

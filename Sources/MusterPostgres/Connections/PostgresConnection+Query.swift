@@ -123,7 +123,7 @@ extension PostgresConnection {
             }
         } catch PostgresError.server(let error) where error.isStalePlan {
             statements.forget(key, stillThere: error.sqlState != .invalidStatementName)
-            // Within a transaction the error has undone it; whoever runs the transaction again gets a new plan.
+            // Within a transaction the error has undone it; the transaction gets a new plan when it runs again.
             guard handle.transactionStatus == PQTRANS_IDLE else { throw PostgresError.server(error) }
             return try unprepared()
         }

@@ -262,7 +262,7 @@ struct PoolStateMachine {
         }
     }
 
-    /// Whether whoever stands at `place` of the queue may open a connection now.
+    /// Whether the waiter at `place` of the queue may open a connection now.
     private func mayOpen(place: Int, now: Instant) -> Bool {
         switch health {
         case .well: place < limits.maximum - slots.count

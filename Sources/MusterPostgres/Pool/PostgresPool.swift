@@ -179,7 +179,7 @@ public final class PostgresPool: Sendable {
         return step
     }
 
-    /// Opens a connection for whoever asked. `nil` when that failed and may be tried again.
+    /// Opens a connection for a waiter. `nil` when that failed and may be tried again.
     private func open(_ id: PoolStateMachine.ConnectionID, deadline: ContinuousClock.Instant) async throws -> Loan? {
         let connection: PostgresConnection
         do {

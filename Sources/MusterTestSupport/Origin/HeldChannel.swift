@@ -1,6 +1,6 @@
 import NIOCore
 
-/// A channel on its way to whoever serves it.
+/// A channel on its way to the task that serves it.
 ///
 /// NIO stops the process when an async channel is let go of that nobody has served, as it may happen to a connection that comes
 /// in while its server stops. This one is ended then.
@@ -16,7 +16,7 @@ final class HeldChannel<Inbound: Sendable, Outbound: Sendable>: Sendable {
     deinit { connection.endWriting() }
 }
 
-/// The writer of an async channel. NIO wants it used by whoever serves the channel alone, which nobody does here.
+/// The writer of an async channel. NIO wants only the task that serves the channel to use it, which none does here.
 private protocol HasWriter {
     associatedtype Written: Sendable
     var outbound: NIOAsyncChannelOutboundWriter<Written> { get }

@@ -52,7 +52,7 @@ struct OriginConnection: ResponseWriter {
     func end(_ ending: ResponsePlan.Ending) async throws {
         switch ending {
         case .keepAlive, .close:
-            // The connection is closed by whoever reads its requests.
+            // The connection is closed by the reader of its requests.
             break
         case .reset, .resetStream:
             try await ConnectionEnd.reset(channel)

@@ -153,7 +153,7 @@ public actor TestPostgres {
         return Database(name: name, conninfo: endpoint.conninfo(database: name))
     }
 
-    /// Drops a database, ending whoever is connected to it.
+    /// Drops a database, ending the connections to it.
     public func dropDatabase(_ name: String) async throws {
         try await execute("DROP DATABASE IF EXISTS \"\(name)\" WITH (FORCE)")
     }

@@ -78,7 +78,7 @@ final class Reaper: Sendable {
         }
     }
 
-    /// Gives an order. Lines shorter than PIPE_BUF are written whole, whoever else writes.
+    /// Gives an order. Lines shorter than PIPE_BUF are written whole, even if other processes write too.
     func tell(_ order: Order) {
         do {
             try writeEnd?.writeAll(order.line.utf8)

@@ -10,7 +10,7 @@ final class Pulse: Sendable {
     /// Begins to count now.
     init() {}
 
-    /// Whether a word is due; whoever is told so says it.
+    /// Whether a word is due; the caller that is told so says it.
     func isDue() -> Bool {
         let now = MonotonicClock.now()
         let before = last.load(ordering: .relaxed)

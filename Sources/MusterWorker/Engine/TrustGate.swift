@@ -26,7 +26,7 @@ final class TrustGate: Sendable {
         return clock() < moment && hasDeferred.exchange(false, ordering: .sequentiallyConsistent)
     }
 
-    /// To be called by whoever is about to hold bytes back; if it returns `true`, the gate was opened in this very moment
+    /// To be called by a job that is about to hold bytes back; if it returns `true`, the gate was opened in this very moment
     /// and the write may begin after all.
     func deferring() -> Bool {
         hasDeferred.store(true, ordering: .sequentiallyConsistent)

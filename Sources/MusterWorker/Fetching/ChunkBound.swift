@@ -5,7 +5,7 @@ import Synchronization
 /// Where a chunk ends. While it is fetched, its end may be brought nearer, so that somebody else fetches the tail: once that is
 /// agreed, nothing is written at or beyond the new end.
 ///
-/// Whoever writes claims the bytes before the kernel gets them, and an agreement never cuts off what was claimed: that makes it
+/// The writer claims the bytes before the kernel gets them, and an agreement never cuts off what was claimed: that makes it
 /// safe at any moment, whichever thread comes first.
 final class ChunkBound: Sendable {
     /// What may be written of a piece.

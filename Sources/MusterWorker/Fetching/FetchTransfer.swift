@@ -219,7 +219,7 @@ final class FetchTransfer: TransferHandler {
         return true
     }
 
-    /// Hands the end to whoever waits.
+    /// Hands the end to the waiter.
     func finished(_ outcome: TransferOutcome) {
         let outcome = decoded.withLock { $0 }?.outcome(outcome) ?? outcome
         let (ending, waiter) = state.withLock { state in

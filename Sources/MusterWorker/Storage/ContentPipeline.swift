@@ -3,7 +3,7 @@ import Synchronization
 
 /// Hands the pieces of one file to several lanes, on as many threads as there are cores to spare.
 ///
-/// Whoever calls `run` reads the file into a ring of a few pieces. Each lane sees every piece, in order. Helpers come from a pool
+/// The caller of `run` reads the file into a ring of a few pieces. Each lane sees every piece, in order. Helpers come from a pool
 /// whenever a lane has something to do that nobody does, and leave as soon as there is nothing: a file system that hangs holds none of
 /// them. When the ring is full the reader works on the lanes itself, so that all of it comes to its end without a single helper.
 final class ContentPipeline: Sendable {

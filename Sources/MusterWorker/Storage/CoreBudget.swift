@@ -15,7 +15,7 @@ final class CoreBudget: Sendable {
         self.cores = max(1, cores)
     }
 
-    /// How many threads a pool of helpers needs: more are never at work beside whoever they help.
+    /// How many threads a pool of helpers needs: more are never at work beside the job that they help.
     var helpers: Int { min(max(1, cores - 1), 5) }
 
     /// Counts a thread that works in any case.

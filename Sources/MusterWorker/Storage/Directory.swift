@@ -10,7 +10,7 @@ final class Directory: Sendable {
 
     /// How a file is moved to a name that may be taken.
     enum Move: Hashable, Sendable {
-        /// EEXIST if the name is taken, whoever is first.
+        /// EEXIST if the name is taken: one caller is first.
         case exclusive
         /// Takes the place of what has the name.
         case replacing
@@ -159,7 +159,7 @@ final class Directory: Sendable {
 
     /// Every name in the directory, but `.` and `..`, in no order.
     func names() throws(SystemError) -> [String] {
-        // A directory of its own, since reading moves the position of whoever shares the descriptor.
+        // A directory of its own, since reading moves the position of all who share the descriptor.
         let number = try Descriptor.patiently {
             descriptor.with { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         }

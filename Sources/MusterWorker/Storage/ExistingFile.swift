@@ -7,7 +7,7 @@ import MusterCore
 /// the content says from then on whose it is (adr/0014).
 ///
 /// What it finds may be the task's own: a worker that died between the rename and its report leaves the file in place, and the lease
-/// that comes next is a fetch again if the file was one chunk. Such a lease is fenced. Whoever would end a task because something
+/// that comes next is a fetch again if the file was one chunk. Such a lease is fenced. A job that would end a task because something
 /// stands at its path (`fail`) must go on with a fenced lease: the `Finalizer` tells then.
 struct ExistingFile: Sendable {
     /// What stands at the path.
@@ -164,7 +164,7 @@ struct ExistingFile: Sendable {
         return .matches(size: status.size, digests: findings.digests)
     }
 
-    /// It counts as finished from now on, whoever wrote it (I8).
+    /// It counts as finished from now on, no matter who wrote it (I8).
     private func makeDurable(_ file: Descriptor, _ place: SinkPlace, _ path: DestinationPath) throws(StorageError) {
         do {
             try file.synchronize()

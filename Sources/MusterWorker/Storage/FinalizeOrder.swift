@@ -100,7 +100,7 @@ enum FinalizeOutcome: Hashable, Sendable {
     }
 }
 
-/// How whoever asked for long work is kept informed, and how it stops that work.
+/// How the client of long work is kept informed, and how it stops that work.
 struct FinalizeWatch: Sendable {
     /// Whether the work is still wanted: the session is trusted and the lease is held. Asked before every piece that is
     /// read, and directly before the file is put in place.

@@ -2,7 +2,7 @@ import Synchronization
 
 /// The part files that are open in this process, so that all chunks of a part share one.
 ///
-/// It keeps none of them open: whoever works on a part holds it, and the last to drop it closes it.
+/// It keeps none of them open: each job that works on a part holds it, and the last to drop it closes it.
 final class PartRegistry: Sendable {
     private struct Entry {
         weak var part: PartFile?

@@ -8,7 +8,7 @@ import MusterCore
 ///
 /// - It is the very inode of the part or its copy: the task's own.
 /// - The part is gone: it was moved, so that a file with exactly the content is it. If there is none, the content is lost.
-/// - Both are there, and the file has exactly the content. With `verify` that is enough, whoever put it there. With `rename` it is as
+/// - Both are there, and the file has exactly the content. With `verify` that is enough, no matter who put it there. With `rename` it is as
 ///   well, at the path or at any of its numbered names that is no other task's: a second copy would be a duplicate of what the task has already. With
 ///   `fail` it counts only if a lease was lost (`fenced`), since otherwise there was no predecessor to put it there. With
 ///   `replace` it doesn't matter: the file is replaced by the same bytes.
@@ -141,7 +141,7 @@ extension Placement {
         }
         switch verdict {
         case .good(let digests):
-            // It counts as this task's file now, so it has to be durable, whoever wrote it.
+            // It counts as this task's file now, so it has to be durable, no matter who wrote it.
             do {
                 try file.descriptor.synchronizeData()
             } catch {

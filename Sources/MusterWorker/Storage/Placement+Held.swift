@@ -4,7 +4,7 @@ import MusterCore
 
 /// A task's file that is made of another finished one, of whose content it is.
 ///
-/// It gets the name of a copy, never that of the part: whoever takes the task up after a crash writes into the part, and must
+/// It gets the name of a copy, never that of the part: a worker that takes the task up after a crash writes into the part, and must
 /// not write into somebody's finished file through a second name of it (I8). A copy is only ever written by who made it.
 extension Placement {
     /// How the file was made.

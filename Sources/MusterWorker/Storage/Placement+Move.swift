@@ -95,7 +95,7 @@ extension Placement {
         }
     }
 
-    /// Puts the candidate in the place of a regular file, in one step: whoever opens the path finds the one or the other, whole.
+    /// Puts the candidate in the place of a regular file, in one step: a reader that opens the path finds the one or the other, whole.
     ///
     /// Between the look and the rename somebody may put a link there: then the link goes, and what it leads to stays.
     private mutating func overwrite(

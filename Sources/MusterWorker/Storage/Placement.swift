@@ -87,7 +87,7 @@ struct Placement {
         return outcome
     }
 
-    /// Notes that the entries of `place` have to become durable. All the way from the sink: whoever made one of these
+    /// Notes that the entries of `place` have to become durable. All the way from the sink: another process that made one of these
     /// directories may have died before it was.
     mutating func touch(_ place: SinkPlace) {
         touched.append(contentsOf: place.chain)
@@ -164,7 +164,7 @@ struct Placement {
                 isDurable = false
             }
         } catch {
-            // Whoever made the file may be another user on another host. The caller asked for the time, so it is said.
+            // The file may be of another user on another host. The caller asked for the time, so it is said.
             guard [EPERM, EACCES].contains(error.number) else { throw error.inSink("dating \(order.part.string)") }
             throw .destinationUnusable(.init("dating \(order.part.string)", errno: error.number))
         }

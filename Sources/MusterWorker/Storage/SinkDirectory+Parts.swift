@@ -7,7 +7,7 @@ extension SinkDirectory {
     ///
     /// One instance is shared by everybody who works on the part in this process; it is closed when the last of them
     /// drops it. Opening removes the parts of older content versions of the task (range contract, row 29), also those that
-    /// are still open: what has no name can't be put in place of the newer content by whoever comes late.
+    /// are still open: what has no name can't be put in place of the newer content by a late writer.
     func part(task: TaskID, version: Int32) throws(StorageError) -> PartFile {
         let key = PartName(task, version: version)
         if let part = registry.open(key) { return part }

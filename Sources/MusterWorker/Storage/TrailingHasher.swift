@@ -5,7 +5,7 @@ import Synchronization
 /// writer, on a thread of a pool.
 ///
 /// The loop that receives the bytes serves many transfers, and SHA-256 costs several times what writing them does (0.85 s against
-/// 0.25 s for a GiB, where measured). Whoever is too slow gives up: the finalizer then hashes the file as it reads it back.
+/// 0.25 s for a GiB, where measured). A hasher that is too slow gives up: the finalizer then hashes the file as it reads it back.
 final class TrailingHasher: Sendable {
     /// Smaller files are hashed by the finalizer, which reads them back anyway.
     static let smallestFile: Int64 = 8 << 20

@@ -68,7 +68,7 @@ final class AnswerCollector: TransferHandler {
         return .proceed
     }
 
-    /// Hands the end to whoever waits.
+    /// Hands the end to the waiter.
     func finished(_ outcome: TransferOutcome) {
         let (ending, waiter) = state.withLock { state in
             let ending = Self.ending(outcome, state)

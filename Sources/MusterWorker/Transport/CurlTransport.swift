@@ -4,7 +4,7 @@ import MusterCurl
 
 /// Carries the requests of MusterAPI's client over libcurl: one loop, one thread, connections kept alive between calls.
 ///
-/// Whoever makes one calls `shutdown` in the end; one that is only dropped cuts what is under way.
+/// The maker of one calls `shutdown` in the end; one that is only dropped cuts what is under way.
 public final class CurlTransport: Sendable {
     /// The most bytes that an answer may have; a page of any listing is far smaller.
     private static let responseLimitBytes = 64 << 20

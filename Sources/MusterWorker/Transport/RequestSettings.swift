@@ -7,7 +7,7 @@ struct RequestSettings: Sendable {
     /// What libcurl is told, but for what one request asks for.
     private let template: TransferRequest
     private let httpVersion: FetchOptions.HTTPVersion?
-    /// What must not be shown, whoever repeats it.
+    /// What must not be shown anywhere.
     private let confidences: [String]
 
     /// Fields that are ours to set: a caller's would contradict what the answer is judged by.

@@ -1,6 +1,6 @@
 public import MusterCore
 
-/// What groups may refer to on a worker, and who may receive it. Whoever may add tasks can have any header sent to a server of their
+/// What groups may refer to on a worker, and who may receive it. A client that may add tasks can have any header sent to a server of their
 /// own, so that a secret is given out only together with its receivers.
 public struct SecretGrants: Sendable, Hashable {
     /// Who may receive a secret.

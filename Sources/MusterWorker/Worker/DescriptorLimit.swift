@@ -20,7 +20,7 @@ public enum DescriptorLimit {
         let wanted = min(limit.rlim_max, max(most, limit.rlim_cur))
         guard wanted > limit.rlim_cur else { return }
         limit.rlim_cur = wanted
-        // Whoever may not goes on with what there is.
+        // A process that may not goes on with what there is.
         _ = setrlimit(resource, &limit)
     }
 

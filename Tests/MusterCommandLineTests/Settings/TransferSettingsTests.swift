@@ -25,7 +25,7 @@ struct TransferSettingsTests {
         }
     }
 
-    @Test func whoeverIsSentAPasswordIsNamedWhereThatAreSeveral() throws {
+    @Test func receiversOfAPasswordAreNamedWhereThereAreSeveral() throws {
         let settings = try transfers([.user: ["me:secret"]])
         let line = try #require(settings.sharing(["b.org", "a.org"]))
         #expect(line.hasPrefix("note: user and password of --user are sent to all hosts of the list: a.org, b.org; "))

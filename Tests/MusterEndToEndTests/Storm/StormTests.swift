@@ -14,7 +14,7 @@ extension EndToEnd {
             ProcessInfo.processInfo.environment["MUSTER_STORM_SECONDS"].flatMap { Int($0) } ?? 60
         }
 
-        @Test func whateverIsAskedAndWhoeverDiesEveryGroupEndsOnceAndEveryFileIsRight() async throws {
+        @Test func everyGroupEndsOnceAndEveryFileIsRightInAStormOfRequestsAndDeaths() async throws {
             var random = SeededGenerator.forTest()
             let origins = try await StormOrigins.start(using: &random)
             let receiver = try await WebhookReceiver.start()

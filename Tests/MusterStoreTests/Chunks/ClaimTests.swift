@@ -100,7 +100,7 @@ import Testing
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in workers {
                     group.addTask {
-                        // Whoever is told that there is nothing gives some back, so that the others go on racing.
+                        // A session that is told that there is nothing gives some back, so that the others go on racing.
                         for _ in 0..<8 {
                             let leases = try await worker.claimAgain(5)
                             try await fixture.check()

@@ -29,7 +29,7 @@ import Testing
             #expect(lease.url == "http://a.test/k" && lease.freshURL == "http://fresh.test/k?s=1")
             #expect(lease.headers == #"{"A": "1"}"# && lease.freshHeaders == #"{"B": "2"}"#)
             #expect(lease.representation.digests == ["md5": "00"] && lease.representation.isDateStrong == true)
-            // Whoever fetches does not need the resolver's secrets.
+            // A lease that fetches does not need the resolver's secrets.
             #expect(lease.resolver == nil && !lease.isOtherMirror)
             try await fixture.check()
         }

@@ -214,7 +214,7 @@ import Testing
             try await worker.refuse(try #require(try await worker.claim().first { $0.path == "other" }), status)
             try await fixture.check()
             #expect(try await allowed(fixture) == 8)
-            // Whoever the origin preferred may just have gone: what worked before is tried again, and that counts.
+            // The lanes that the origin preferred may just have gone: what worked before is tried again, and that counts.
             var task = try await fixture.store.task("other", of: "g")
             #expect(task.state == .queued && task.attempts == 1)
             _ = try await fixture.store.apply(.pause, to: "g", keys: ["t"])

@@ -22,7 +22,7 @@ import Testing
             #expect(try await allowed(fixture) == 8)
             try await worker.finishAll(Array(leases[2...]))
             try await fixture.check()
-            // Nobody is left beside which this one could be too much: whoever was may have gone just now.
+            // Nobody is left beside which this one could be too much: the lanes that were there may have gone just now.
             try await fixture.passBackoffs()
             let again = try await worker.claim(1)
             try await worker.refuse(again[0], status)

@@ -47,7 +47,7 @@ import Testing
             let record = try await fixture.store.explanation(of: "t", in: "second")
             #expect(record.chunks.awaited?.group == "first" && record.chunks.awaited?.key == "t")
             #expect(record.chunks.waiting == 1 && record.chunks.dueAt == nil)
-            // Whatever is swept, and whoever asks, it waits as long as that one gets on.
+            // It waits through sweeps and claims as long as that one gets on.
             _ = try await fixture.store.promoteDueChunks()
             #expect(try await fixture.store.releaseRepeats() == 0)
             #expect(try await worker.claim(8).isEmpty)

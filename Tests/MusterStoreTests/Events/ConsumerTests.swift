@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func thereAreNoMoreThanThereMayBeWhoeverComesAtOnce() async throws {
+    @Test func consumersAreBoundedWhenManyComeAtOnce() async throws {
         try await StoreFixture.run(connections: 8) { fixture in
             try await fixture.makeEvents(1)
             try await fixture.run(

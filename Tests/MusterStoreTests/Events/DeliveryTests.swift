@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func everyEventIsFannedOutOnceWhoeverDoesIt() async throws {
+    @Test func everyEventIsFannedOutOnceByManyAtATime() async throws {
         try await StoreFixture.run(connections: 10) { fixture in
             for number in 0..<3 { try await fixture.subscribe("s\(number)") }
             let writers = 4

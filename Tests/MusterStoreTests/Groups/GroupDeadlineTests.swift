@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    /// More might have come, had whoever adds them not died.
+    /// More might have come, had the client that adds them not died.
     @Test(arguments: [0, 2])
     func aGroupThatWasStillOpenHasNotSucceeded(tasks: Int) async throws {
         try await StoreFixture.run { fixture in

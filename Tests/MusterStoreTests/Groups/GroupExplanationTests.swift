@@ -109,7 +109,7 @@ import Testing
             #expect(try await fixture.store.group("g").areAllSilent)
             try await fixture.makeGroup("idle", Wanted.many(1, "i", origins: ["a"]))
             let idle = try await fixture.store.group("idle")
-            #expect(idle.silent.count == 2, "it waits for whoever is heard of first")
+            #expect(idle.silent.count == 2, "it waits for the first one that is heard of")
             #expect(try await fixture.store.workers(after: nil, limit: 9).map(\.isSilent) == [true, true])
             #expect(try await fixture.store.task("t1", of: "g").bytesPerSecond == 0)
         }

@@ -11,7 +11,7 @@ import Testing
             for lease in try await worker.claim(2) { try await worker.finish(lease, size: 90) }
             #expect(try await fixture.store.removal(of: "g") == nil)
             #expect(try await fixture.store.remove("g", keys: nil, deletingFiles: true) == 3)
-            // Only files that were finished count; whoever could delete them is told.
+            // Only files that were finished count; the workers that could delete them are told.
             let removal = try #require(try await fixture.store.removal(of: "g"))
             #expect(removal.files == 2 && removal.workersReaching == 1)
             #expect(try await fixture.store.removals(after: nil, limit: 10) == [removal])

@@ -203,7 +203,7 @@ extension StoreModel {
             isEcho || busyLanes(to: chunk.origin).count > 1 || lease.grantedAt <= origin.refusedAt
         if signal == .possible {
             guard mayBeLimit(place, task, chunk, failure, isShared: isShared) else { return nil }
-            // Once more, in case that whoever shared the origin has just gone; some more times if it is known to have limits.
+            // Once more, in case that the lanes which shared the origin have just gone; some more times if it is known to have limits.
             let patience = origin.learned == nil ? 1 : 4
             guard isShared else {
                 return failure.kind != .network && chunk.attempts < (task.isPlanned ? patience : 5) ? true : nil

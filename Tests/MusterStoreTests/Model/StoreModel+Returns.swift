@@ -28,7 +28,7 @@ extension StoreModel {
             deaths.append(task.question?.deaths ?? 0)
         }
         var touched: [Int] = []
-        // Whoever is heard of still, and has not said that it has stopped, may be writing.
+        // A session that is still heard of, and has not said that it has stopped, may be writing.
         if isLost { holdOut(place, where: isMeant) }
         for (index, chunk) in task.chunks.enumerated() {
             guard let lease = chunk.lease, isMeant(lease) else { continue }

@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func speedsAreAddedUpWithoutWaitingForWhoeverHoldsTheOrigin() async throws {
+    @Test func speedsAreAddedUpWithoutAWaitForTheLockOfTheOrigin() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)])
             var worker = try await fixture.makeWorker()

@@ -23,7 +23,7 @@ extension StragglerHistory {
         let helper = workers[pair.helper].worker
         let lease = pair.original.name
         let offset = Int64.random(in: pair.double.resume.offset...(pair.double.end ?? .max), using: &random)
-        // A task is fenced once, and hardly anything does not: whoever wins does so before that.
+        // A task is fenced once, and hardly anything does not: the winner wins before that.
         switch !pair.isFenced && Int.random(in: 0..<3, using: &random) == 0 ? 7 : Int.random(in: 0..<20, using: &random)
         {
         case 0..<4: try await holder.progress(pair.original, to: offset)

@@ -88,7 +88,7 @@ struct StragglerHistory {
         // So few chunks that all of them are leased before long.
         try await fixture.makeGroup("g", Wanted.many(3, "f", size: Self.size), isSealed: true)
         if Int.random(in: 0..<4, using: &random) == 0 {
-            // Nothing may be fetched twice any more: whoever is not heard of loses what he holds.
+            // Nothing may be fetched twice any more: a session that is not heard of loses what it holds.
             try await fixture.run("UPDATE groups SET doubled_bytes = bytes_total")
         }
         for name in ["one", "two", "three"] {

@@ -5,7 +5,7 @@ import Testing
 
 /// Whom verbs wake. Histories look for those that forget it (`WakeWatch`); these are the ones that histories have no use for.
 @Suite struct WakeTests {
-    @Test func everyVerbOfAGroupWakesWhoeverItMayConcern() async throws {
+    @Test func everyVerbOfAGroupWakesTheSessionsThatItMayConcern() async throws {
         try await StoreFixture.run { fixture in
             let store = fixture.store
             try await fixture.makeGroup("g", Wanted.many(3, size: 90))

@@ -58,7 +58,7 @@ import Testing
             let bytes = file.content.bytes(in: mebibyte..<2 * mebibyte)
             #expect(ending.durable == DurablePrefix(offset: 2 * mebibyte, crc: crc(bytes)))
             #expect(ending.finished == nil)
-            // Whoever gets the tail asks over the same loop.
+            // The job that gets the tail asks over the same loop.
             origin.release("/f")
             let tail = await bench.run(chunk(origin, 2 * mebibyte, 3 * mebibyte))
             #expect(tail.durable?.crc == crc(file.content.bytes(in: 2 * mebibyte..<3 * mebibyte)))

@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// No helper ever comes: whoever reads does all the work, and none is lost.
+    /// No helper ever comes: the reader does all the work, and none is lost.
     @Test func itNeedsNoHelperToComeToItsEnd() async throws {
         try await with(helpers: 1) { _, file, pool in
             var ends: [Int32] = [0, 0]

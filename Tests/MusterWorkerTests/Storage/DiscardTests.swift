@@ -29,7 +29,7 @@ import Testing
             #expect(try await scratch.finalizer.finalize(order).failure?.kind == .digestMismatch)
             #expect(try scratch.partNames() == ["2.1.part"])
             #expect(try scratch.fileNames() == [])
-            // Whoever redoes it finds nothing, and the content is fetched anew.
+            // A job that redoes it finds nothing, and the content is fetched anew.
             let error = await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
             #expect(error?.failureKind == .changed)
         }

@@ -22,7 +22,7 @@ import Testing
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
             try scratch.write(foreign, to: "f")
-            // Whoever had the old file open keeps it whole: nothing is written into it.
+            // A process that had the old file open keeps it whole: nothing is written into it.
             let number = open(scratch.path + "/f", O_RDONLY)
             let reader = Descriptor(owning: number)
             let order = try scratch.order(1, path: "f", bytes, fenced: fenced, ifExists: .replace)

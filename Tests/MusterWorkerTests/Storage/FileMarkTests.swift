@@ -181,7 +181,7 @@ import Testing
     }
 
     /// The file of a cancelled task becomes that of another one which asks for the same: neither's end deletes it.
-    @Test func adoptedFilesStayWhoeverIsCancelled() async throws {
+    @Test func adoptedFilesStayWhicheverTaskIsCancelled() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Self.bytes)
             #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)

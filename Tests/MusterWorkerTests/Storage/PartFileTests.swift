@@ -45,7 +45,7 @@ import Testing
             try scratch.makePart(4, version: 1, [1])
             try scratch.makePart(3, version: 3, [1])
             #expect(try scratch.partNames() == ["3.3.part", "4.1.part"])
-            // Whoever comes late with an old version leaves the newer one alone.
+            // A late writer of an old version leaves the newer one alone.
             try scratch.makePart(3, version: 2, [1])
             #expect(try scratch.partNames() == ["3.2.part", "3.3.part", "4.1.part"])
         }
