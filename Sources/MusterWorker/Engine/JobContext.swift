@@ -18,9 +18,9 @@ final class JobContext: Sendable {
     /// Which origins are asked in HTTP/1.1, come what may.
     let protocols = OriginProtocols()
     /// What the origins have done so far.
-    let conduct = OriginConduct()
+    let conduct: OriginConduct
     /// Files that they have served.
-    let witnesses = OriginWitnesses()
+    let witnesses: OriginWitnesses
     /// The worker's configuration.
     let configuration: WorkerConfiguration
     /// The log.
@@ -31,17 +31,20 @@ final class JobContext: Sendable {
     private let receivedBytes = Atomic<Int64>(0)
     private let revocations = Mutex<Set<RevokedSession>>([])
 
-    /// The context of one run of a worker.
+    /// The context of one run of a worker. `now` tells nanoseconds of a clock that never jumps.
     init(
         configuration: WorkerConfiguration,
         gate: TrustGate,
         loops: LoopSet,
         stations: [SinkStation],
         logger: Logger,
+        now: @escaping @Sendable () -> Int64 = MonotonicClock.now,
         tell: @escaping @Sendable (LeaseName, JobNews) -> Void
     ) {
         self.configuration = configuration
         sources = SourceGuard(besides: configuration.addressAllowed)
+        conduct = OriginConduct(now: now)
+        witnesses = OriginWitnesses(now: now)
         budgets = BudgetBook(bytesPerSecond: configuration.bytesPerSecond)
         self.gate = gate
         self.loops = loops

@@ -168,6 +168,7 @@ extension FetchJob {
             guard writer.hasRoom(for: size) else { return false }
         }
         context.conduct.enter(origin)
+        if let part { context.conduct.enter(part) }
         noteWitness(request, plan, isOver: false)
         // Before the answer is told, which may bring the wish that the chunk end sooner.
         if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }

@@ -31,10 +31,11 @@ extension FetchJob {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
             let (kind, detail, status) = ending.mayBeLimit, let address
         else { return nil }
-        let witness = await context.witnesses.witness(for: address, turn: count) { control.wish == .work }
+        let witness = await context.witnesses.witness(
+            for: address, turn: count, isServing: context.conduct.isServing, while: { control.wish == .work })
         guard let witness, witness.request.url != source.url else { return untold(kind, &plan) }
         guard count < context.witnesses.turns(of: address, status: status) else {
-            context.witnesses.told(isLimit: false, address, status: status)
+            context.witnesses.told(isLimit: false, address, status: status, isPartClosed: witness.isElsewhere)
             plan.turns = .over(isLimit: false)
             // A page that comes in turns with other files is the file (row 27).
             return kind == .httpStatus(200) ? .again : nil
@@ -95,6 +96,9 @@ extension FetchJob {
         case .failed, .cancelled: return .nothing
         }
     }
+
+    /// The part of the origin that the file is in, as the origin's conduct knows it.
+    var part: String? { address.map(OriginWitnesses.key(ofPart:)) }
 
     /// Whether a witness that is refused shows a limit.
     private func showsLimit(_ witness: OriginWitnesses.Witness) -> Bool {

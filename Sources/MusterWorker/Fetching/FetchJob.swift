@@ -144,6 +144,7 @@ struct FetchJob: Sendable {
         guard let ending else { return .stopped }
         if ending.wasAccepted {
             context.conduct.leave(origin)
+            if let part { context.conduct.leave(part) }
             noteWitness(request, ending.plan, isOver: true)
         }
         noteSilence(ending, to: question)

@@ -13,6 +13,8 @@ final class OriginWitnesses: Sendable {
         let mayBeUsedUp: Bool
         /// Whether a page in its place is no file.
         let namesNoText: Bool
+        /// Whether it is of another part than the file, though there are some of the file's own part, of which nothing comes any more.
+        fileprivate(set) var isElsewhere = false
         /// Where the file is.
         fileprivate let path: String
         /// From when on it may be asked for, in nanoseconds.
@@ -108,7 +110,7 @@ final class OriginWitnesses: Sendable {
             return count
         }
         guard count >= Self.filesToTryAgain, count & (count - 1) == 0, !servesAgain(source.origin) else { return nil }
-        return witnesses(for: source).first { $0.usableFrom <= moment }
+        return witnesses(for: source) { _ in true }.first { $0.usableFrom <= moment }
     }
 
     /// An origin has served a file once more: no URL of its is used up.
@@ -124,12 +126,13 @@ final class OriginWitnesses: Sendable {
 
     /// The witness to ask for a file in its turn of that number, once it may be asked for: one of those next to it, or one of each other part after the other.
     /// `nil` when there is none. At an origin of which nothing is known, one is waited for: other requests may have been made at the same time.
+    /// `isServing` tells of the key of a part whether something comes from there.
     func witness(
-        for source: SourceURL, turn: Int, while isWanted: () -> Bool = { true }
+        for source: SourceURL, turn: Int, isServing: (String) -> Bool, while isWanted: () -> Bool
     ) async -> Witness? {
-        if witnesses(for: source).isEmpty, mayWait(source) { try? await Task.sleep(for: Self.firstWait) }
+        if witnesses(for: source, isServing).isEmpty, mayWait(source) { try? await Task.sleep(for: Self.firstWait) }
         while isWanted() {
-            let witnesses = witnesses(for: source)
+            let witnesses = witnesses(for: source, isServing)
             guard let next = witnesses.min(by: { $0.usableFrom < $1.usableFrom }) else { return nil }
             let moment = now()
             let usable = witnesses.filter { $0.usableFrom <= moment }
@@ -140,12 +143,20 @@ final class OriginWitnesses: Sendable {
         return nil
     }
 
-    /// Those of its own part whose paths have the most in common with its own, or one of each other part.
-    private func witnesses(for source: SourceURL) -> [Witness] {
+    /// Those of its own part whose paths have the most in common with its own, or one of each other part. Where nothing comes of its own part while
+    /// something comes of others, those of these: all of the part may be refused for another reason than a limit.
+    private func witnesses(for source: SourceURL, _ isServing: (String) -> Bool) -> [Witness] {
         let moment = now()
         let known = state.withLock { $0.witnesses.value(of: source.origin, at: moment) } ?? [:]
-        guard let own = known[Self.part(source)] else {
-            return known.sorted { $0.key < $1.key }.compactMap { $0.value.values.max { $0.usableFrom < $1.usableFrom } }
+        let part = Self.part(source)
+        let serving = known.filter { $0.key != part && isServing(Self.key(source.origin, $0.key)) }
+        guard let own = known[part], serving.isEmpty || isServing(Self.key(ofPart: source)) else {
+            let others = known[part] == nil ? known : serving
+            return others.sorted { $0.key < $1.key }.compactMap {
+                var witness = $0.value.values.max { $0.usableFrom < $1.usableFrom }
+                witness?.isElsewhere = known[part] != nil
+                return witness
+            }
         }
         let shared = own.values.map { $0.path.commonPrefix(with: source.path) }
         let most = shared.max() ?? 0
@@ -180,12 +191,14 @@ final class OriginWitnesses: Sendable {
         return true
     }
 
-    /// It has been told what a refusal with this status was for.
-    func told(isLimit: Bool, _ source: SourceURL, status: Int) {
+    /// It has been told what a refusal with this status was for. A limit that was seen is none any more where a part of the origin gives nothing to
+    /// anybody, while others do (`isPartClosed`).
+    func told(isLimit: Bool, _ source: SourceURL, status: Int, isPartClosed: Bool = false) {
         let (key, moment) = (Self.key(source, status), now())
         state.withLock { state in
             switch (state.meanings.value(of: key, at: moment), isLimit) {
             case (_, true): state.meanings.note(.limit, of: key)
+            case (.limit, false) where isPartClosed: state.meanings.note(.files(Self.filesToBelieve), of: key)
             case (.limit, false): break
             case (.files(let count), false): state.meanings.note(.files(count + 1), of: key)
             case (nil, false): state.meanings.note(.files(1), of: key)
@@ -194,6 +207,11 @@ final class OriginWitnesses: Sendable {
     }
 
     private static func key(_ source: SourceURL, _ status: Int) -> String { "\(status) \(source.origin)" }
+
+    /// What stands for the part of an origin that a file is in.
+    static func key(ofPart source: SourceURL) -> String { key(source.origin, part(source)) }
+
+    private static func key(_ origin: String, _ part: String) -> String { "\(origin) \(part)" }
 
     /// The part of an origin that a limit may be set for: files of one extension below one first directory.
     private static func part(_ source: SourceURL) -> String {

@@ -97,6 +97,28 @@ import Testing
         }
     }
 
+    /// A directory may have a limit whose connections another worker has: this one is served nothing of it, and sees no limit.
+    @Test(arguments: [true, false]) func whatAWitnessShowsIsDoubtedWhereAnotherWorkerIsServed(
+        isServed: Bool
+    ) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var other = try await fixture.makeWorker()
+            let theirs = try #require(try await other.claim(1).first)
+            if isServed {
+                _ = try await other.learn(theirs, size: 1_000, isSplittable: false)
+                _ = try await other.progress(theirs, to: 100)
+            }
+            var worker = try await fixture.makeWorker()
+            let ours = try #require(try await worker.claim(1).first)
+            try await fixture.run("UPDATE origins SET limits_with = ARRAY[403]")
+            try await worker.refuse(ours, 403, isLimit: false)
+            let state = try await fixture.store.task(ours.key, of: "g").state
+            #expect((state == .failed) == !isServed, "\(state)")
+            try await fixture.check()
+        }
+    }
+
     @Test func fileThatAMirrorDoesNotHaveIsNoSign() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, origins: ["a", "b"]))

@@ -15,6 +15,8 @@ final class JobBench: Sendable {
     let gate: TrustGate
     let context: JobContext
     let clock: Clock
+    /// By how many nanoseconds what is known of origins is older than it is.
+    let age: Clock
     let news = Observed<[(name: LeaseName, news: JobNews)]>([])
     private let loops: LoopSet
 
@@ -27,6 +29,8 @@ final class JobBench: Sendable {
         directory = try TemporaryDirectory()
         let clock = Clock()
         self.clock = clock
+        let age = Clock()
+        self.age = age
         gate = TrustGate { clock.now.load(ordering: .sequentiallyConsistent) }
         station = try SinkStation(SinkConfiguration(name: "default", path: directory.path.string), gate: gate)
         loops = try LoopSet(count: 1, slots: 16)
@@ -43,6 +47,7 @@ final class JobBench: Sendable {
             loops: loops,
             stations: [station],
             logger: Logger(label: "test"),
+            now: { MonotonicClock.now() + age.now.load(ordering: .sequentiallyConsistent) },
             tell: { [news] name, what in news.update { $0.append((name, what)) } }
         )
         let mark = try SinkDirectory.mark(at: directory.path.string)

@@ -2,6 +2,7 @@ import FoundationEssentials
 import MusterAPI
 import MusterCore
 import MusterTestSupport
+import Synchronization
 import Testing
 
 @testable import MusterWorker
@@ -204,6 +205,43 @@ import Testing
     }
 
     /// A page in the place of a file may be one, and may tell of a limit.
+    /// As where the token of a directory has expired.
+    @Test func partThatIsClosedWhileAnotherIsServedHasNoLimit() async throws {
+        try await withBench { bench, origin in
+            for name in ["x/a.bin", "x/b.bin", "x/c.bin", "x/d.bin", "y/a.bin", "y/b.bin"] {
+                origin.serve("/\(name)", file)
+            }
+            for (task, name) in [(1, "x/a.bin"), (2, "y/a.bin")] as [(Int64, String)] {
+                #expect(await fetch(bench, origin, name, task: task) == nil)
+            }
+            for name in ["a", "b", "c", "d"] { origin.misbehave("/x/\(name).bin", .status(403, retryAfter: nil)) }
+            // Something has come of the directory a moment ago.
+            #expect(await fetch(bench, origin, "x/b.bin", task: 3)?.isLimit == true)
+            bench.age.now.add(20_000_000_000, ordering: .sequentiallyConsistent)
+            #expect(await fetch(bench, origin, "y/b.bin", task: 4) == nil)
+            let before = requests(origin, "/y/b.bin").count + requests(origin, "/y/a.bin").count
+            #expect(await fetch(bench, origin, "x/c.bin", task: 5)?.isLimit == false)
+            let all = requests(origin, "/y/b.bin").count + requests(origin, "/y/a.bin").count - before
+            #expect(all == OriginWitnesses.turns)
+            #expect(await fetch(bench, origin, "x/d.bin", task: 6)?.isLimit == false)
+            let few = requests(origin, "/y/b.bin").count + requests(origin, "/y/a.bin").count - before - all
+            #expect(few == OriginWitnesses.fewTurns)
+        }
+    }
+
+    /// A limit of the whole origin, which the files of another directory keep full.
+    @Test func partOfWhichNothingComesIsMeasuredByOneThatIsServed() async throws {
+        try await withBench { bench, origin in
+            for name in ["x/a.bin", "x/b.bin", "y/a.bin", "y/b.bin"] { origin.serve("/\(name)", file) }
+            #expect(await fetch(bench, origin, "x/a.bin", task: 1) == nil)
+            bench.age.now.add(20_000_000_000, ordering: .sequentiallyConsistent)
+            #expect(await fetch(bench, origin, "y/a.bin", task: 2) == nil)
+            for name in ["x/b.bin", "y/a.bin"] { origin.misbehave("/\(name)", .status(404, retryAfter: nil)) }
+            #expect(await fetch(bench, origin, "x/b.bin", task: 3)?.isLimit == true)
+            #expect(requests(origin, "/x/a.bin").count == 1)
+        }
+    }
+
     @Test func pageInTurnsWithAFileIsTheFileAndPagesInTurnsAreALimit() async throws {
         var page = ScriptedOrigin.File(.seeded(seed: 61, size: 900))
         (page.contentType, page.etag, page.lastModified) = ("text/html", nil, nil)

@@ -8,6 +8,20 @@ BEGIN
 END
 $$;
 
+-- Whether another session is being served a file of the same directory: it may have the connections that the directory allows, though a session that was
+-- served none of it lately saw no limit.
+CREATE FUNCTION is_served_elsewhere(l leases) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM leases h
+        JOIN sources s ON s.task_id = h.task_id AND s.ordinal = h.source
+        JOIN sources own ON own.task_id = l.task_id AND own.ordinal = l.source
+        WHERE h.origin_id = l.origin_id AND h.session_id <> l.session_id AND h.durable > h.resume
+            AND substring(s.url FROM '^[^?#]*/') = substring(own.url FROM '^[^?#]*/'));
+END
+$$;
+
 -- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes
 -- beside the refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no
 -- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
@@ -25,14 +39,18 @@ DECLARE
     v_learned integer;
 BEGIN
     IF f.limit_signal = 'none' THEN RETURN NULL; END IF;
-    IF f.limit_signal = 'refuted' THEN
-        -- What was taken from the allowance for such refusals is given back.
-        UPDATE origins SET learned = NULL, learned_at = NULL
-        WHERE id = l.origin_id AND limited_with = f.status AND f.status <> ALL (limits_with) AND learned IS NOT NULL;
-        RETURN NULL;
-    END IF;
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND THEN RETURN NULL; END IF;
+    IF f.limit_signal = 'refuted' THEN
+        IF f.status = ANY (o.limits_with) AND is_served_elsewhere(l) THEN
+            f.limit_signal := 'possible';
+        ELSE
+            -- What was taken from the allowance for such refusals is given back.
+            UPDATE origins SET learned = NULL, learned_at = NULL
+            WHERE id = l.origin_id AND limited_with = f.status AND f.status <> ALL (limits_with) AND learned IS NOT NULL;
+            RETURN NULL;
+        END IF;
+    END IF;
     IF f.limit_signal = 'certain' AND f.status NOT IN (429, 503) AND f.status <> ALL (o.limits_with) THEN
         UPDATE origins SET limits_with = limits_with || f.status WHERE id = o.id RETURNING * INTO o;
     END IF;
