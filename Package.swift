@@ -140,7 +140,7 @@ let package = Package(
         tests("MusterCore", ["MusterCore"]),
         tests("MusterAPI", ["MusterAPI", "MusterCore"]),
         tests("MusterCurl", ["MusterCurl"]),
-        tests("MusterPostgres", ["MusterPostgres", logging]),
+        tests("MusterPostgres", ["MusterPostgres", "MusterTestSupport", logging]),
         tests("MusterEmbeddedPostgres", ["MusterEmbeddedPostgres", "MusterTestSupport", logging, subprocess, system]),
         tests("MusterTestSupport", ["MusterTestSupport", nio, nioPosix, nioSSL, subprocess, system]),
         tests("MusterStore", ["MusterStore", "MusterCore", "MusterPostgres", "MusterTestSupport", logging]),

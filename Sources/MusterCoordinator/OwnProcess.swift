@@ -1,9 +1,21 @@
 /// What the process of a coordinator knows besides the database, where it is more than a coordinator.
 public struct OwnProcess: Sendable {
-    /// The sinks that workers reach which the process starts by itself: nobody is told to start one.
-    public var sinks: Set<String> = []
-    /// Whether these workers are about to begin or to end: that there are none then is nothing to be told.
-    public var areWorkersPassing: @Sendable () -> Bool = { false }
+    /// What the process has of workers for a sink, where nothing is heard of any.
+    public enum Workers: Sendable, Hashable {
+        /// It starts none: somebody has to.
+        case none
+        /// They are about to begin or to end: that there are none then is nothing to be told.
+        case passing
+        /// It starts processes by itself, and again when they end.
+        case coming
+        /// They were told to leave, and stay away.
+        case left
+        /// They are in this process.
+        case within
+    }
+
+    /// What it has of workers for a sink.
+    public var workers: @Sendable (_ sink: String) -> Workers = { _ in .none }
     /// What keeps the database of the process from working, in words, if that is known.
     public var databaseTrouble: @Sendable () -> String? = { nil }
 

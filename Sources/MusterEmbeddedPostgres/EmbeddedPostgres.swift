@@ -28,6 +28,14 @@ public actor EmbeddedPostgres {
         case immediate
     }
 
+    /// What a person should know of a start that goes on.
+    public enum StartNews: Sendable, Hashable {
+        /// The server of an earlier process neither answers nor ends, and was waited for a few seconds.
+        case waiting(Predecessor)
+        /// The data directory lacked what every server needs. It was moved here, and a new one is made.
+        case setAside(FilePath)
+    }
+
     private enum State {
         /// No server. `start()` leads to `starting`.
         case stopped
@@ -72,10 +80,10 @@ public actor EmbeddedPostgres {
     /// Makes the cluster if there is none, starts the server or adopts one that was left over, and waits until it
     /// accepts connections. While it runs, a further call only returns its endpoint.
     ///
-    /// - Parameter onWait: told of the server of an earlier process that neither answers nor ends, once it was waited for a few seconds.
+    /// - Parameter onNews: told what a person should know of the start.
     /// - Throws: ``EmbeddedPostgresError``, or `CancellationError` when the task is cancelled; nothing is left running
     ///   then.
-    public func start(onWait: @escaping @Sendable (Predecessor) -> Void = { _ in }) async throws -> Endpoint {
+    public func start(onNews: @escaping @Sendable (StartNews) -> Void = { _ in }) async throws -> Endpoint {
         switch state {
         case .running(let server):
             if server.supervisor.ended == nil { return server.endpoint }
@@ -92,7 +100,7 @@ public actor EmbeddedPostgres {
                 environment: environment,
                 configuration: configuration,
                 content: content,
-                onWait: onWait,
+                onNews: onNews,
                 logger: logger
             )
             let server = try await launch.run()
@@ -142,7 +150,7 @@ public actor EmbeddedPostgres {
                 "postgres.stopped",
                 metadata: [
                     "postgres.pid": "\(server.processID)",
-                    "postgres.status": "\(server.supervisor.ended ?? "unknown")",
+                    "postgres.status": "\(server.supervisor.ended?.text ?? "unknown")",
                 ]
             )
         }
@@ -156,6 +164,12 @@ public actor EmbeddedPostgres {
         case .stopped, .starting:
             return
         }
+    }
+
+    /// Whether there is no server any more, which is waited for.
+    public func hasEnded(within limit: Duration) async -> Bool {
+        if case .running(let server) = state { await server.supervisor.waitUntilEnded(limit: limit) }
+        return processID == nil
     }
 
     /// Looks after the room that is kept for the server: to be called a few times a second. `nil` without a server, or when
@@ -187,9 +201,6 @@ public actor EmbeddedPostgres {
         case .stopped, .starting: nil
         }
     }
-
-    /// The end of the server's logs, for an error report.
-    public var logTail: String { location?.logTail() ?? "" }
 }
 
 /// A server that accepts connections, and what keeps it ours.

@@ -10,8 +10,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     /// The directory that `MUSTER_PG_BINDIR` names lacks `missing`, or does not exist.
     case binaryDirectoryUnusable(path: FilePath, missing: String)
     /// The data directory was made by the major version `dataVersion`, for which no binaries were found. PostgreSQL
-    /// cannot read another major version's files.
-    case versionMismatch(dataDirectory: FilePath, dataVersion: String, found: [String])
+    /// cannot read another major version's files. `files` is what has to be removed to start with an empty database.
+    case versionMismatch(dataDirectory: FilePath, files: [FilePath], dataVersion: String, found: [String])
     /// The process is root, PostgreSQL refuses to run as root, and there is neither an account `postgres` nor `nobody`.
     case noServerAccount
     /// The process is root, and none of the programs that run a server as another account works here.
@@ -20,8 +20,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case inUse(stateDirectory: FilePath, processID: Int32?)
     /// `start()` was called while the same object was starting or stopping.
     case busy
-    /// A file or directory belongs to another user, under whom this process cannot run the server.
-    case foreignOwner(path: FilePath, userID: UInt32)
+    /// Files belong to another user than the one that the server runs as, `account`, as `reason` says. `files` is what has to be his.
+    case foreignOwner(dataDirectory: FilePath, files: [FilePath], account: String, reason: String)
     /// The state directory points to a data directory outside of it that does not exist any more. Removing the
     /// pointer file starts with an empty database.
     case dataMissing(dataDirectory: FilePath, pointer: FilePath)
@@ -31,6 +31,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case templateRefused(path: FilePath)
     /// A program of PostgreSQL's failed; `output` is the end of what it printed.
     case toolFailed(tool: String, status: String, output: String)
+    /// A signal ended the server before it was ready.
+    case serverKilled
     /// The server ended before it was ready; `log` is the end of its log.
     case serverExited(status: String, log: String)
     /// The server can't use its data, as `reason` says. `files` is what has to be removed to start with an empty database.
@@ -56,9 +58,40 @@ extension EmbeddedPostgresError {
         if case .filesFull = self { return true }
         return false
     }
+
+    /// Whether the server was ended from outside, which says nothing about whether it can be started.
+    public var isKill: Bool { self == .serverKilled }
+
+    /// Whether a further start may succeed without anybody's doing: a server that was killed is none that can't be started, and memory or processes
+    /// that are lacking may be there a moment later.
+    public var mayPass: Bool {
+        switch self {
+        case .serverKilled, .serverExited, .notReady, .predecessorRunning, .toolFailed, .launchFailed, .fileOperation,
+            .diskFull, .filesFull, .busy:
+            true
+        case .serverBinariesNotFound, .binaryDirectoryUnusable, .versionMismatch, .noServerAccount, .noAccountSwitch,
+            .inUse, .foreignOwner, .dataMissing, .socketDirectoryRefused, .templateRefused, .damaged:
+            false
+        }
+    }
 }
 
 extension EmbeddedPostgresError: CustomStringConvertible {
+    /// What has happened, without the end of the server's log.
+    public var brief: String {
+        switch self {
+        case .serverExited(let status, let log):
+            "PostgreSQL ended before it was ready (\(ClusterTrouble.reason(in: log) ?? status))"
+        case .notReady(let limit, _): "PostgreSQL was not ready within \(limit)"
+        case .predecessorRunning(let predecessor, _):
+            """
+            \(predecessor) is still there after \(predecessor.limit), and neither answers nor ends, as one whose storage hangs: \
+            \(predecessor.help)
+            """
+        default: description
+        }
+    }
+
     /// One paragraph for a person, which says what to do where something can be done.
     public var description: String {
         switch self {
@@ -69,11 +102,12 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             """
         case .binaryDirectoryUnusable(let path, let missing):
             "MUSTER_PG_BINDIR names \(path), where \(missing) is not an executable file"
-        case .versionMismatch(let dataDirectory, let dataVersion, let found):
+        case .versionMismatch(let dataDirectory, let files, let dataVersion, let found):
             """
-            \(dataDirectory) was made by PostgreSQL \(dataVersion), but only these versions were found: \
+            the private database in \(dataDirectory) was made by PostgreSQL \(dataVersion), and here is another one: \
             \(found.joined(separator: ", ")). Install PostgreSQL \(dataVersion) ("apt-get install \
-            postgresql-\(dataVersion)") or name its directory in MUSTER_PG_BINDIR
+            postgresql-\(dataVersion)"), or name its directory in MUSTER_PG_BINDIR.
+              \(Self.beginningAnew(files))
             """
         case .noServerAccount:
             "PostgreSQL does not run as root, and there is neither an account named postgres nor one named nobody"
@@ -86,15 +120,16 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             "\(stateDirectory) is in use by another process (\(processID.map { "process \($0)" } ?? "unknown process"))"
         case .busy:
             "the server is being started or stopped at this moment"
-        case .foreignOwner(let path, let userID):
+        case .foreignOwner(let dataDirectory, let files, let account, let reason):
             """
-            \(path) belongs to the user with id \(userID), and this process cannot run a server as that user. Give it back to its user ("chown -R"), or \
-            remove it to begin with an empty database
+            PostgreSQL may not use the private database in \(dataDirectory): \(reason)
+              To give it back to the user that PostgreSQL runs as, which loses nothing, type (as root):
+              chown -R \(account) \(Self.words(files)) && chmod -R u=rwX,go= \(Self.words(files))
             """
         case .dataMissing(let dataDirectory, let pointer):
             """
-            the data directory \(dataDirectory) does not exist any more. Restore it, or remove \(pointer) to start with \
-            an empty database
+            the private database in \(dataDirectory) is not there any more: bring it back, if it was moved, or its disk is not mounted.
+              \(Self.beginningAnew([pointer]))
             """
         case .socketDirectoryRefused(let path, let reason):
             "the socket directory \(path) is refused: \(reason)"
@@ -102,23 +137,15 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             "templates of new clusters are not kept in \(path): others can write to it, or it is not this user's directory"
         case .toolFailed(let tool, let status, let output):
             "\(tool) failed (\(status)): \(output)"
-        case .serverExited(let status, let log):
-            "PostgreSQL ended before it was ready (\(status)). The end of its log:\n\(log)"
+        case .serverKilled: "it was killed while it started, as by a system that is out of memory"
+        case .serverExited(_, let log), .notReady(_, let log): "\(brief). The end of its log:\n\(log)"
         case .damaged(let dataDirectory, let files, let reason):
             """
             the private database in \(dataDirectory) is damaged: \(reason)
-              Files that are finished are safe where they are. To begin with a new database, which takes them once their origins have confirmed them, \
-            remove the damaged one; what it knew of groups and unfinished files is lost with it, unless there is a backup:
-              rm -r \(files.map { EmbeddedPostgres.quoted($0.string) }.joined(separator: " "))
+              \(Self.beginningAnew(files))
             """
-        case .notReady(let limit, let log):
-            "PostgreSQL was not ready within \(limit). The end of its log:\n\(log)"
-        case .predecessorRunning(let predecessor, let log):
-            """
-            \(predecessor) is still there after \(predecessor.limit), and neither answers nor ends, as one whose storage hangs: \
-            \(predecessor.help); then run the same command again. The end of its log:
-            \(log)
-            """
+        case .predecessorRunning(_, let log):
+            "\(brief); then run the same command again. The end of its log:\n\(log)"
         case .launchFailed(let program, let reason):
             "\(program) could not be started: \(reason)"
         case .diskFull(let directory, let needed, let free):
@@ -134,6 +161,19 @@ extension EmbeddedPostgresError: CustomStringConvertible {
         case .fileOperation(let operation, let path, let errno):
             "\(operation) \(path): \(errno)"
         }
+    }
+
+    /// How to begin with a new database, and what is lost by that.
+    private static func beginningAnew(_ files: [FilePath]) -> String {
+        """
+        To begin with a new one, type the line below: files that are finished are safe and are taken over once their origins have confirmed them, \
+        but what the old one knew of groups and unfinished files is lost, unless there is a backup.
+          rm -r \(words(files))
+        """
+    }
+
+    private static func words(_ files: [FilePath]) -> String {
+        files.map { EmbeddedPostgres.quoted($0.string) }.joined(separator: " ")
     }
 
     /// Rounded up, so that nothing that is missing is called 0.

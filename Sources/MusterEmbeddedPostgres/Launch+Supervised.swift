@@ -72,10 +72,14 @@ struct Supervised: Sendable {
             // Read in this order: what ended after its file said "ready" is noticed in the next round.
             let ended = supervisor.ended
             if let ended {
+                if ended.isKill { throw EmbeddedPostgresError.serverKilled }
                 let log = location.logTail()
-                if !isNew, let reason = ClusterDamage.reason(in: log) { throw location.damaged(reason) }
+                if let reason = ClusterTrouble.ownership(in: log) {
+                    throw try location.foreign(reason, account)
+                }
+                if !isNew, let reason = ClusterTrouble.damage(in: log) { throw location.damaged(reason) }
                 guard log.contains("pre-existing shared memory block"), ContinuousClock.now < deadline else {
-                    throw EmbeddedPostgresError.serverExited(status: ended, log: log)
+                    throw EmbeddedPostgresError.serverExited(status: ended.text, log: log)
                 }
                 return nil
             }
@@ -113,19 +117,21 @@ struct Supervised: Sendable {
 }
 
 extension ClusterLocation {
-    /// The end of what the server printed at its start and of the newest of its logs, for an error message.
+    /// The end of what the server has printed since its last start, for an error message: what is older is of no server that is spoken of.
     func logTail() -> String {
         let limit = 4 * 1024
         do {
-            var parts: [String] = []
-            if let text = try PrivateFiles.tail(startLog, limitBytes: limit), !text.isEmpty { parts.append(text) }
-            let logs = try PrivateFiles.status(logDirectory) == nil ? [] : try PrivateFiles.names(in: logDirectory)
-            let newest = try logs.map { name in
+            let start = try PrivateFiles.tail(startLog, limitBytes: limit) ?? ""
+            // Until then it prints here alone.
+            guard start.contains("redirecting log output") else { return start }
+            let newest = try PrivateFiles.names(in: logDirectory).map { name in
                 let path = logDirectory.appending(name)
                 return (path: path, time: try PrivateFiles.status(path)?.st_mtim.tv_sec ?? 0)
             }.max { $0.time < $1.time }
-            if let newest, let text = try PrivateFiles.tail(newest.path, limitBytes: limit) { parts.append(text) }
-            return parts.joined(separator: "\n")
+            guard let newest, let text = try PrivateFiles.tail(newest.path, limitBytes: limit) else { return start }
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            let first = lines.lastIndex { $0.contains("LOG:  starting PostgreSQL") } ?? lines.startIndex
+            return lines[first...].joined(separator: "\n")
         } catch {
             return "(the log cannot be read: \(error))"
         }

@@ -15,8 +15,8 @@ struct Launch: Sendable {
     let environment: [String: String]
     let configuration: EmbeddedPostgres.Configuration
     let content: ClusterContent?
-    /// Told of an earlier process's server that has to be waited for, once it is no short wait.
-    let onWait: @Sendable (EmbeddedPostgres.Predecessor) -> Void
+    /// Told what a person should know of the start.
+    let onNews: @Sendable (EmbeddedPostgres.StartNews) -> Void
     let logger: Logger
 
     /// How often files and processes are looked at while something is waited for.
@@ -33,7 +33,7 @@ struct Launch: Sendable {
             fallback: configuration.fallbackDirectory
         )
         if let status = try PrivateFiles.status(location.dataDirectory) {
-            account = try ServerAccount.owning(location.dataDirectory, status: status)
+            account = try ServerAccount.owning(location, status: status)
         }
         let ownerLock = try await own(location, stateDirectory: state)
         do {
@@ -117,11 +117,10 @@ struct Launch: Sendable {
         let dataDirectory = location.dataDirectory
         let version = try PrivateFiles.tail(dataDirectory.appending("PG_VERSION"), limitBytes: 64)
             .map { String($0.prefix { !$0.isWhitespace }) }
-        let binaries = try await ServerBinaries.find(
-            environment: environment,
-            dataDirectory: dataDirectory,
-            dataVersion: version
-        )
+        guard version?.allSatisfy(\.isNumber) != false else {
+            throw location.damaged("its PG_VERSION names no version")
+        }
+        let binaries = try await ServerBinaries.find(environment: environment, location: location, dataVersion: version)
         guard version == nil else { return (binaries, false) }
         logger.info(
             "postgres.cluster.create",
@@ -153,6 +152,7 @@ struct Launch: Sendable {
         )
         try PrivateFiles.removeTree(location.unusableData)
         try PrivateFiles.rename(data, to: location.unusableData)
+        onNews(.setAside(location.unusableData))
     }
 
     private func prepareLogDirectory(_ location: ClusterLocation, account: ServerAccount) throws {

@@ -46,7 +46,7 @@ extension Launch {
             tasks.addTask { try await wait() }
             tasks.addTask {
                 try await Task.sleep(for: EmbeddedPostgres.Predecessor.telling)
-                onWait(predecessor(of: location))
+                onNews(.waiting(predecessor(of: location)))
                 return nil
             }
             defer { tasks.cancelAll() }

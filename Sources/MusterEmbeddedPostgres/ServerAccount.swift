@@ -27,14 +27,17 @@ struct ServerAccount: Sendable, Hashable {
     }
 
     /// The account for a data directory that exists: its owner, as PostgreSQL demands.
-    static func owning(_ dataDirectory: FilePath, status: Stat) throws -> ServerAccount {
+    static func owning(_ location: ClusterLocation, status: Stat) throws -> ServerAccount {
         let account = ServerAccount(userID: status.userID.rawValue, groupID: status.groupID.rawValue)
         let canRunAs = account.userID != 0 && (geteuid() == 0 || !account.needsSwitch)
         guard canRunAs else {
-            throw EmbeddedPostgresError.foreignOwner(path: dataDirectory, userID: account.userID)
+            throw try location.foreign("it belongs to the user \(account.name)", try .forNewCluster())
         }
         return account
     }
+
+    /// The name of its user, or else the number.
+    var name: String { getpwuid(userID).map { String(cString: $0.pointee.pw_name) } ?? "\(userID)" }
 
     private static func named(_ name: String) -> ServerAccount? {
         var record = passwd()

@@ -26,7 +26,7 @@ struct ServerBinaries: Sendable, Hashable {
     ///   version can read it.
     static func find(
         environment: [String: String],
-        dataDirectory: FilePath,
+        location: ClusterLocation,
         dataVersion: String?
     ) async throws -> ServerBinaries {
         if let named = environment["MUSTER_PG_BINDIR"], !named.isEmpty {
@@ -36,7 +36,7 @@ struct ServerBinaries: Sendable, Hashable {
             }
             let binaries = try await ServerBinaries(directory: directory)
             guard dataVersion == nil || binaries.version == dataVersion else {
-                throw mismatch(dataDirectory, dataVersion, found: [binaries])
+                throw mismatch(location, dataVersion, found: [binaries])
             }
             return binaries
         }
@@ -52,7 +52,7 @@ struct ServerBinaries: Sendable, Hashable {
             }
         }
         guard !found.isEmpty else { throw EmbeddedPostgresError.serverBinariesNotFound(searched: searched) }
-        throw mismatch(dataDirectory, dataVersion, found: found)
+        throw mismatch(location, dataVersion, found: found)
     }
 
     /// The program `name` of this directory.
@@ -74,14 +74,17 @@ struct ServerBinaries: Sendable, Hashable {
     }
 
     private static func mismatch(
-        _ dataDirectory: FilePath,
+        _ location: ClusterLocation,
         _ dataVersion: String?,
         found: [ServerBinaries]
     ) -> EmbeddedPostgresError {
-        .versionMismatch(
-            dataDirectory: dataDirectory,
+        var texts: [String] = []
+        for text in found.map({ "\($0.version) in \($0.directory)" }) where !texts.contains(text) { texts.append(text) }
+        return .versionMismatch(
+            dataDirectory: location.dataDirectory,
+            files: location.removable,
             dataVersion: dataVersion ?? "unknown",
-            found: found.map { "\($0.version) in \($0.directory)" }
+            found: texts
         )
     }
 }

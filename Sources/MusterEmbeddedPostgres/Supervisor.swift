@@ -61,15 +61,15 @@ final class Supervisor: Sendable {
                 ) { _ in
                     handover.finish()
                 }
-                outcome.set("\(result.terminationStatus)")
+                outcome.set(End(result.terminationStatus))
             } catch {
-                outcome.set("not started: \(error)")
+                outcome.set(End(text: "not started: \(error)", isKill: false))
             }
         }
     }
 
     /// How it ended; nil while it is alive.
-    var ended: String? { outcome.value }
+    var ended: End? { outcome.value }
 
     /// Makes it stop the server: fast at first, and without the final checkpoint after the limit.
     func hangUp() { pipe.hangUp() }
@@ -88,11 +88,32 @@ final class Supervisor: Sendable {
 }
 
 extension Supervisor {
+    /// How a server, or the shell that looks after it, has ended.
+    struct End: Sendable {
+        /// For a person.
+        let text: String
+        /// Whether a signal ended it, so that it has not given up by itself.
+        let isKill: Bool
+
+        init(text: String, isKill: Bool) {
+            self.text = text
+            self.isKill = isKill
+        }
+
+        init(_ status: TerminationStatus) {
+            text = "\(status)"
+            isKill = if case .exited(let code) = status { code > Self.signalBase } else { true }
+        }
+
+        /// What a shell adds to the number of the signal that has ended its child.
+        private static let signalBase = 128
+    }
+
     /// How the process ended, once it has.
     private final class Outcome: Sendable {
-        private let status = Mutex<String?>(nil)
-        var value: String? { status.withLock { $0 } }
-        func set(_ text: String) { status.withLock { $0 = text } }
+        private let end = Mutex<End?>(nil)
+        var value: End? { end.withLock { $0 } }
+        func set(_ value: End) { end.withLock { $0 = value } }
     }
 
     /// Our hold on the supervision lock, until the supervisor has it.

@@ -51,11 +51,15 @@ struct AbsentWorkerTests {
         facts.group.tasks.active = 0
         facts.workers.reaching = 0
         #expect(document(facts).summary.contains("muster work --sink default=DIR"))
-        facts.workers.areOwn = true
+        facts.workers.own = .coming
         #expect(
             document(facts).summary
                 == #"No live worker reaches the sink "default" now; muster up starts its own by itself, and says what keeps them."#
         )
+        facts.workers.own = .left
+        #expect(document(facts).summary.contains("told to leave, and come back when that is started again; or start"))
+        facts.workers.own = .within
+        #expect(document(facts).summary.contains("that of this command comes back by itself"))
     }
 
     /// Nothing is wrong with workers whose reports a full disk swallows.
@@ -70,7 +74,7 @@ struct AbsentWorkerTests {
     @Test func workersThatAreAboutToBeginOrToEndAreNotMissed() async throws {
         let arePassing = Observed(true)
         try await RunningCoordinator.with {
-            $0.ownProcess.areWorkersPassing = { arePassing.value }
+            $0.ownProcess.workers = { _ in arePassing.value ? .passing : .none }
         } _: { coordinator in
             let tasks = [TaskRequest(urls: ["http://127.0.0.1:1/a"], size: 10)]
             let made = try await coordinator.client.createGroup(GroupRequest(name: "g", tasks: tasks))

@@ -151,9 +151,12 @@ import Glibc
         try await parent.waitForExit()
 
         let server = place.server()
-        let (waits, continuation) = AsyncStream.makeStream(of: EmbeddedPostgres.Predecessor.self)
+        let (waits, continuation) = AsyncStream.makeStream(of: EmbeddedPostgres.StartNews.self)
         async let start = server.start { continuation.yield($0) }
-        let predecessor = try #require(await waits.first { _ in true })
+        guard case .waiting(let predecessor)? = await waits.first(where: { _ in true }) else {
+            Issue.record("nothing was told of it")
+            return
+        }
         #expect(predecessor.processID == serverID)
         #expect(predecessor.description.contains("process \(serverID)"))
         #expect(predecessor.description.contains(place.root.appending("data").string))

@@ -182,7 +182,7 @@ import Glibc
         await #expect {
             _ = try await server.start()
         } throws: { error in
-            guard case .versionMismatch(_, "9", let found)? = error as? EmbeddedPostgresError else { return false }
+            guard case .versionMismatch(_, _, "9", let found)? = error as? EmbeddedPostgresError else { return false }
             return !found.isEmpty
         }
     }

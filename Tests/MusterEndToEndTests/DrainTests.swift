@@ -42,6 +42,9 @@ extension EndToEnd {
             _ = try await up.waitForLine(
                 containing: "worker up-worker-1 has left", in: .standardOutput, limit: .seconds(60))
             #expect(try await muster(["workers"]) == "there are no workers\n")
+            _ = try await muster(["add", "g", "http://127.0.0.1:1/a"])
+            #expect(try await muster(["status", "g"]).contains("those of muster up were told to leave"))
+            #expect(try await muster(["explain", "g"]).contains("or start one with: muster work --sink default=DIR"))
             #expect(!up.standardOutput.contains("starting it again"))
             try up.signal(SIGTERM)
             #expect(try await up.waitForExit(limit: .seconds(60)) == .exited(0))

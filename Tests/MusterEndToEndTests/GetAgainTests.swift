@@ -130,7 +130,7 @@ extension EndToEnd {
             let message = failed.standardError
             #expect(
                 status == .exited(1) && message.contains("the private database in \(data) is damaged: "), "\(message)")
-            #expect(message.contains("Files that are finished are safe") && !message.contains("LOG:"), "\(message)")
+            #expect(message.contains("files that are finished are safe") && !message.contains("LOG:"), "\(message)")
             let command = try #require(message.split(separator: "\n").first { $0.hasPrefix("  rm -r ") })
             let removal = try await TestProcess.start("/bin/sh", arguments: ["-c", String(command)])
             #expect(try await removal.waitForExit(limit: .seconds(20)) == .exited(0))

@@ -1,5 +1,6 @@
 import Logging
 import MusterPostgres
+import MusterTestSupport
 import Testing
 
 @Suite struct PoolTests {
@@ -209,27 +210,9 @@ import Testing
         await pool.shutdown()
     }
 
-    /// Counts warnings.
-    private struct Warnings: LogHandler {
-        let count: Shared<Int>
-        var metadata: Logger.Metadata = [:]
-        var logLevel: Logger.Level = .trace
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            if event.level == .warning { count.withLock { $0 += 1 } }
-        }
-    }
-
     @Test func unreachableServerIsTheReasonGivenAtTheDeadlineAndToldOnce() async throws {
-        let warnings = Shared(0)
-        let pool = PostgresPool(
-            PostgresConfiguration("host=/nonexistent user=x"),
-            logger: Logger(label: "test") { _ in Warnings(count: warnings) })
+        let log = RecordedLog()
+        let pool = PostgresPool(PostgresConfiguration("host=/nonexistent user=x"), logger: log.logger)
         await withTaskGroup { group in
             for _ in 0..<4 {
                 group.addTask {
@@ -237,7 +220,7 @@ import Testing
                 }
             }
         }
-        #expect(warnings.withLock { $0 } == 1)
+        #expect(log.events.count { $0.level == .warning } == 1)
         let error = await failure { try await pool.query("SELECT 1", deadline: .now + .milliseconds(300)) }
         guard case PostgresError.connection(let connection)? = error else {
             Issue.record("unexpected: \(String(describing: error))")

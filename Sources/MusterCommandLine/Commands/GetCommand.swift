@@ -171,7 +171,7 @@ struct GetCommand: MusterSubcommand {
         let remark: @Sendable (String) -> Void = { context.console.remark(TextWidth.escaped($0)) }
         let room = DatabaseRoom(tellsOfRunning: false, remark: remark)
         let own = OwnWorkers()
-        coordinator.ownProcess.areWorkersPassing = { own.arePassing }
+        coordinator.ownProcess.workers = { _ in own.arePassing ? .passing : .within }
         coordinator.ownProcess.databaseTrouble = { room.lack.map { "\($0)" } }
         let database = Eventual<String>()
         let (port, workPort) = (Eventual<Int>(), Eventual<Int>())

@@ -239,6 +239,7 @@ struct GetSession {
     func watcher(_ name: String) -> GroupWatcher {
         var watcher = context.watcher(client, group: name)
         watcher.tellsStandstills = true
+        watcher.asked = .ownDatabase
         // It was read without complaint before anything began.
         watcher.maxRate = try? context.settings.rate(.maxRate)
         return watcher

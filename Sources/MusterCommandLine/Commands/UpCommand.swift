@@ -87,7 +87,14 @@ struct UpCommand: MusterSubcommand {
         _ = try settings.secretGrants(base: context.workingDirectory)
         let data = try Self.dataDirectory(settings, base: context.workingDirectory)
         let sinks = try settings.sinks(base: context.workingDirectory, fallback: data + "/files")
-        if count > 0 { configuration.ownProcess.sinks = Set(sinks.map(\.name)) }
+        let departed = DepartedWorkers()
+        if count > 0 {
+            let own = Set(sinks.map(\.name))
+            configuration.ownProcess.workers = { sink in
+                guard own.contains(sink) else { return .none }
+                return departed.count == count ? .left : .coming
+            }
+        }
         let ownToken = configuration.takesOwnToken
         // Until the directory is there and locked, any other will do for the check.
         if ownToken { configuration.use(ownToken: RandomToken.make()) }
@@ -152,7 +159,9 @@ struct UpCommand: MusterSubcommand {
                         switch news {
                         case .started(let name, let processID): announcement.worker(name, processID: processID)
                         case .ended(let name, let status): announcement.workerEnded(name, status: status)
-                        case .left(let name): announcement.workerLeft(name)
+                        case .left(let name):
+                            departed.add(name)
+                            announcement.workerLeft(name)
                         }
                     },
                     logger: logger

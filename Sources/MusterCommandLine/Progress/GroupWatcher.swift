@@ -61,6 +61,9 @@ struct GroupWatcher {
     /// The most bytes per second that the command allows its workers, if it does: that is why no more comes.
     var maxRate: Int64?
 
+    /// Who is said to be asked where no answer comes.
+    var asked = Patience.Asked.coordinator
+
     /// Whether it is said why files are not begun when nothing has changed for a while.
     var tellsStandstills = false
 
@@ -86,7 +89,7 @@ struct GroupWatcher {
         let told = display.printsFailures ? news.start : nil
         var teller = NewsTeller(news)
         var pace = Self.pace.first
-        let patience = Patience(console: console)
+        let patience = Patience(console: console, asked: asked)
         var last: Look?
         var standstill: Standstill?
         var silence: Silence?
@@ -154,14 +157,14 @@ struct GroupWatcher {
 
     /// The position behind the last event there is, of whatever group.
     func lastPosition() async throws -> Int64 {
-        try await LogListener(client, group: group, patience: Patience(console: console)).position
+        try await LogListener(client, group: group, patience: Patience(console: console, asked: asked)).position
     }
 
     /// What there is to be shown now: what was seen last may be old by the time that a command is stopped.
     private func lastLook(_ display: ProgressDisplay) async -> Look? {
         // A task of its own, since this one may be cancelled.
         let looking = Task {
-            let patience = Patience(console: console)
+            let patience = Patience(console: console, asked: asked)
             return try await look(try await client.group(group), display, patience, nil)
         }
         let limit = Task {

@@ -8,6 +8,7 @@ final class Patience: Sendable {
     private static let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
     /// How much longer than usual an answer may take before that is said.
     private static let usualSilence: Duration = .seconds(4)
+    private static let steps = 8
 
     /// Why there is no answer.
     private enum Absence: Hashable {
@@ -29,21 +30,40 @@ final class Patience: Sendable {
         }
     }
 
+    /// Who is asked, for a person.
+    enum Asked: Sendable {
+        /// The coordinator.
+        case coordinator
+        /// The coordinator within this very command, of which nobody has heard: what it waits for is its database.
+        case ownDatabase
+
+        fileprivate var name: String {
+            switch self {
+            case .coordinator: "the coordinator"
+            case .ownDatabase: "the private database"
+            }
+        }
+    }
+
     private struct State {
         var hasAnswered = false
-        /// What was said last, if it has not answered since.
-        var said: Absence?
+        /// What was said since it has answered last, in that order.
+        var said: [Absence] = []
     }
 
     private let console: Console
+    private let asked: Asked
     private let silence: Duration
     private let state = Mutex(State())
 
     /// Patience that begins with the first answer: somebody who was never there is reported at once.
     ///
-    /// - Parameter silence: how much longer than usual an answer may take before that is said.
-    init(console: Console, silence: Duration = usualSilence) {
+    /// - Parameters:
+    ///   - asked: who is asked.
+    ///   - silence: how much longer than usual an answer may take before that is said.
+    init(console: Console, asked: Asked = .coordinator, silence: Duration = usualSilence) {
         self.console = console
+        self.asked = asked
         self.silence = silence
     }
 
@@ -62,7 +82,8 @@ final class Patience: Sendable {
                 let answer = try await withThrowingTaskGroup(of: Void.self) { tasks in
                     let asked = Timestamp.ofThisMachine
                     tasks.addTask { [self] in
-                        try await clock.sleep(for: usual + silence)
+                        // In steps: the time for which this process is stopped (Ctrl-Z) counts as one.
+                        for _ in 0..<Self.steps { try await clock.sleep(for: (usual + silence) / Self.steps) }
                         say(.silent, since: asked)
                     }
                     defer { tasks.cancelAll() }
@@ -88,14 +109,19 @@ final class Patience: Sendable {
         }
     }
 
-    /// Says why there is no answer, unless that is what was said last.
+    /// Says why there is no answer, unless that was said already.
     private func say(_ absence: Absence, since: Timestamp) {
-        guard state.withLock({ $0.said.replace(by: absence) }) else { return }
+        let isNews = state.withLock { state in
+            guard !state.said.contains(absence) else { return false }
+            state.said.append(absence)
+            return true
+        }
+        guard isNews else { return }
         let text =
             switch absence {
-            case .away: "the coordinator can't be reached"
-            case .silent: "the coordinator has not answered since \(WallClock.ofThisMachine.text(since))"
-            case .unable(let detail): "the coordinator can't work now: \(detail)"
+            case .away: "\(asked.name) can't be reached"
+            case .silent: "\(asked.name) has not answered since \(WallClock.ofThisMachine.text(since))"
+            case .unable(let detail): "\(asked.name) can't work now: \(detail)"
             }
         console.remark(TextWidth.escaped("\(text); trying again"))
     }
@@ -103,22 +129,14 @@ final class Patience: Sendable {
     /// Takes note of an answer.
     private func answered() {
         let said = state.withLock { state in
-            defer { (state.hasAnswered, state.said) = (true, nil) }
-            return state.said
+            defer { (state.hasAnswered, state.said) = (true, []) }
+            return state.said.last
         }
         switch said {
-        case .away: console.remark("the coordinator is there again")
-        case .silent: console.remark("the coordinator answers again")
-        case .unable: console.remark("the coordinator can work again")
+        case .away: console.remark("\(asked.name) is there again")
+        case .silent: console.remark("\(asked.name) answers again")
+        case .unable: console.remark("\(asked.name) can work again")
         case nil: break
         }
-    }
-}
-
-extension Optional where Wrapped: Equatable {
-    /// Puts another value in place; whether it differs.
-    fileprivate mutating func replace(by value: Wrapped) -> Bool {
-        defer { self = value }
-        return self != value
     }
 }

@@ -5,17 +5,20 @@ import MusterEmbeddedPostgres
 import ServiceLifecycle
 import SystemPackage
 
-/// The private PostgreSQL of `get` and `up`: starts it, brings its schema up to date, restarts it if it dies, and shuts it
+/// The private PostgreSQL of `get` and `up`: starts it, brings its schema up to date, starts it again whenever it dies, and shuts it
 /// down last.
+///
+/// It is started again as often as it takes, with a pause that grows, unless it can't be as things are: a database that is damaged, or somebody
+/// else's. A first start that fails ends the command, but for one that was killed: nothing says that it can succeed.
 ///
 /// It keeps room for the server on its disk, since the files that are fetched may fill that. When there is no room for the
 /// server all the same, it ends with what is missing, or waits, as it is told.
 struct PostgresService: Service {
-    /// How often in a row it is restarted before that is given up.
-    private static let restarts = 5
-    private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(10))
+    private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(30))
     /// How long it may have run for its death to count as the first one in a row.
     private static let stable: Duration = .seconds(60)
+    /// How soon it is noticed at the latest that a server has ended whose connections have.
+    private static let dying: Duration = .seconds(1)
     /// How often the room on its disk is looked at.
     private static let reservePeriod: Duration = .milliseconds(250)
     /// How large its log may grow where it shares the disk with what is fetched. The room that is kept has to do for what is added
@@ -86,22 +89,28 @@ struct PostgresService: Service {
         do {
             var failures = 0
             while true {
-                let endpoint = try await cancelWhenGracefulShutdown { try await startWithRoom() }
-                let started = ContinuousClock.now
-                if failures > 0 { remark("the private PostgreSQL runs again") }
-                if database.current == nil {
-                    try await migrate(endpoint)
-                    database.fulfil(endpoint.conninfo)
+                let end: String
+                do {
+                    let endpoint = try await cancelWhenGracefulShutdown { try await startWithRoom() }
+                    let started = ContinuousClock.now
+                    if failures > 0 { remark("the private PostgreSQL runs again") }
+                    if database.current == nil, try await migrate(endpoint) { database.fulfil(endpoint.conninfo) }
+                    guard await endsByItself() else { return }
+                    if ContinuousClock.now - started > Self.stable { failures = 0 }
+                    end = "the private PostgreSQL has ended by itself"
+                } catch let error as EmbeddedPostgresError
+                    where error.isKill || error.mayPass && database.current != nil
+                {
+                    end = "the private PostgreSQL does not start: \(error.brief)"
                 }
-                guard await endsByItself() else { return }
-                failures = ContinuousClock.now - started > Self.stable ? 1 : failures + 1
-                guard failures <= Self.restarts else {
-                    throw CommandFailure.other(
-                        "PostgreSQL keeps ending by itself. The end of its log:\n\(await postgres.logTail)")
-                }
-                // What it lacks is told once it does not start for it.
-                if room.lack == nil { remark("the private PostgreSQL has ended by itself, and is started again") }
+                failures += 1
                 let delay = Self.backoff.delay(failures: failures, random: 1)
+                // What it lacks is told once it does not start for it.
+                if room.lack == nil {
+                    remark(
+                        "\(end); it is started again"
+                            + (delay < .seconds(1) ? "" : " in \(DurationNotation.format(delay))"))
+                }
                 try await cancelWhenGracefulShutdown { try await Task.sleep(for: delay) }
             }
         } catch {
@@ -110,11 +119,13 @@ struct PostgresService: Service {
         }
     }
 
-    /// Brings the schema up to date, and tells a damaged database from one that fails otherwise.
-    private func migrate(_ endpoint: EmbeddedPostgres.Endpoint) async throws {
+    /// Brings the schema up to date, and tells a damaged database from one that fails otherwise. False if the server has ended meanwhile.
+    private func migrate(_ endpoint: EmbeddedPostgres.Endpoint) async throws -> Bool {
         do {
             _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
+            return true
         } catch {
+            if await postgres.hasEnded(within: Self.dying) { return false }
             guard let reason = SchemaMigration.damage(in: error), let damage = await postgres.damaged(reason) else {
                 throw error
             }
@@ -126,11 +137,7 @@ struct PostgresService: Service {
     private func startWithRoom() async throws -> EmbeddedPostgres.Endpoint {
         while true {
             do {
-                let endpoint = try await postgres.start { [remark] predecessor in
-                    remark(
-                        "waiting for \(predecessor), which neither answers nor ends, for \(predecessor.limit) at most; \(predecessor.help)"
-                    )
-                }
+                let endpoint = try await postgres.start { [remark] in remark(Self.text($0)) }
                 room.found(nil, isRunning: true)
                 return endpoint
             } catch let error as EmbeddedPostgresError where error.isLackOfRoom {
@@ -138,6 +145,15 @@ struct PostgresService: Service {
                 room.found(error, isRunning: false)
                 try await Task.sleep(for: Self.fullPeriod)
             }
+        }
+    }
+
+    private static func text(_ news: EmbeddedPostgres.StartNews) -> String {
+        switch news {
+        case .waiting(let predecessor):
+            "waiting for \(predecessor), which neither answers nor ends, for \(predecessor.limit) at most; \(predecessor.help)"
+        case .setAside(let path):
+            "the private database lacked files without which no server starts: it was set aside as \(path), and a new one is made. Files that are finished are safe; what it knew of groups and unfinished files is lost"
         }
     }
 

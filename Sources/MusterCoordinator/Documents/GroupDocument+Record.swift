@@ -112,8 +112,8 @@ extension GroupDocument {
     private static func workers(_ record: GroupRecord, _ own: OwnProcess) -> String? {
         guard unfinished(record) > 0 else { return nil }
         if record.workersReaching == 0 {
-            return own.areWorkersPassing()
-                ? nil : WaitSentence.noWorker(sink: record.sink, areOwn: own.sinks.contains(record.sink))
+            let workers = own.workers(record.sink)
+            return workers == .passing ? nil : WaitSentence.noWorker(sink: record.sink, own: workers)
         }
         if let silence = WaitSentence.silence(own.silent(record), at: record.at) { return silence }
         guard record.workersParked > 0 else { return nil }

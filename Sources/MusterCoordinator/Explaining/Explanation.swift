@@ -120,7 +120,7 @@ struct Explanation: Sendable {
     private var noWorker: Wait? {
         if facts.workers.reaching == 0 {
             return Wait(
-                reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink, areOwn: facts.workers.areOwn))
+                reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink, own: facts.workers.own))
         }
         // Those that work on it are named where it is said what they do.
         guard facts.workers.areAllSilent, facts.work.isEmpty else { return nil }
@@ -251,7 +251,7 @@ extension Explanation {
             return
                 (["it is tried again\(when)" + (retry?.count.map { ", \($0)" } ?? ""), retry?.end].compactMap { $0 })
                 .joined(separator: ", ")
-        case .sameFile: return "it is made of that file when that is there; if that one fails, it is fetched"
+        case .sameFile: return WaitSentence.afterSameFile
         case .originPaused: return "it goes on\(when)"
         case .groupFull: return "it goes on when another transfer of the group ends"
         case .originFull: return "it goes on when another transfer from there ends"

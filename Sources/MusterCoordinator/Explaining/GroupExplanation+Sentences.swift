@@ -72,8 +72,7 @@ extension GroupExplanation {
         case .sinkParked: return "it goes on by itself when the sink is well again"
         case .resolver: return "it goes on with the fresh URLs"
         case .backoff: return "it is tried again\(when)"
-        // Of tasks alone.
-        case .sameFile: return nil
+        case .sameFile: return WaitSentence.afterSameFile
         case .originPaused: return "it goes on\(when)"
         case .groupFull: return "it goes on when another transfer of the group ends"
         case .originFull: return "it goes on when another transfer from there ends"

@@ -31,7 +31,9 @@ struct GroupExplanation: Sendable {
         let work = [fetching, finalizing, asking].compactMap { $0 }
         if let whole { return [whole] + work + [pausedMembers, unsealed].compactMap { $0 } }
         var waits = [noWorker, sinkParked].compactMap { $0 } + work
-        waits += [pausedMembers].compactMap { $0 } + rateLimits + [noRoom, backoff, originPaused].compactMap { $0 }
+        waits +=
+            [pausedMembers].compactMap { $0 } + rateLimits
+            + [noRoom, sameFile, backoff, originPaused].compactMap { $0 }
         // Where the rate is used up, more connections would bring nothing more.
         if rateLimits.isEmpty { waits += [groupFull, originFull].compactMap { $0 } }
         if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) { waits.append(workersBusy) }
@@ -111,7 +113,7 @@ struct GroupExplanation: Sendable {
         let tasks = facts.unfinished - facts.group.tasks.paused
         guard tasks > 0 else { return nil }
         if facts.workers.reaching == 0 {
-            let detail = WaitSentence.noWorker(sink: facts.group.sink, areOwn: facts.workers.areOwn)
+            let detail = WaitSentence.noWorker(sink: facts.group.sink, own: facts.workers.own)
             return Wait(reason: .noWorker, detail: detail, tasks: tasks)
         }
         // Those that work on it are named where it is said what they do.
@@ -219,8 +221,20 @@ struct GroupExplanation: Sendable {
             tasks: tasks)
     }
 
+    private var sameFile: Wait? {
+        guard facts.putOff.awaiting > 0, let awaited = facts.putOff.awaited else { return nil }
+        let chunks = GroupFacts.Count(number: facts.putOff.awaiting, more: facts.putOff.chunks.more)
+        return wait(
+            .sameFile,
+            chunks.number == 1
+                ? "the same is being fetched for \"\(awaited.key)\" of the group \"\(awaited.group)\""
+                : "the same is being fetched for other tasks, such as \"\(awaited.key)\" of the group \"\(awaited.group)\"",
+            chunks)
+    }
+
     private var backoff: Wait? {
-        let chunks = facts.putOff.chunks
+        var chunks = facts.putOff.chunks
+        chunks.number -= facts.putOff.awaiting
         guard chunks.number > 0 else { return nil }
         return wait(
             .backoff,

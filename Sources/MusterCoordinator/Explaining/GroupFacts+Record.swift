@@ -18,7 +18,7 @@ extension GroupFacts {
             workers: TaskFacts.Workers(
                 reaching: group.workersReaching, parked: group.workersParked, parkedDetail: group.parkedDetail,
                 freeSlots: 0, silent: own.silent(group), areAllSilent: group.areAllSilent,
-                areOwn: own.sinks.contains(group.sink)),
+                own: own.workers(group.sink)),
             fleet: nil, at: group.at)
     }
 
@@ -40,7 +40,9 @@ extension GroupFacts {
         questions = record.leases.asking + record.putOff.asking
         placing = record.leases.finalizing
         putOff = PutOff(
-            chunks: Count(record.putOff.fetching + record.putOff.finalizing), firstDue: record.putOff.dueAt)
+            chunks: Count(record.putOff.fetching + record.putOff.finalizing + record.putOff.awaiting),
+            awaiting: record.putOff.awaiting, awaited: record.putOff.awaited.map { ($0.group, $0.key) },
+            firstDue: record.putOff.dueAt)
         origins = record.origins.map(Origin.init)
         hasMoreOrigins = Int64(record.origins.count) >= GroupExplanationRecord.most
         straggler = record.stragglers.lazy.compactMap(Straggler.init).first

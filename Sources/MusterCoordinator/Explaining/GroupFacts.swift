@@ -90,10 +90,14 @@ struct GroupFacts: Sendable {
         case closed(until: Timestamp?)
     }
 
-    /// Chunks whose next try is not due yet.
-    struct PutOff: Sendable, Hashable {
+    /// Chunks that wait: for their next try, which is not due yet, or for another task's file.
+    struct PutOff: Sendable {
         /// How many there are.
         var chunks: Count
+        /// How many of these wait for another task's file, whose content is the same.
+        var awaiting: Int64 = 0
+        /// The first of these tasks: its group and its key.
+        var awaited: (group: String, key: String)?
         /// When the first of them is due.
         var firstDue: Timestamp?
     }

@@ -47,8 +47,8 @@ struct TaskFacts: Sendable {
         var silent: [SilentWorker] = []
         /// Whether there are some, and none of them has been heard of.
         var areAllSilent = false
-        /// Whether the coordinator's own process starts workers for the sink.
-        var areOwn = false
+        /// What the coordinator's own process has of workers for the sink.
+        var own = OwnProcess.Workers.none
     }
 
     /// What becomes of a question to the resolver.

@@ -13,12 +13,17 @@ enum WaitSentence {
 
     /// Nobody could do the work.
     ///
-    /// - Parameter areOwn: whether the coordinator's own process starts workers for the sink.
-    static func noWorker(sink: String, areOwn: Bool) -> String {
-        "no live worker reaches the sink \"\(sink)\""
-            + (areOwn
-                ? " now; muster up starts its own by itself, and says what keeps them"
-                : "; start one with: muster work --sink \(sink)=DIR")
+    /// - Parameter own: what the coordinator's own process has of workers for the sink.
+    static func noWorker(sink: String, own: OwnProcess.Workers) -> String {
+        let help = "start one with: muster work --sink \(sink)=DIR"
+        let more =
+            switch own {
+            case .none: "; \(help)"
+            case .passing, .coming: " now; muster up starts its own by itself, and says what keeps them"
+            case .left: ": those of muster up were told to leave, and come back when that is started again; or \(help)"
+            case .within: " now; that of this command comes back by itself"
+            }
+        return "no live worker reaches the sink \"\(sink)\"\(more)"
     }
 
     /// What happens when there is nobody who could do the work.
@@ -27,6 +32,9 @@ enum WaitSentence {
             ? "it goes on when that is heard of again, or another worker for the sink is there"
             : "it goes on when a worker for the sink is there"
     }
+
+    /// What happens once the same file is there that another task fetches.
+    static let afterSameFile = "it is made of that file when that is there; if that one fails, it is fetched"
 
     /// The sink is not well.
     ///

@@ -8,10 +8,23 @@ public struct ShellWord: CustomStringConvertible, Hashable, Sendable {
         // Bytes, so that no combining mark hides behind a plain letter.
         if !word.isEmpty, word.first != "-", word.utf8.allSatisfy(Self.plain.contains) {
             description = word
+        } else if InvisibleCharacters.replaced(in: word, by: { _ in "" }) != word {
+            // Where it is shown such a character is written out, so that it has to be typed in another way than it stands there.
+            description = (word.first == "-" ? "-- " : "") + "$'\(Self.written(word))'"
         } else {
             let escaped = word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
             description = (word.first == "-" ? "-- " : "") + "'\(escaped)'"
         }
+    }
+
+    /// The word between the quotes of `$'…'`: with every byte in octal that is no visible character of ASCII, or means something there.
+    private static func written(_ word: String) -> String {
+        word.utf8.map { byte in
+            let isPlain = (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "'") && byte != UInt8(ascii: "\\")
+            guard !isPlain else { return String(UnicodeScalar(byte)) }
+            let digits = String(byte, radix: 8)
+            return "\\" + String(repeating: "0", count: 3 - digits.count) + digits
+        }.joined()
     }
 
     private static let plain = Set(

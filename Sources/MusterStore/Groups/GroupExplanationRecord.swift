@@ -28,6 +28,10 @@ public struct GroupExplanationRecord: Sendable {
         public let finalizing: Int64
         /// Questions that wait to be asked again.
         public let asking: Int64
+        /// Chunks that wait for another task's file, whose content is the same.
+        public let awaiting: Int64
+        /// The first of these tasks.
+        public let awaited: ExplanationRecord.Chunks.Awaited?
         /// When the first of all that is due.
         public let dueAt: Timestamp?
     }

@@ -65,7 +65,8 @@ extension Store {
                 bytesPerSecond: try facts.decode("rate")),
             putOff: GroupExplanationRecord.PutOff(
                 fetching: try facts.decode("put_off_fetching"), finalizing: try facts.decode("put_off_finalizing"),
-                asking: try facts.decode("put_off_asking"),
+                asking: try facts.decode("put_off_asking"), awaiting: try facts.decode("awaiting"),
+                awaited: try ExplanationRecord.Chunks.Awaited(facts),
                 dueAt: try facts.decode("due_at", as: PostgresTimestamp?.self).map(Timestamp.init)),
             origins: origins, readyToFinalize: try facts.decode("ready_to_finalize"),
             workers: ExplanationRecord.Workers(
@@ -81,7 +82,7 @@ extension Store {
     private static func facts(of groups: [GroupID]) -> SQL {
         """
         SELECT g.id AS group_id, statement_timestamp() AS moment, l.connections, l.finalizing, l.asking, l.bytes_left, l.rate,
-            c.put_off_fetching, c.put_off_finalizing, c.put_off_asking, c.due_at, f.ready_to_finalize,
+            c.put_off_fetching, c.put_off_finalizing, c.put_off_asking, c.awaiting, c.due_at, ag.name AS awaited_group, at.key AS awaited_key, f.ready_to_finalize,
             w.reaching, w.sink_parked, w.leaving, w.free_slots,
             (SELECT coalesce(sum(bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at)), 0)::bigint
                 FROM sessions s WHERE s.expires_at > statement_timestamp()) AS fleet_rate
@@ -94,14 +95,15 @@ extension Store {
                     FILTER (WHERE kind = 'fetch'), 0)::bigint AS rate
             FROM (SELECT * FROM leases WHERE group_id = g.id LIMIT 1000) AS few
         ) AS l, LATERAL (
-            SELECT count(*) FILTER (WHERE kind = 'fetch') AS put_off_fetching,
+            SELECT count(*) FILTER (WHERE kind = 'fetch' AND awaits IS NULL) AS put_off_fetching,
+                count(*) FILTER (WHERE awaits IS NOT NULL) AS awaiting, min(awaits) AS awaits,
                 count(*) FILTER (WHERE kind = 'finalize') AS put_off_finalizing,
                 count(*) FILTER (WHERE kind = 'resolve') AS put_off_asking, min(not_before) AS due_at
             FROM (
-                SELECT kind, not_before FROM ready_chunks WHERE group_id = g.id AND is_waiting(status)
+                SELECT kind, not_before, awaits FROM ready_chunks WHERE group_id = g.id AND is_waiting(status)
                 ORDER BY not_before LIMIT \(GroupExplanationRecord.most + 1)
             ) AS first
-        ) AS c, LATERAL (
+        ) AS c LEFT JOIN tasks at ON at.id = c.awaits LEFT JOIN groups ag ON ag.id = at.group_id, LATERAL (
             SELECT count(*) AS ready_to_finalize FROM (
                 SELECT 1 FROM ready_chunks WHERE group_id = g.id AND origin_id = 0 AND status = 'ready' AND kind = 'finalize'
                 ORDER BY rank, id LIMIT \(GroupExplanationRecord.most + 1)

@@ -13,7 +13,7 @@ extension Store {
                 done: try row.decode("chunks_done"), leased: try row.decode("chunks_leased"),
                 ready: try row.decode("chunks_ready"), waiting: try row.decode("chunks_waiting"),
                 parked: try row.decode("chunks_parked"), dueAt: try Self.moment("due_at", of: row),
-                awaited: try Self.awaited(row)),
+                awaited: try .init(row)),
             group: ExplanationRecord.Group(
                 state: try row.decode("group_state"),
                 isPaused: try row.decode("group_desired") == "pause", maxConnections: try row.decode("group_cap"),
@@ -66,13 +66,6 @@ extension Store {
         if try row.decode("is_asking") { return .leased }
         guard try row.decode("question", as: String?.self) != nil else { return nil }
         return try moment("question_at", of: row).map { .waiting(until: $0) } ?? .ready
-    }
-
-    private static func awaited(_ row: PostgresRow) throws -> ExplanationRecord.Chunks.Awaited? {
-        guard let group = try row.decode("awaited_group", as: String?.self),
-            let key = try row.decode("awaited_key", as: String?.self)
-        else { return nil }
-        return .init(group: group, key: key)
     }
 
     private func leases(of task: TaskID) async throws -> [ExplanationRecord.Lease] {
@@ -140,5 +133,15 @@ extension Store {
     /// A moment that may not be known.
     private static func moment(_ column: String, of row: PostgresRow) throws -> Timestamp? {
         try row.decode(column, as: PostgresTimestamp?.self).map(Timestamp.init)
+    }
+}
+
+extension ExplanationRecord.Chunks.Awaited {
+    /// The task that the columns `awaited_group` and `awaited_key` name, if they do.
+    init?(_ row: PostgresRow) throws {
+        guard let group = try row.decode("awaited_group", as: String?.self),
+            let key = try row.decode("awaited_key", as: String?.self)
+        else { return nil }
+        self.init(group: group, key: key)
     }
 }

@@ -65,14 +65,15 @@ struct PatienceTests {
     }
 
     /// A coordinator that answers can be reached, and knows best what it lacks.
-    @Test func whatTheCoordinatorLacksIsToldInItsOwnWordsAndOnlyWhatIsNew() async throws {
+    @Test(arguments: [(Patience.Asked.coordinator, "the coordinator"), (.ownDatabase, "the private database")])
+    func whatTheCoordinatorLacksIsToldInItsOwnWordsAndOnlyWhatIsNew(asked: Patience.Asked, name: String) async throws {
         let pipe = try FileDescriptor.pipe()
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
-        let patience = Patience(console: Console(json: false, output: null, errorOutput: pipe.writeEnd))
+        let patience = Patience(console: Console(json: false, output: null, errorOutput: pipe.writeEnd), asked: asked)
         var answers: [any Error] = [
             Problem(.databaseUnavailable, "the disk is full"), Problem(.databaseUnavailable, "the disk is full"),
-            Unreachable("refused"),
+            Unreachable("refused"), Problem(.databaseUnavailable, "the disk is full"), Unreachable("refused"),
         ]
         #expect(try await patience.persist(until: nil) { 1 } == 1)
         _ = try await patience.persist(until: nil) {
@@ -84,9 +85,9 @@ struct PatienceTests {
         try pipe.readEnd.close()
         #expect(
             text == """
-                the coordinator can't be reached; trying again
-                the coordinator can't work now: the disk is full; trying again
-                the coordinator can work again
+                \(name) can't be reached; trying again
+                \(name) can't work now: the disk is full; trying again
+                \(name) can work again
 
                 """)
     }

@@ -90,6 +90,9 @@ import Testing
         }
     }
 
+    /// More tries than any task has here: one that goes on after them is never given up.
+    private static let manyTries = 200
+
     /// So many times a worker fails a task's lease before the task has failed for good.
     private func failures(
         _ fixture: StoreFixture, of key: String, _ worker: inout TestWorker, _ kind: FailureKind,
@@ -97,6 +100,7 @@ import Testing
     ) async throws -> Int {
         var count = 0
         while try await fixture.store.task(key, of: "g").state != .failed {
+            try #require(count < Self.manyTries, "\(key) is never given up")
             let lease = try #require(try await worker.claim().first)
             try await worker.fail(lease, kind, status: status, isUnreached: isUnreached)
             try await fixture.passBackoffs()

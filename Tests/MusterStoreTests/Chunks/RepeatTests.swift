@@ -47,6 +47,8 @@ import Testing
             let record = try await fixture.store.explanation(of: "t", in: "second")
             #expect(record.chunks.awaited?.group == "first" && record.chunks.awaited?.key == "t")
             #expect(record.chunks.waiting == 1 && record.chunks.dueAt == nil)
+            let putOff = try await fixture.store.explanation(of: "second").putOff
+            #expect(putOff.awaiting == 1 && putOff.fetching == 0 && putOff.awaited == record.chunks.awaited)
             // It waits through sweeps and claims as long as that one gets on.
             _ = try await fixture.store.promoteDueChunks()
             #expect(try await fixture.store.releaseRepeats() == 0)

@@ -1,0 +1,123 @@
+import FoundationEssentials
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EndToEnd {
+    /// The private PostgreSQL of `get` and `up`, and what becomes of a command that loses it.
+    @Suite struct PrivateDatabase {
+        private let directory: TemporaryDirectory
+        private let origin: ScriptedOrigin
+
+        init() async throws {
+            directory = try TemporaryDirectory(
+                permissions: [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute])
+            origin = try await ScriptedOrigin.start()
+        }
+
+        private var files: FilePath { directory.path.appending("files") }
+        private var data: FilePath { files.appending(".muster/pg/data") }
+
+        private func get(_ file: WantedFile, _ environment: [String: String?] = [:]) async throws -> TestProcess {
+            try await TestProcess.muster(["get", "-d", files.string, file.url], environment: environment)
+        }
+
+        private func text(of path: FilePath) throws -> String {
+            try String(contentsOfFile: path.string, encoding: .utf8)
+        }
+
+        /// PostgreSQL's own programs, with a `postgres` that a signal ends at its start, as often as there are files in the directory `kills`.
+        private func mortalBinaries() async throws -> (binaries: FilePath, kills: FilePath) {
+            let (binaries, kills) = (directory.path.appending("bin"), directory.path.appending("kills"))
+            for path in [binaries, kills] {
+                try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
+            }
+            // The server's account is another one where this is root.
+            try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: kills.string)
+            // The programs that were found: the server notes how it was started.
+            let first = origin.serveFile("first.bin", size: .kibibytes(10), seed: 1)
+            #expect(try await get(first).waitForExit(limit: .seconds(120)) == .exited(0))
+            let postgres = FilePath(String(try text(of: data.appending("postmaster.opts")).prefix { $0 != " " }))
+                .removingLastComponent()
+            for name in try FileManager.default.contentsOfDirectory(atPath: postgres.string) where name != "postgres" {
+                try FileManager.default.createSymbolicLink(
+                    atPath: binaries.appending(name).string, withDestinationPath: postgres.appending(name).string)
+            }
+            let script = binaries.appending("postgres").string
+            try Data(
+                """
+                #!/bin/sh
+                for kill in "\(kills)"/*; do
+                    [ "$1" = -D ] && [ -e "$kill" ] && rm "$kill" && kill -9 $$
+                done
+                exec "\(postgres)/postgres" "$@"
+                """.utf8
+            ).write(to: URL(filePath: script))
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script)
+            return (binaries, kills)
+        }
+
+        @Test func aServerThatIsKilledWhileItStartsIsStartedUntilItRuns() async throws {
+            let (binaries, kills) = try await mortalBinaries()
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let get = try await get(file, ["MUSTER_PG_BINDIR": binaries.string])
+            try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100))
+            for number in 1...4 { try Data().write(to: URL(filePath: kills.appending("\(number)").string)) }
+            let server = try #require(
+                Int32(try text(of: data.appending("postmaster.pid")).prefix { $0 != "\n" }))
+            try #require(kill(server, SIGKILL) == 0)
+            try await get.waitForLine(containing: "the private PostgreSQL runs again", in: .standardError)
+            origin.release("/\(file.path)")
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+            #expect(try FileDigest.sha256(files.appending(file.path)) == file.sha256)
+            let told = get.standardError.split(separator: "\n").filter { $0.contains("is started again") }
+            #expect(
+                told.count == 5 && told[1...].allSatisfy { $0.contains("it was killed while it started") }, "\(told)")
+            #expect(!get.standardError.contains("coordinator"), "nobody has told of one: \(get.standardError)")
+        }
+
+        /// A first start may be hit as well.
+        @Test func aServerThatIsKilledAtItsFirstStartIsStartedAgain() async throws {
+            let (binaries, kills) = try await mortalBinaries()
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            try Data().write(to: URL(filePath: kills.appending("1").string))
+            let again = try await get(file, ["MUSTER_PG_BINDIR": binaries.string])
+            #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
+            #expect(again.standardError.contains("it was killed while it started"))
+        }
+
+        /// What a clumsy hand may do to a database, and words of what is said of it.
+        @Test(arguments: [
+            ("rm D/postgresql.conf", "is damaged: could not access the server configuration file"),
+            ("rm D/PG_VERSION; echo x >D/PG_VERSION", "is damaged: its PG_VERSION names no version"),
+            ("echo 9 >D/PG_VERSION", "was made by PostgreSQL 9, and here is another one"),
+            ("chmod 000 D/postgresql.conf; chown -R 0 D/global", "PostgreSQL may not use the private database"),
+        ])
+        func whatIsTypedHelpsADatabaseThatCanNotBeUsed(damage: String, reason: String) async throws {
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            #expect(try await get(file).waitForExit(limit: .seconds(120)) == .exited(0))
+            func shell(_ command: String) async throws {
+                let shell = try await TestProcess.start("/bin/sh", arguments: ["-c", command])
+                #expect(try await shell.waitForExit(limit: .seconds(20)) == .exited(0), "\(shell.standardError)")
+            }
+            try await shell(damage.replacing("D/", with: "\(data)/").replacing("D;", with: "\(data);"))
+            let failed = try await get(file)
+            #expect(try await failed.waitForExit(limit: .seconds(120)) == .exited(1))
+            let message = failed.standardError
+            #expect(message.contains(reason) && !message.contains("LOG:"), "\(message)")
+            let command = try #require(message.split(separator: "\n").last { $0.hasPrefix("  ") })
+            try await shell(String(command))
+            let again = try await get(file)
+            #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
+        }
+    }
+}
