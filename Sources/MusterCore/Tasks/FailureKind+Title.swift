@@ -4,7 +4,7 @@ extension FailureKind {
     ///
     /// `404 Not Found`, `wrong size (status 200)`
     public func title(status: Int?) -> String {
-        if case .httpStatus(let status) = self { return Self.phrase(status) }
+        if case .httpStatus(let status) = self, status >= 300 { return Self.phrase(status) }
         // An answer that was no error of the origin's says nothing of what is wrong.
         if let status, status >= 400 { return Self.phrase(status) }
         return words + (status.map { " (status \($0))" } ?? "")
@@ -51,7 +51,7 @@ extension FailureKind {
         case .dns: "host not found"
         case .timeout: "no answer in time"
         case .tooSlow: "too slow"
-        case .httpStatus(let status): Self.phrase(status)
+        case .httpStatus(let status): status < 300 ? "not the file" : Self.phrase(status)
         case .badRange: "unusable answer"
         case .changed: "file keeps changing"
         case .digestMismatch: "wrong digest"
@@ -73,7 +73,6 @@ extension FailureKind {
     private static func phrase(_ status: Int) -> String {
         let meaning: String? =
             switch status {
-            case 200: "OK"
             case 400: "Bad Request"
             case 401: "Unauthorized"
             case 403: "Forbidden"

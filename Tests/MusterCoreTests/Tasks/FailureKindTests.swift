@@ -39,6 +39,14 @@ struct FailureKindTests {
                 == "connection failed: plainly: connection reset: by peer")
     }
 
+    @Test func aPageInThePlaceOfAFileIsNotToldAsOK() {
+        let page = FailureKind.httpStatus(200)
+        #expect(page.title(status: 200) == "not the file (status 200)")
+        #expect(
+            page.text(status: 200, source: "http://a.example/f", detail: "a page of text/html in the place of the file")
+                == "not the file (status 200) from http://a.example/f: a page of text/html in the place of the file")
+    }
+
     @Test func aHostThatIsNotFoundIsNamedOnce() {
         let detail = "name not resolved: Could not resolve host: mirror.example"
         #expect(FailureKind.dns.text(status: nil, source: nil, detail: detail) == "host not found: mirror.example")
