@@ -2,6 +2,14 @@ import Subprocess
 import Synchronization
 import SystemPackage
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The shell process between this process and the server, which stops the server when this process hangs up or dies.
 ///
 /// It is a few lines of `sh` given on the command line, so that it depends neither on a file nor on the caller's
@@ -92,7 +100,7 @@ extension Supervisor {
     struct End: Sendable {
         /// For a person.
         let text: String
-        /// Whether a signal ended it, so that it has not given up by itself.
+        /// Whether it was killed: it has not given up by itself, as one that aborts has.
         let isKill: Bool
 
         init(text: String, isKill: Bool) {
@@ -102,11 +110,12 @@ extension Supervisor {
 
         init(_ status: TerminationStatus) {
             text = "\(status)"
-            isKill = if case .exited(let code) = status { code > Self.signalBase } else { true }
+            isKill =
+                switch status {
+                case .exited(let code): code == 128 + SIGKILL  // what a shell makes of the end of its child
+                case .signaled(let signal): signal == SIGKILL
+                }
         }
-
-        /// What a shell adds to the number of the signal that has ended its child.
-        private static let signalBase = 128
     }
 
     /// How the process ended, once it has.

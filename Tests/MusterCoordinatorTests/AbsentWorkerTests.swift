@@ -62,6 +62,13 @@ struct AbsentWorkerTests {
         #expect(document(facts).summary.contains("that of this command comes back by itself"))
     }
 
+    @Test func aWorkerThatIsLeavingDoesNotComeBackByItself() {
+        var own = OwnProcess()
+        #expect(own.workers("s", leaving: 1) == .none)
+        own.workers = { _ in .coming }
+        #expect(own.workers("s", leaving: 0) == .coming && own.workers("s", leaving: 1) == .left)
+    }
+
     /// Nothing is wrong with workers whose reports a full disk swallows.
     @Test func whatTheDatabaseLacksIsNamedInsteadOfTheWorkers() {
         var facts = GroupExplanationTests.facts()

@@ -54,22 +54,6 @@ struct GroupExplanationTests {
         #expect(self.document(Self.facts(.open)).group.etaSeconds == nil)
     }
 
-    @Test func whatAnotherGroupFetchesIsNoFailedTry() {
-        var facts = Self.facts()
-        facts.group.tasks.active = 0
-        facts.origins = []
-        facts.putOff = .init(
-            chunks: .init(number: 1, more: false), awaiting: 1, awaited: (group: "other", key: "theirs"), firstDue: nil)
-        #expect(reasons(facts) == [.sameFile])
-        #expect(document(facts).summary == "The same is being fetched for \"theirs\" of the group \"other\".")
-        #expect(document(facts).next?.contains("it is made of that file") == true)
-        facts.putOff.chunks.number = 3
-        facts.putOff.awaiting = 2
-        #expect(reasons(facts) == [.sameFile, .backoff])
-        #expect(document(facts).waits[1].detail.hasPrefix("a try of one chunk failed"))
-        #expect(document(facts).summary.contains("for other tasks, such as \"theirs\""))
-    }
-
     @Test func filesWithoutRoomAreNamedWithWhatTheyLack() {
         var facts = Self.facts()
         (facts.roomlessTasks, facts.putOff.chunks) = (4, .init(number: 4, more: false))

@@ -120,8 +120,11 @@ struct RemoveCommand: MusterSubcommand {
                 "removed \(what); \(note)\(removal.fate.flatMap(kept).map { "; \($0)" } ?? ""); see: muster status"
         }
         if let fate = removal.fate {
-            let deleted = "\(fate.deleted) file\(fate.deleted == 1 ? "" : "s") deleted"
-            return "removed \(what); \(deleted)" + (kept(fate).map { ", \($0)" } ?? "")
+            // Which ones these are is seen where they are deleted, by a worker that has nobody to tell any more.
+            let deleted =
+                "\(fate.deleted) file\(fate.deleted == 1 ? "" : "s") deleted"
+                + (fate.deleted > 0 ? ", unless somebody has replaced \(fate.deleted == 1 ? "it" : "them") since" : "")
+            return "removed \(what); \(deleted)" + (kept(fate).map { "; \($0)" } ?? "")
         }
         return files == .keep ? "removed \(what); finished files were kept" : "removed \(what) and its finished files"
     }

@@ -138,6 +138,23 @@ enum FailureAdvice {
         path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : path[..<$0] } ?? path
     }
 
+    /// What helps where a file is at the task's path, and the group takes none.
+    private static let present = Advice(
+        text:
+            "a file is at that path already, and nobody has looked at its content: move it away; or --if-exists verify takes it if it is the same, "
+            + "replace puts the new one in its place, rename beside it",
+        place: .making)
+
+    /// What helps where the file of another installation of Muster is at the task's path.
+    private static let strangers = Advice(
+        text:
+            "another installation of Muster has put a file at that path, which no rule replaces: move it away, or use another directory; or "
+            + "--if-exists rename puts the new one beside it",
+        place: .making)
+
+    /// Whether a file that stands at the task's path is what is in its way.
+    private static func isInTheWay(_ advice: Advice?) -> Bool { [taken, present, strangers].contains(advice) }
+
     /// What helps where another file is at the task's path.
     static let taken = Advice(
         text:
@@ -146,13 +163,16 @@ enum FailureAdvice {
 
     /// Whether something else was where the task's own file should be; a further try would find it there again.
     private static func storage(_ failure: FailureDocument) -> Advice? {
-        if ["no regular file", "irectory"].contains(where: { failure.detail.firstRange(of: $0) != nil }) {
+        func says(_ text: String) -> Bool { failure.detail.firstRange(of: text) != nil }
+        if let what = ["a directory", "a symbolic link", "no regular file"].first(where: { says("it is \($0)") }) {
             return Advice(
                 text:
-                    "a directory, or something else that is no file, is at that path: give the file another path, or move that away"
+                    "\(what == "no regular file" ? "something that is no file" : what) is at that path: give the file another path, or move that away"
             )
         }
-        return failure.detail.firstRange(of: " stands at ") != nil ? taken : nil
+        guard says(" stands at ") else { return nil }
+        return says("takes none that was there before") || says("it was there before")
+            ? present : says("another installation's") ? strangers : taken
     }
 
     /// What helps where there is no room.
@@ -189,7 +209,7 @@ enum FailureAdvice {
         let name = "\(ShellWord(group))"
         var lines = hints(tasks, areAll: areAll)
         for way in known.compactMap({ $0?.place?.way(name) }) where !lines.contains(way) { lines.append(way) }
-        if known.contains(nil) || known.contains(taken) {
+        if known.contains(nil) || known.contains(where: isInTheWay) {
             lines.append("what failed is tried again with: muster retry \(name)")
         }
         return lines.map { TextWidth.escaped($0) }
@@ -198,7 +218,7 @@ enum FailureAdvice {
     /// How what helps is said of a task of a group: a retry alone brings the same again. `nil` where there is nothing to be said.
     static func way(_ advice: Advice, group: String, key: String) -> String? {
         let (name, task) = ("\(ShellWord(group))", "\(ShellWord(group)) \(ShellWord(key))")
-        guard advice == taken else { return advice.place?.way(name) }
+        guard isInTheWay(advice) else { return advice.place?.way(name) }
         return
             "once it is moved away: muster retry \(task); for the options, which a group keeps: muster remove \(task), and then "
             + "muster add OTHER-GROUP … with one of them"

@@ -42,10 +42,16 @@ struct Silence: Sendable {
     func note(of group: GroupDocument, _ client: MusterClient) async throws -> String? {
         guard isLong else { return nil }
         let page = try await client.tasks(of: group.name, state: .active, limit: Self.named)
-        let names = page.items.map(\.path)
-        let more = page.next == nil ? 0 : group.tasks.active - Int64(names.count)
-        guard !names.isEmpty else { return nil }
-        return "nothing has come since \(since) of \(names.joined(separator: ", "))"
-            + (more > 0 ? " and \(more) more" : "")
+        return text(page.items, more: page.next == nil ? 0 : group.tasks.active - Int64(page.items.count))
+    }
+
+    /// Which files nothing comes of, and where they are fetched from if that is one origin.
+    func text(_ tasks: [TaskDocument], more: Int64) -> String? {
+        guard !tasks.isEmpty else { return nil }
+        let what = tasks.allSatisfy { $0.bytes.done == 0 } ? "not one byte" : "nothing"
+        let origins = Set(tasks.map { $0.urls.count == 1 ? try? SourceURL(validating: $0.urls[0]).origin : nil })
+        let place = origins.count == 1 && more == 0 ? (origins.first ?? nil).map { " from \($0)" } : nil
+        return "\(what) has come since \(since) of \(tasks.map(\.path).joined(separator: ", "))"
+            + (more > 0 ? " and \(more) more" : "") + (place ?? "")
     }
 }

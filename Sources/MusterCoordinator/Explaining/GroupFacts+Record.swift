@@ -49,6 +49,7 @@ extension GroupFacts {
         workers.reaching = max(0, record.workers.reaching - record.workers.draining)
         workers.parked = min(workers.reaching, record.workers.parked)
         workers.freeSlots = record.workers.freeSlots
+        workers.own = own.workers(record.group.sink, leaving: record.workers.draining)
         fleet = record.fleet.map {
             Fleet(bytesPerSecondLimit: $0.bytesPerSecondLimit, bytesPerSecond: $0.bytesPerSecond)
         }
@@ -112,6 +113,12 @@ extension GroupExplanationDocument.SlowestOrigin {
 }
 
 extension OwnProcess {
+    /// What it has of workers for a sink, of which so many are leaving: they stay away, too.
+    func workers(_ sink: String, leaving: Int64) -> Workers {
+        let known = workers(sink)
+        return known == .coming && leaving > 0 ? .left : known
+    }
+
     /// The silent workers of a group. What they report can't be stored while the database has no room: then nothing is wrong with them.
     func silent(_ group: GroupRecord) -> [TaskFacts.SilentWorker] {
         guard !group.silent.isEmpty else { return [] }

@@ -29,7 +29,7 @@ extension TaskFacts {
             workers: Workers(
                 reaching: staying, parked: min(staying, record.workers.parked), parkedDetail: group.parkedDetail,
                 freeSlots: record.workers.freeSlots, silent: own.silent(group),
-                areAllSilent: group.areAllSilent, own: own.workers(group.sink)),
+                areAllSilent: group.areAllSilent, own: own.workers(group.sink, leaving: record.workers.draining)),
             deadlineAt: record.deadlineAt, at: record.at)
     }
 

@@ -15,7 +15,7 @@ extension FetchJob {
     private enum Opening: Sendable {
         case opened(PartFile, DurablePrefix)
         /// Something stands at the path, and nothing was opened.
-        case met(StandingFile)
+        case met(FileStatus)
     }
 
     /// Resolves what the options refer to, looks at what stands at the path, and opens the part.
@@ -32,6 +32,10 @@ extension FetchJob {
         guard await context.gate.opened(unless: { control.wish != .work }) else { return .over(stoppedBeforeBeginning) }
         var opening = try await open(plan, looking: looksForFile)
         if case .met(let standing) = opening {
+            // No rule takes it for the file, or replaces it.
+            guard standing.kind == .file else {
+                return .over(taken(by: "something else", "it is \(standing.kind.name)"))
+            }
             if lease.policy?.ifExists == .fail {
                 return .over(
                     refused(.storage, "a file stands at \(lease.path), and the group takes none that was there before"))
@@ -40,11 +44,11 @@ extension FetchJob {
                 switch try await examine(size: lease.expectedSize, plan.digests.given, lastModified: nil) {
                 case .absent: break
                 case .matches(let size, let digests): return .over(.done(nil, nil, found(size, digests)))
-                case .differs(let reason): return .over(taken(reason))
+                case .differs(let reason): return .over(taken(by: "a different file", reason))
                 case .stopped: return .over(stoppedBeforeBeginning)
                 }
             } else {
-                plan.standing = standing
+                plan.standing = StandingFile(size: standing.size, modificationTime: standing.modified)
             }
             opening = try await open(plan, looking: false)
         }
@@ -80,7 +84,7 @@ extension FetchJob {
                 // The part was made for nothing.
                 _ = await equipment.purges.submit(PurgeOrder(task: lease.task, version: lease.version, file: nil))
                 return .done(nil, plan.learned, found(size, digests))
-            case .differs(let reason): return taken(reason)
+            case .differs(let reason): return taken(by: "a different file", reason)
             // Somebody took it away in this very moment: another try fetches.
             case .absent: return .released(nil, nil)
             case .stopped: return await stop(plan, writer)
@@ -149,8 +153,8 @@ extension FetchJob {
         return finished
     }
 
-    private func taken(_ reason: String) -> JobEnding {
-        refused(.storage, "a different file stands at \(lease.path): \(reason)")
+    private func taken(by what: String, _ reason: String) -> JobEnding {
+        refused(.storage, "\(what) stands at \(lease.path): \(reason)")
     }
 
     func refused(_ kind: FailureKind, _ detail: String) -> JobEnding {
@@ -295,16 +299,12 @@ extension FetchJob {
 
 extension SinkDirectory {
     /// What stands at a path below the sink, without following links; `nil` for nothing, and for what can't be a path. Blocks.
-    fileprivate func standingFile(at path: String) throws(StorageError) -> StandingFile? {
+    fileprivate func standingFile(at path: String) throws(StorageError) -> FileStatus? {
         guard let path = try? DestinationPath(validating: path) else { return nil }
         var walk = SinkWalk(self)
         guard let place = try walk.place(of: path, making: false) else { return nil }
         do throws(SystemError) {
-            guard let status = try place.directory.status(of: place.name) else { return nil }
-            return StandingFile(
-                size: status.kind == .file ? status.size : nil,
-                modificationTime: status.modified
-            )
+            return try place.directory.status(of: place.name)
         } catch {
             throw error.atDestination("looking at \(path)")
         }

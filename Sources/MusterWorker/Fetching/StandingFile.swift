@@ -11,8 +11,8 @@ struct StandingFile: Sendable, Hashable {
         case fetch
     }
 
-    /// Its size in bytes; `nil` for what is no regular file.
-    var size: Int64?
+    /// Its size in bytes.
+    var size: Int64
     /// When it was changed last, in seconds since 1970.
     var modificationTime: Int64
 
@@ -20,7 +20,7 @@ struct StandingFile: Sendable, Hashable {
     func judge(_ content: Representation) -> Judgement {
         let stated = ExpectedDigests(given: [:], stated: content.digests).stated
         let lastModified = content.lastModified.flatMap { HTTPDate($0)?.secondsSince1970 }
-        let isSure = size == nil || content.size.map { $0 != size } ?? false || !stated.isEmpty
+        let isSure = content.size.map { $0 != size } ?? false || !stated.isEmpty
         let isSameByDate = content.size != nil && content.size == size && lastModified == modificationTime
         return isSure || isSameByDate ? .examine(stated, lastModified: lastModified) : .fetch
     }

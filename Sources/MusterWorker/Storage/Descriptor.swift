@@ -21,6 +21,16 @@ struct FileStatus: Hashable, Sendable {
         case symbolicLink
         /// A device, a socket, a pipe.
         case other
+
+        /// What it is, for a person.
+        var name: String {
+            switch self {
+            case .file: "a file"
+            case .directory: "a directory"
+            case .symbolicLink: "a symbolic link"
+            case .other: "no regular file"
+            }
+        }
     }
 
     /// Which file it is.

@@ -92,7 +92,7 @@ struct ExistingFile: Sendable {
         let status: FileStatus
         do {
             guard let found = try place.directory.status(of: place.name) else { return .absent }
-            guard found.kind == .file else { return .differs(reason: "it is no regular file") }
+            guard found.kind == .file else { return .differs(reason: "it is \(found.kind.name)") }
             (file, status) = try place.directory.file(place.name, creation: .never)
         } catch {
             switch error.number {

@@ -164,7 +164,7 @@ extension Placement {
     /// Opens the regular file at a path, for reading.
     func openDestination(at spot: Spot) throws(StorageError) -> Opened {
         guard let found = try destination(at: spot) else { return .gone }
-        guard found.kind == .file else { return .foreign("it is no regular file") }
+        guard found.kind == .file else { return .foreign("it is \(found.kind.name)") }
         do {
             let (descriptor, status) = try spot.place.directory.file(spot.place.name, creation: .never)
             return .file(OpenPart(descriptor: descriptor, status: status))

@@ -84,7 +84,7 @@ extension Placement {
         case .replace: return try overwrite(found, by: candidate, at: spot, order, check)
         case .fail where !order.fenced:
             // No lease was ever lost, so no predecessor can have put it there.
-            return .foreign("it was there before")
+            return .foreign(found.kind == .file ? "it was there before" : "it is \(found.kind.name)")
         case .verify, .rename, .fail:
             switch try examineDestination(at: spot, order, check) {
             case .ours(let digests): return .outcome(try conclude(candidate, at: spot, order, check, digests))
@@ -105,7 +105,7 @@ extension Placement {
         _ order: FinalizeOrder,
         _ check: ContentCheck
     ) throws(StorageError) -> Settled {
-        guard found.kind == .file else { return .foreign("it is no regular file") }
+        guard found.kind == .file else { return .foreign("it is \(found.kind.name)") }
         guard watch.mayContinue() else { return .outcome(.stopped) }
         if try isStrangers(at: spot, order) { return .foreign("it is another installation's") }
         let replacesOthers = try !isOwn(at: spot, order)
@@ -117,7 +117,7 @@ extension Placement {
         } catch {
             switch error.number {
             case ENOENT: return .gone
-            case EISDIR, ENOTEMPTY, EEXIST: return .foreign("it is no regular file")
+            case EISDIR, ENOTEMPTY, EEXIST: return .foreign("it is a directory")
             default: throw error.atDestination("moving the file to \(spot.path)")
             }
         }

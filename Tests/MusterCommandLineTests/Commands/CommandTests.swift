@@ -312,11 +312,31 @@ struct CommandTests {
         #expect(lines[0].contains("--digest") == hasNoValidator && !lines[0].contains("goes on"), "\(lines)")
     }
 
-    @Test func aDirectoryInTheWayIsNotSaidToBeReplaceable() {
-        let detail = "the destination is taken: something else stands at d: it is no regular file"
+    @Test(arguments: [
+        ("something else stands at d: it is a directory", "a directory is at that path"),
+        ("something else stands at d: it is a symbolic link", "a symbolic link is at that path"),
+        ("something else stands at d: it is no regular file", "something that is no file is at that path"),
+    ])
+    func whatIsNoFileIsNotSaidToBeReplaceable(detail: String, advice: String) {
+        var task = Samples.troubled("a", kind: .storage)
+        task.failure?.detail = "the destination is taken: \(detail)"
+        let lines = FailureAdvice.lines([task])
+        #expect(lines.count == 1 && lines[0].contains(advice) && !lines[0].contains("--if-exists"), "\(lines)")
+    }
+
+    /// Nobody is told to use the option that was used.
+    @Test(arguments: [
+        (
+            "a file stands at d, and the group takes none that was there before", "--if-exists verify takes it",
+            "another"
+        ),
+        ("something else stands at d: it was there before", "--if-exists verify takes it", "another"),
+        ("something else stands at d: it is another installation's", "--if-exists rename", "--if-exists replace"),
+    ])
+    func aFileInTheWayIsCalledWhatItIs(detail: String, advice: String, not other: String) {
         var task = Samples.troubled("a", kind: .storage)
         task.failure?.detail = detail
         let lines = FailureAdvice.lines([task])
-        #expect(lines.count == 1 && lines[0].contains("a directory") && !lines[0].contains("--if-exists"), "\(lines)")
+        #expect(lines.count == 1 && lines[0].contains(advice) && !lines[0].contains(other), "\(lines)")
     }
 }

@@ -32,9 +32,13 @@ struct RemovalTextTests {
         var removal = removal(0)
         removal.fate = .init(deleted: 3, kept: 2, keptBy: "x")
         #expect(
-            RemoveCommand.line("g", .delete, removal) == "removed g; 3 files deleted, 2 kept: the group x has them too")
+            RemoveCommand.line("g", .delete, removal)
+                == "removed g; 3 files deleted, unless somebody has replaced them since; 2 kept: the group x has them too"
+        )
         removal.fate = .init(deleted: 1, kept: 0, keptBy: nil)
-        #expect(RemoveCommand.line("g", .delete, removal) == "removed g; 1 file deleted")
+        #expect(
+            RemoveCommand.line("g", .delete, removal)
+                == "removed g; 1 file deleted, unless somebody has replaced it since")
         removal.files = 3
         removal.fate = .init(deleted: 3, kept: 1, keptBy: "x")
         #expect(

@@ -129,8 +129,13 @@ struct ProgressTests {
         let log = ScriptedLog(.init(tasks: [Samples.finished("a.bin", size: 3), Samples.finished("b.bin", size: 3)]))
         #expect(
             try await later.note(of: group, log.client())
-                == "nothing has come since \(Samples.moment) of a.bin, b.bin",
+                == "nothing has come since \(Samples.moment) of a.bin, b.bin from https://example.org:443",
             "one has ended since the group was looked at")
+        var silent = Samples.part("c.bin", done: 0, total: nil)
+        silent.urls = ["https://a.example/c.bin"]
+        #expect(
+            later.text([silent], more: 0)
+                == "not one byte has come since \(Samples.moment) of c.bin from https://a.example:443")
         group.bytes.done += 1
         #expect(Silence(group, after: later, now: moment(9))?.isLong == false, "something has come")
         group.notes = ["no live worker"]

@@ -1,6 +1,8 @@
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterTestSupport
+import SystemPackage
 import Testing
 
 @testable import MusterWorker
@@ -33,6 +35,18 @@ import Testing
             #expect(ending.finished?.digests["md5"] != nil)
             #expect(origin.connectionCount == 0)
             #expect(!bench.exists("\(ScratchSink.parts)/1.1.part"))
+        }
+    }
+
+    /// No byte is fetched that could not be put in place.
+    @Test(arguments: [ExistingFileRule.verify, .fail], ["a directory", "a symbolic link"])
+    func whatIsNoFileIsCalledWhatItIsBeforeAnyRequest(rule: ExistingFileRule, what: String) async throws {
+        try await withBench { bench, origin in
+            let path = bench.directory.path.appending("f").string
+            try #require(what == "a directory" ? mkdir(path, 0o755) == 0 : symlink("elsewhere", path) == 0)
+            let failure = await bench.run(lease(origin, rule)).failure
+            #expect(failure?.kind == .storage && failure?.detail == "something else stands at f: it is \(what)")
+            #expect(origin.connectionCount == 0)
         }
     }
 

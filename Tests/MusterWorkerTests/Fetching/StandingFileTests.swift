@@ -33,9 +33,4 @@ import Testing
         #expect(file.judge(Representation(size: 5, etag: "\"a\"")) == .fetch)
         #expect(file.judge(Representation(lastModified: date)) == .fetch)
     }
-
-    @Test func whatIsNoFileIsLookedAt() {
-        let other = StandingFile(size: nil, modificationTime: 0)
-        #expect(other.judge(Representation(size: 5)) == .examine([], lastModified: nil))
-    }
 }

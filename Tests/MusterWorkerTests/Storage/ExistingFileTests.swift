@@ -131,8 +131,8 @@ import Testing
         try await with { scratch in
             #expect(symlink("f", scratch.path + "/d/link") == 0)
             #expect(mkfifo(scratch.path + "/d/pipe", 0o644) == 0)
-            for path in ["d", "d/link", "d/pipe"] {
-                differs(try await check(scratch, path, digests: [sha256]), "no regular file")
+            for (path, what) in [("d", "a directory"), ("d/link", "a symbolic link"), ("d/pipe", "no regular file")] {
+                differs(try await check(scratch, path, digests: [sha256]), what)
             }
         }
     }
