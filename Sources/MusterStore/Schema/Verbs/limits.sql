@@ -24,7 +24,9 @@ DECLARE
     v_allowed integer;
     v_learned integer;
 BEGIN
-    IF f.limit_signal = 'none' THEN RETURN NULL; END IF;
+    IF f.limit_signal = 'none' AND NOT EXISTS (SELECT 1 FROM origins i WHERE i.id = l.origin_id AND f.status = ANY (i.limits_with)) THEN
+        RETURN NULL;
+    END IF;
     IF f.limit_signal = 'refuted' THEN
         -- What was taken from the allowance for such refusals is given back.
         UPDATE origins SET learned = NULL, learned_at = NULL
