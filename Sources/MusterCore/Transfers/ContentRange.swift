@@ -5,10 +5,10 @@ public struct ContentRange: Hashable, Sendable {
     /// The whole size; `nil` when the origin wrote `*`.
     public let size: Int64?
 
-    /// Parses `bytes 0-99/1234`, `bytes 0-99/*` or `bytes */1234`; `nil` for anything else, and for a range that doesn't
-    /// fit the size it states.
+    /// Parses `bytes 0-99/1234`, `bytes 0-99/*` or `bytes */1234`, and the same as some write it who copy the Range, with `bytes=`; `nil` for anything
+    /// else, and for a range that doesn't fit the size it states.
     public init?(_ field: String) {
-        let parts = field.split(separator: " ", omittingEmptySubsequences: true)
+        let parts = field.split(separator: field.contains("=") ? "=" : " ", omittingEmptySubsequences: true)
         guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
         let halves = parts[1].split(separator: "/", omittingEmptySubsequences: false)
         guard halves.count == 2 else { return nil }

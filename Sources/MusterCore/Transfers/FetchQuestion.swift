@@ -24,10 +24,6 @@ public struct FetchQuestion: Hashable, Sendable {
     /// The size that the source stated of a content version that was given up since: a smaller body that states no validator is not the next version,
     /// but something in its place (row 27).
     public var earlierSize: Int64?
-    /// Whether the URL names a file that is no text, by its extension (row 27).
-    public var namesNoText: Bool
-    /// Whether a small page in the place of such a file may be a limit that is told by it, since the file was not asked for often enough (row 24).
-    public var doubtsPages: Bool
     /// Whether a coding of the content is taken off a whole body before it is stored (row 13).
     public var decodes: Bool
     /// The media type that the caller expects, in lower case and without parameters (row 27).
@@ -40,8 +36,8 @@ public struct FetchQuestion: Hashable, Sendable {
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
-        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil, namesNoText: Bool = false,
-        doubtsPages: Bool = false, decodes: Bool = false, expectedContentType: String? = nil,
+        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil, decodes: Bool = false,
+        expectedContentType: String? = nil,
         held: Representation? = nil
     ) {
         self.range = range
@@ -55,8 +51,6 @@ public struct FetchQuestion: Hashable, Sendable {
         self.isOtherMirror = isOtherMirror
         self.claimedSize = claimedSize
         self.earlierSize = earlierSize
-        self.namesNoText = namesNoText
-        self.doubtsPages = doubtsPages
         self.decodes = decodes
         self.expectedContentType = expectedContentType
         self.held = held
@@ -85,6 +79,8 @@ public struct AcceptedBody: Hashable, Sendable {
     public let representation: Representation
     /// Whether the rest of the file may be fetched by ranges, at the same time and after a crash (rows 1, 12).
     public let isSplittable: Bool
+    /// Whether it is a part from the first byte on that says nothing of what follows it: the byte beyond tells (row 2).
+    public var mayBePart = false
     /// The coding to take off before its bytes are written. What is told of sizes is then told of the decoded content.
     public var coding: ContentCoding?
     /// What the origin states of the coded content then, which is all that it can state digests of (RFC 9530 §3).

@@ -26,6 +26,9 @@ public struct ResponseFacts: Sendable, Hashable {
         fields.lazy.filter { $0.name == name }.map(\.value)
     }
 
+    /// The names of all fields, in lower case.
+    var names: Set<String> { Set(fields.map(\.name)) }
+
     /// The last value of a field.
     public func value(_ name: String) -> String? {
         fields.last { $0.name == name }?.value
@@ -97,9 +100,6 @@ public struct ResponseFacts: Sendable, Hashable {
         guard let type = mediaType else { return false }
         return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml")
     }
-
-    /// Whether the body may be a page in the place of a file: of such a type, and without a validator. Some servers call all that they don't know text.
-    public var mayBePage: Bool { mayBeNotice && !representation(size: nil).hasValidator }
 
     /// The size, the validators and the digests that the response states for the whole representation (range contract, rows
     /// 8, 9 and 35).

@@ -58,29 +58,10 @@ extension ResponseVerdict {
         return refuse(.network, "the response states no validator, and \(size), where the origin had \(earlier) before")
     }
 
-    /// Row 27: whether what answers a request with a Range may be a page in the file's place, which some origins have for such requests alone: text
-    /// for a name that is not one of texts, without a date of its own, and without a tag if it is a part. A plain GET tells. What states no type is no
-    /// page: to ask again for a file of a URL that works once is to lose it (row 22).
-    static func mayBePage(_ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion) -> Bool {
-        guard question.namesNoText, !question.planned, found.lastModified == nil, facts.mayBeNotice else {
-            return false
-        }
-        return (facts.status != 206 || found.etag == nil) && found.size ?? 0 <= largestPage
-    }
-
     /// Row 27: whether redirects led to what may be shown in the place of what was asked for: a login, a notice, an error in JSON. What states no type is
     /// one only if it is as small.
     static func mayBePageElsewhere(_ found: Representation, _ facts: ResponseFacts) -> Bool {
         facts.isRedirected && (facts.mayBeNotice || facts.mediaType == nil && found.size ?? 0 <= largestPage)
-    }
-
-    /// Rows 24 and 27: whether what a plain GET brings may be a page that tells of a limit: a small one, or one of no stated length, for a name that is not
-    /// one of texts, without a validator. It is asked for again before it is believed.
-    static func mayBeLimit(_ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion) -> Bool {
-        guard question.namesNoText, question.doubtsPages, !question.isProvable, question.expectedSize == nil,
-            !found.hasValidator, found.size ?? 0 <= largestPage
-        else { return false }
-        return facts.mayBeNotice
     }
 
     /// Pages with more bytes than these are no notices.

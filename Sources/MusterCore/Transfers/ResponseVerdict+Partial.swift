@@ -36,9 +36,6 @@ extension ResponseVerdict {
         }
         let found = facts.representation(size: size)
         if let refusal = otherContent(found, statedSize: content.size, facts, question) { return refusal }
-        guard !mayBePage(found, facts, question) else {
-            return .descend("a page in answer to a range request", to: .whole)
-        }
         // Row 12: chunks that nothing tells apart are only fetched if all of the file fits into this one.
         let isSplittable =
             found.tellsVersions || question.planned && question.known.tellsVersions || found.statesDigest
@@ -55,13 +52,13 @@ extension ResponseVerdict {
     }
 
     /// A 206 to a plain GET, which no origin has a reason to send: taken for the whole where it says that it is all of it, and where it says nothing
-    /// of any part, as long as its length is not another one than is known.
+    /// of any part, or not of how much, as long as its length is not another one than is known.
     private static func judgeUnasked(
         _ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion
     ) -> ResponseVerdict {
         let stated = facts.values("content-range")
         let content = stated.count == 1 ? ContentRange(stated[0]) : nil
-        let isWhole = content.map { $0.range?.start == 0 && $0.range?.end == $0.size } ?? stated.isEmpty
+        let isWhole = content.map { $0.range?.start == 0 && $0.range?.end == $0.size ?? length } ?? stated.isEmpty
         guard isWhole, let size = content?.size ?? question.expectedSize ?? question.known.size ?? length,
             length == size,
             facts.contentCoding == nil
@@ -69,6 +66,9 @@ extension ResponseVerdict {
         if let refusal = wrongType(facts, question) { return refusal }
         let found = facts.representation(size: size)
         if let refusal = otherContent(found, statedSize: size, facts, question) { return refusal }
-        return .accept(AcceptedBody(offset: 0, count: size, representation: found, isSplittable: false))
+        return .accept(
+            AcceptedBody(
+                offset: 0, count: size, representation: found, isSplittable: false,
+                mayBePart: content.map { $0.size == nil } ?? false))
     }
 }

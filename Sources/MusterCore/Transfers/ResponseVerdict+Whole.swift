@@ -34,13 +34,8 @@ extension ResponseVerdict {
             guard !mayBePageElsewhere(found, facts) else {
                 return .descend("a redirect of the range request to a page", to: .whole)
             }
-            guard !mayBePage(found, facts, question) else {
-                return .descend("a page in answer to a range request", to: .whole)
-            }
         } else if let refusal = partOfWhole(facts, length: length) {
             return refusal
-        } else if mayBeLimit(found, facts, question) {
-            return refuse(.httpStatus(200), "a page of \(facts.mediaType ?? "no type") in the place of the file")
         }
         // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
         var body = AcceptedBody(

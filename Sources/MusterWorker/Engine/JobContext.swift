@@ -21,6 +21,8 @@ final class JobContext: Sendable {
     let conduct: OriginConduct
     /// Files that they have served.
     let witnesses: OriginWitnesses
+    /// How answers look that bring files from there.
+    let beliefs = OriginBeliefs()
     /// The worker's configuration.
     let configuration: WorkerConfiguration
     /// The log.

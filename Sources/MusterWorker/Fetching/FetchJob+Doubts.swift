@@ -5,8 +5,14 @@ import MusterCurl
 extension FetchJob {
     /// What follows from the answer to a request for the byte beyond the total that was stated (range contract, row 2). It has to be that
     /// there is none (RFC 9110 §15.5.17). `rung` is the one below.
-    func stepBeyondEnd(_ ending: FetchTransfer.Ending, _ rung: Rung) -> Step {
+    func stepBeyondEnd(_ ending: FetchTransfer.Ending, _ rung: Rung?) -> Step {
         if ending.head?.status == 416 { return .complete }
+        guard let rung else {
+            // Nothing else is left to ask: it is complete unless that byte comes.
+            let part = ending.head?.headers["Content-Range"].flatMap { ContentRange($0)?.range }
+            return ending.head?.status == 206 && part?.start ?? 0 > 0
+                ? .failed(.badRange, "a part in answer to a plain GET", retryAfter: nil) : .complete
+        }
         if case .failed(let error, _) = ending.outcome, ending.head == nil {
             return .failed(error.failureKind, error.description, retryAfter: nil)
         }

@@ -17,9 +17,9 @@ extension FetchJob {
     }
 
     /// How such a request ended.
-    private enum Answer: Sendable {
-        /// With this head, and with the bytes that were to be seen, or with the end of the body after so many.
-        case came(ResponseHead, ResponseVerdict, end: Int64?)
+    enum Answer: Sendable {
+        /// With this head, and with the bytes that were to be seen, or with the end of the body after these.
+        case came(ResponseHead, ResponseVerdict, end: DurablePrefix?)
         /// Without them.
         case failed(TransferError, TransferStatistics)
         /// It was cut from here.
@@ -31,8 +31,8 @@ extension FetchJob {
         switch await answer(to: plan.look, plan, settings, bytes: plan.bytesToSee, budgets) {
         // A body that ends with its connection, and before all has come.
         case .came(let head, .accept, let end?)
-        where end < plan.bytesToSee && !head.headers.contains("Content-Encoding"):
-            .refused("the body ended after \(end) bytes")
+        where end.offset < plan.bytesToSee && !head.headers.contains("Content-Encoding"):
+            .refused("the body ended after \(end.offset) bytes")
         case .came(_, .accept, _): .served
         case .came(_, .refuse(.changed, let detail, _), _): .changed(detail)
         case .came(_, .refuse(_, let detail, _), _): .refused(detail)
@@ -70,7 +70,7 @@ extension FetchJob {
         let bytes = isPlain ? lease.end ?? 1 : 1
         let time = isPlain ? context.configuration.trialTime : nil
         switch await answer(to: question, plan, settings, bytes: bytes, within: time, budgets) {
-        case .came(let head, .accept, let end) where isPlain ? (end ?? bytes) >= bytes : head.status == 206:
+        case .came(let head, .accept, let end) where isPlain ? (end?.offset ?? bytes) >= bytes : head.status == 206:
             if !isOther { context.witnesses.servedAgain(origin) }
             if isPlain, !isOther { context.conduct.servedPlainlyFaster(origin) }
             return .servedAgain
@@ -103,7 +103,7 @@ extension FetchJob {
 
     /// Asks, and takes `bytes` of the body, which have to come within a time: of 30 s, or of the limit of the options if that is longer, unless another one
     /// is given.
-    private func answer(
+    func answer(
         to question: FetchQuestion,
         _ plan: FetchPlan,
         _ settings: RequestSettings,
@@ -125,7 +125,7 @@ extension FetchJob {
             }
             switch ending {
             case .answered(let head, _, _), .tooLarge(let head):
-                let end: Int64? = if case .answered(_, _, let count) = ending { count } else { nil }
+                let end: DurablePrefix? = if case .answered(_, _, let read) = ending { read } else { nil }
                 if request.authentication == .preemptive, request.hasCredentials, head.wantsDigest(of: origin) {
                     context.conduct.challenged(by: origin)
                     continue

@@ -17,28 +17,29 @@ enum Turns: Sendable, Hashable {
 
 extension FetchJob {
     /// What an answer to the request for a witness says.
-    private enum Testimony: Sendable {
+    enum Testimony: Sendable {
         case served
         case refused
-        /// A page comes in its place too, which says nothing else.
-        case page
+        /// Something else comes in its place too, which says no more.
+        case other
         case nothing
     }
 
     /// After a refusal that may be for too much at once: asks for a file that the origin has served, before this one is asked for again. Returns what
     /// follows; `nil` when the refusal is to be dealt with as it is.
-    func takeTurn(after ending: FetchTransfer.Ending, _ plan: inout FetchPlan) async -> Step? {
+    func takeTurn(
+        after ending: FetchTransfer.Ending, to question: FetchQuestion, _ plan: inout FetchPlan
+    ) async -> Step? {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
-            let (kind, detail, status) = ending.mayBeLimit, let address
+            let (kind, detail, status) = mayBeLimit(ending, to: question), let address
         else { return nil }
         let witness = await context.witnesses.witness(
             for: address, turn: count, isServing: context.conduct.isServing, while: { control.wish == .work })
-        guard let witness, witness.request.url != source.url else { return untold(kind, &plan) }
+        guard let witness, witness.request.url != source.url else { return nil }
         guard count < context.witnesses.turns(of: address, status: status) else {
             context.witnesses.told(isLimit: false, address, status: status, isPartClosed: witness.isElsewhere)
             plan.turns = .over(isLimit: false)
-            // A page that comes in turns with other files is the file (row 27).
-            return kind == .httpStatus(200) ? .again : nil
+            return nil
         }
         // Spread over a time in which connections come and go.
         try? await Task.sleep(for: Self.pause * count)
@@ -57,40 +58,30 @@ extension FetchJob {
             context.witnesses.told(isLimit: true, address, status: status)
             plan.turns = .over(isLimit: true)
             return .failed(kind, detail, retryAfter: nil)
-        case .page:
-            // Pages come in the place of files here: this one is not taken for its file.
-            plan.turns = .over(isLimit: nil)
-            return nil
-        case .nothing:
+        case .other, .nothing:
             guard control.wish == .work else { return .stopped }
             plan.turns = .over(isLimit: nil)
-            return untold(kind, &plan)
+            return nil
         }
     }
 
-    /// Nobody can tell what the refusal is for. A page that has come at each of the tries is taken for the file then (row 27).
-    private func untold(_ kind: FailureKind, _ plan: inout FetchPlan) -> Step? {
-        guard kind == .httpStatus(200), lease.looks == .failed else { return nil }
-        plan.turns = .over(isLimit: false)
-        return .again
-    }
-
     /// The pause before the second turn; each further one is longer by as much.
-    private static let pause: Duration = .milliseconds(40)
+    static let pause: Duration = .milliseconds(40)
 
-    private func testimony(of witness: OriginWitnesses.Witness, status: Int) async -> Testimony {
+    /// Asks for a file that was served, to see whether it is refused by this status as well; by one of 200, whether something else comes in its place.
+    func testimony(of witness: OriginWitnesses.Witness, status: Int) async -> Testimony {
         let collector = AnswerCollector(limitBytes: 1, keepsBody: false)
         let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
             await collector.run(witness.request, on: loop, control: control)
         }
         switch ending {
         case .answered(let head, _, _), .tooLarge(let head):
-            let isPage = status == 200 && witness.namesNoText && ResponseFacts(head).mayBePage
+            let isOther = witness.isOther(head)
             // An empty file has no first byte.
-            if !isPage, (200..<300).contains(head.status) || head.status == 416 { return .served }
+            if !isOther, (200..<300).contains(head.status) || head.status == 416 { return .served }
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
-            let isOfLimit = (head.status == status || isPage) && showsLimit(witness)
-            return isOfLimit ? .refused : isPage ? .page : .nothing
+            let isOfLimit = (head.status == status || status == 200 && isOther) && showsLimit(witness)
+            return isOfLimit ? .refused : isOther ? .other : .nothing
         case .failed(.firstByteTimeout, _) where status == OriginWitnesses.silence:
             return showsLimit(witness) ? .refused : .nothing
         case .failed, .cancelled: return .nothing
@@ -109,34 +100,43 @@ extension FetchJob {
     /// The file has come. Where its first request brought all of it, and it is not known yet whether the origin serves a file more than once, it is time to
     /// see that now and then: later the refusal of a witness shows a limit, or nothing.
     func seeWhetherServedAgain(_ plan: FetchPlan) async {
-        guard lease.asksForAll == true, plan.isWholeFile, let address, !(plan.isPage && address.namesNoText),
-            control.wish == .work, let witness = context.witnesses.fileCame(address)
+        guard lease.asksForAll == true, plan.isWholeFile, let address, control.wish == .work,
+            let witness = context.witnesses.fileCame(address)
         else { return }
         // A page may be there in its place.
         guard case .served = await testimony(of: witness, status: 200) else { return }
         context.witnesses.servedAgain(address.origin)
     }
 
-    /// Notes a request that was served, to ask for it again where others are refused; not a page in the place of a file, which may be a refusal.
-    func noteWitness(_ request: TransferRequest, _ plan: FetchPlan, isOver: Bool) {
-        guard let address, !(plan.isPage && address.namesNoText) else { return }
-        context.witnesses.served(request, of: address, mayBeUsedUp: lease.asksForAll == true, isOver: isOver)
+    /// Notes a request that was served, to ask for it again where others are refused; not as long as it may have brought a page in the place of the file.
+    func noteWitness(_ request: TransferRequest, _ plan: FetchPlan, came offset: Int64 = 0, isOver: Bool) {
+        guard let address, let look = plan.arrival.look?.of(max(plan.known.size ?? 0, offset)),
+            !look.isSmall || context.beliefs.knows(look, of: origin)
+        else { return }
+        context.witnesses.served(request, of: address, look, mayBeUsedUp: lease.asksForAll == true, isOver: isOver)
     }
-}
 
-extension FetchTransfer.Ending {
     /// What may be said of too much at once: a refusal, or that nothing was said at all.
-    fileprivate var mayBeLimit: (kind: FailureKind, detail: String, status: Int)? {
-        switch (judgement, outcome) {
+    private func mayBeLimit(
+        _ ending: FetchTransfer.Ending, to question: FetchQuestion
+    ) -> (kind: FailureKind, detail: String, status: Int)? {
+        switch (ending.judgement, ending.outcome) {
         case (.judged(.refuse(let kind, let detail, nil)), _):
             // 429 says so itself.
-            guard let status = head?.status, status != 429, kind.limitSignal(status: status) != .none else {
-                return nil
-            }
+            guard let status = ending.head?.status, status != 429,
+                kind.limitSignal(status: status) != .none || isUnusualLimit(kind, status, question)
+            else { return nil }
             return (kind, detail, status)
         case (.waiting, .failed(.firstByteTimeout(let detail), _)):
             return (.timeout, TransferError.firstByteTimeout(detail).description, OriginWitnesses.silence)
         case (.judged, _), (.standing, _), (.waiting, _): return nil
         }
+    }
+
+    /// Whether a refusal that has another meaning everywhere else may be a limit: the origin serves others, and the file would be given up for it.
+    private func isUnusualLimit(_ kind: FailureKind, _ status: Int, _ question: FetchQuestion) -> Bool {
+        let isRedirect = (300..<400).contains(status) && status != 304
+        guard kind.rule == .nextSource, !isRedirect, status != 407, lease.mayMoveOn != true else { return false }
+        return (question.range == nil || !kind.mayBeForRange) && context.conduct.isServing(origin)
     }
 }

@@ -50,12 +50,7 @@ struct FetchJob: Sendable {
                 defer { context.budgets.leave(lease) }
                 let redirects = ProxiedRedirects(settings.isProxied ? context.sources : nil)
                 let writer = ChunkWriter(part, after: prefix, gate: context.gate, control: control)
-                context.checkpointer.watch(
-                    lease.name,
-                    writer,
-                    known: max(lease.resume.offset, lease.start),
-                    sync: equipment.sync
-                )
+                watch(writer)
                 defer { context.checkpointer.forget(lease.name) }
                 let ending = await fetch(plan, settings, writer, budgets, redirects)
                 if case .failed = ending { await dropEmpty(writer) }
@@ -79,7 +74,8 @@ struct FetchJob: Sendable {
             if let end = control.bound.agreedEnd { plan.shorten(to: end) }
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
             if let end = plan.end, writer.offset >= end, end > lease.start, !plan.doubtsEnd {
-                return await complete(plan, writer)
+                guard let ending = await finish(&plan, writer, settings, budgets) else { continue }
+                return ending
             }
             switch await ask(&plan, settings, writer, budgets, redirects) {
             case .again:
@@ -87,7 +83,8 @@ struct FetchJob: Sendable {
                 if plan.ladder.rung == .whole, writer.offset > lease.start { writer.restart(at: lease.start) }
             case .readAgain:
                 switch plan.confirm(writer.prefix) {
-                case true?: return await complete(plan, writer)
+                case true?:
+                    if let ending = await finish(&plan, writer, settings, budgets) { return ending }
                 case false?: writer.restart(at: lease.start)
                 case nil:
                     return await fail(
@@ -95,7 +92,7 @@ struct FetchJob: Sendable {
                 }
             case .complete:
                 if plan.doubtsEnd { continue }
-                return await complete(plan, writer)
+                if let ending = await finish(&plan, writer, settings, budgets) { return ending }
             case .examine(let digests, let lastModified):
                 return await adopt(plan, digests, lastModified: lastModified, writer)
             case .reuse(let held):
@@ -138,19 +135,22 @@ struct FetchJob: Sendable {
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end
+        let visit = context.conduct.ask(origin)
         let ending = await context.loops.withLoop(at: control.seat) { [request, control] loop in
             await transfer.run(request, on: loop, control: control)
         }
+        let wasShared = context.conduct.isOver(visit, origin)
         guard let ending else { return .stopped }
         if ending.wasAccepted {
             context.conduct.leave(origin)
             if let part { context.conduct.leave(part) }
-            noteWitness(request, ending.plan, isOver: true)
+            noteWitness(request, ending.plan, came: writer.offset, isOver: true)
         }
         noteSilence(ending, to: question)
         let isShared = context.conduct.isBusy(origin)
         let asked = plan
         plan = ending.plan
+        (plan.arrival.request, plan.arrival.isShared) = (request, wasShared)
         plan.answer = OriginAnswer(ending.head, ending.outcome)
         // An origin that breaks off while other files come from there is there. One that accepts no connection may be away since a moment ago.
         if isShared, case .failed(.reset, _) = ending.outcome { plan.answer?.wasUnreached = false }
@@ -166,7 +166,7 @@ struct FetchJob: Sendable {
         }
         if isBeyondEnd, control.wish == .work {
             plan.doubtsEnd = false
-            return stepBeyondEnd(ending, plan.ladder.rung.next ?? .whole)
+            return stepBeyondEnd(ending, plan.ladder.rung.next)
         }
         if case .failed(.refusedRedirect(let detail), _) = ending.outcome, control.wish == .work {
             guard let url = redirects.next() else {
@@ -181,7 +181,7 @@ struct FetchJob: Sendable {
             return .again
         }
         if control.wish == .work, writer.failure == nil, asksOtherwise(ending, to: question, &plan) { return .again }
-        if writer.failure == nil, let step = await takeTurn(after: ending, &plan) { return step }
+        if writer.failure == nil, let step = await takeTurn(after: ending, to: question, &plan) { return step }
         if writer.lacksRoom, question.range != nil, asked.isUntouched, control.wish == .work {
             // Before a size that does not fit fails the file it has to be what a plain GET states too.
             writer.forgiveLack()

@@ -41,8 +41,8 @@ struct FetchPlan: Sendable {
     var doubtsKept = true
     /// Whether a part that comes slowly, or stops, is given up for a plain GET that is known to be faster.
     var doubtsSpeed = false
-    /// Whether what may be a page was taken for the file.
-    var isPage = false
+    /// How the body came.
+    var arrival = Arrival()
     /// How far it is told whether a refusal is a limit.
     var turns = Turns.taken(0)
     /// The rungs that contradictions led down from.
@@ -119,8 +119,6 @@ struct FetchPlan: Sendable {
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
             earlierSize: lease.earlierSize,
-            namesNoText: (try? SourceURL(validating: source.url))?.namesNoText == true,
-            doubtsPages: isUntouched && turns.isLimit != false,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation
@@ -281,9 +279,10 @@ struct FetchPlan: Sendable {
             learned = taught
         }
         known = lease.isOtherMirror == true ? known : known.updated(by: body.representation)
+        let endsWithPart = ladder.rung == .chunks && body.representation.size == lease.end && !asksForAll
         doubtsEnd =
-            status == 206 && !isSettled && ladder.rung == .chunks && body.representation.size == lease.end
-            && !asksForAll && lease.expectedSize == nil && digests.all.isEmpty
+            status == 206 && !isSettled && (endsWithPart || body.mayBePart) && lease.expectedSize == nil
+            && digests.all.isEmpty
         // A body that comes in no range is the whole content, whatever the lease was for.
         let size = known.size ?? lease.expectedSize
         if status == 206 {

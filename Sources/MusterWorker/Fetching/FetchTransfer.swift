@@ -131,7 +131,7 @@ final class FetchTransfer: TransferHandler {
             if case .unmodified = verdict { return (.accept(limit: 0), nil) }
             // The writer stands where the question began; a body for another place would be written to the wrong one.
             guard case .accept(let body) = verdict, body.offset == writer.offset else { return (.refuse, nil) }
-            state.plan.isPage = facts.mayBePage
+            state.plan.arrival.look = Appearance(facts, size: body.representation.size)
             let name = state.plan.wantsName ? SuggestedName(facts, effectiveURL: head.effectiveURL) : nil
             let limit = state.plan.settle(
                 body,

@@ -1,3 +1,4 @@
+import MusterCore
 import MusterCurl
 import Synchronization
 
@@ -5,8 +6,8 @@ import Synchronization
 final class AnswerCollector: TransferHandler {
     /// How the transfer ended.
     enum Ending: Sendable {
-        /// With this answer of so many bytes, whatever its status.
-        case answered(ResponseHead, [UInt8], count: Int64)
+        /// With this answer, whatever its status: its bytes if they are kept, and what they come to.
+        case answered(ResponseHead, [UInt8], DurablePrefix)
         /// Its body is larger than it may be.
         case tooLarge(ResponseHead)
         /// Without an answer.
@@ -18,7 +19,7 @@ final class AnswerCollector: TransferHandler {
     private struct State {
         var head: ResponseHead?
         var body: [UInt8] = []
-        var count: Int64 = 0
+        var read = DurablePrefix(offset: 0, crc: CRC32C.empty)
         var waiter: CheckedContinuation<Ending, Never>?
         var ending: Ending?
     }
@@ -62,7 +63,8 @@ final class AnswerCollector: TransferHandler {
     /// Keeps a piece of the body.
     func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         state.withLock {
-            $0.count += Int64(bytes.count)
+            $0.read = DurablePrefix(
+                offset: $0.read.offset + Int64(bytes.count), crc: CRC32C.extend($0.read.crc, bytes))
             if keepsBody { $0.body.append(contentsOf: bytes) }
         }
         return .proceed
@@ -83,7 +85,7 @@ final class AnswerCollector: TransferHandler {
         switch (outcome, state.head) {
         case (.failed(let error, let statistics), _): .failed(error, statistics)
         case (.completed(_, .surplus), let head?): .tooLarge(head)
-        case (.completed, let head?): .answered(head, state.body, count: state.count)
+        case (.completed, let head?): .answered(head, state.body, state.read)
         case (.completed, nil), (.refused, _), (.stopped, _), (.cancelled, _): .cancelled
         }
     }

@@ -16,6 +16,8 @@ struct Manner: Sendable, Hashable {
 final class OriginConduct: Sendable {
     private struct State {
         var running: [String: Int] = [:]
+        /// How many requests are made there at this moment, and how many were made since there was none.
+        var asking: [String: (now: Int, begun: Int)] = [:]
         var rungs = OriginRungs()
         /// Origins that something came from lately.
         var serving = Remembered<Void>()
@@ -50,6 +52,29 @@ final class OriginConduct: Sendable {
     /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
     init(now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
         self.now = now
+    }
+
+    /// A request is about to be made. Returns what to say at its end.
+    func ask(_ origin: String) -> Int {
+        state.withLock { state in
+            let known = state.asking[origin] ?? (0, 0)
+            state.asking[origin] = (known.now + 1, known.begun + 1)
+            return known.now == 0 ? known.begun + 1 : 0
+        }
+    }
+
+    /// That request is over. Returns whether another one was made at the same time.
+    func isOver(_ request: Int, _ origin: String) -> Bool {
+        state.withLock { state in
+            guard let known = state.asking[origin] else { return false }
+            state.asking[origin] = known.now > 1 ? (known.now - 1, known.begun) : nil
+            return request != known.begun
+        }
+    }
+
+    /// Whether no job asks anything of the origin.
+    func isIdle(_ origin: String) -> Bool {
+        state.withLock { $0.asking[origin] == nil }
     }
 
     /// The body of a transfer begins to come.

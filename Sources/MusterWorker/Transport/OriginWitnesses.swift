@@ -11,14 +11,17 @@ final class OriginWitnesses: Sendable {
         let request: TransferRequest
         /// Whether its URL may work once, so that a refusal says nothing.
         let mayBeUsedUp: Bool
-        /// Whether a page in its place is no file.
-        let namesNoText: Bool
+        /// How it came.
+        fileprivate let look: Appearance
         /// Whether it is of another part than the file, though there are some of the file's own part, of which nothing comes any more.
         fileprivate(set) var isElsewhere = false
         /// Where the file is.
         fileprivate let path: String
         /// From when on it may be asked for, in nanoseconds.
         fileprivate let usableFrom: Int64
+
+        /// Whether an answer to the request is of something else than came before.
+        func isOther(_ head: ResponseHead) -> Bool { look.isReplaced(in: ResponseFacts(head)) }
     }
 
     /// What an origin has shown of its refusals with one status.
@@ -73,9 +76,10 @@ final class OriginWitnesses: Sendable {
     /// A source was served by this request.
     ///
     /// - Parameters:
+    ///   - look: how its answer looks.
     ///   - mayBeUsedUp: whether its URL may work once.
     ///   - isOver: whether all that is to come has come.
-    func served(_ request: TransferRequest, of source: SourceURL, mayBeUsedUp: Bool, isOver: Bool) {
+    func served(_ request: TransferRequest, of source: SourceURL, _ look: Appearance, mayBeUsedUp: Bool, isOver: Bool) {
         guard request.url.hasPrefix("http"), request.redirectAllowed == nil else { return }
         let (part, kind, moment) = (Self.part(source), Self.kind(source), now())
         let usableFrom = mayBeUsedUp && !isOver ? moment + Self.rest : moment
@@ -89,8 +93,7 @@ final class OriginWitnesses: Sendable {
                 own.forgetOldest { $0.usableFrom }
             }
             own[kind] = Witness(
-                request: request.forItsFirstByte, mayBeUsedUp: mayBeUsedUp, namesNoText: source.namesNoText,
-                path: source.path,
+                request: request.forItsFirstByte, mayBeUsedUp: mayBeUsedUp, look: look, path: source.path,
                 usableFrom: usableFrom)
             if witnesses[part] == nil, witnesses.count >= Self.mostParts {
                 witnesses.forgetOldest { $0.values.map(\.usableFrom).max() ?? 0 }
@@ -125,12 +128,14 @@ final class OriginWitnesses: Sendable {
     }
 
     /// The witness to ask for a file in its turn of that number, once it may be asked for: one of those next to it, or one of each other part after the other.
-    /// `nil` when there is none. At an origin of which nothing is known, one is waited for: other requests may have been made at the same time.
+    /// `nil` when there is none. At an origin of which nothing is known, one is waited for if `waits`: other requests may have been made at the same time.
     /// `isServing` tells of the key of a part whether something comes from there.
     func witness(
-        for source: SourceURL, turn: Int, isServing: (String) -> Bool, while isWanted: () -> Bool
+        for source: SourceURL, turn: Int, waits: Bool = true, isServing: (String) -> Bool, while isWanted: () -> Bool
     ) async -> Witness? {
-        if witnesses(for: source, isServing).isEmpty, mayWait(source) { try? await Task.sleep(for: Self.firstWait) }
+        if waits, witnesses(for: source, isServing).isEmpty, mayWait(source) {
+            try? await Task.sleep(for: Self.firstWait)
+        }
         while isWanted() {
             let witnesses = witnesses(for: source, isServing)
             guard let next = witnesses.min(by: { $0.usableFrom < $1.usableFrom }) else { return nil }

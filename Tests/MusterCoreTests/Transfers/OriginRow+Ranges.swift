@@ -76,6 +76,17 @@ extension OriginRow {
             2, "answers 206 to a plain GET, and says nothing but a length", 206, ["Content-Length: 1000", tag],
             to: .stream,
             .accept(offset: 0, count: 1_000, splittable: false)),
+        OriginRow(
+            2, "answers 206 to a plain GET, and does not say of how much", 206,
+            ["Content-Length: 1000", "Content-Range: bytes 0-999/*", tag], to: .stream,
+            .accept(offset: 0, count: 1_000, splittable: false)),
+        OriginRow(
+            2, "answers 206 to a plain GET, and says that it is a part of something", 206,
+            ["Content-Length: 1000", "Content-Range: bytes 0-998/*", tag], to: .stream, .descend(.whole)),
+        OriginRow(
+            2, "answers 206 to a plain GET, and copies the Range", 206,
+            ["Content-Length: 1000", "Content-Range: bytes=0-999/1000", tag], to: .stream,
+            .accept(offset: 0, count: 1_000, splittable: false)),
         OriginRow(2, "answers 206 to a plain GET, and says nothing", 206, [tag], to: .stream, .descend(.whole)),
         OriginRow(
             2, "answers 206 to a plain GET with another length than is known", 206, ["Content-Length: 999", tag],

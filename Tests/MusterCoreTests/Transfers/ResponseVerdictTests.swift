@@ -68,8 +68,6 @@ struct ResponseVerdictTests {
     func pageThatARangeRequestIsRedirectedToIsNotBelieved(
         type: String?, isRedirected: Bool, question: FetchQuestion, outcome: Outcome
     ) {
-        var question = question
-        question.namesNoText = type == nil
         #expect(Self.wholeOf(5_000, type, isRedirected, question) == outcome)
         guard type == nil else { return }
         #expect(
@@ -83,33 +81,6 @@ struct ResponseVerdictTests {
         if let type { fields.append((name: "Content-Type", value: type)) }
         let facts = ResponseFacts(status: 200, headers: fields, isRedirected: isRedirected)
         return Outcome(ResponseVerdict.judge(facts, to: question))
-    }
-
-    /// Rows 24 and 27: a limit may be told by a page, and only a page that comes again is the file.
-    @Test(
-        arguments: [
-            ("text/html", [], true, true, true),
-            ("text/html; charset=utf-8", ["Content-Length: 900"], true, true, true),
-            ("text/html", ["Content-Length: 900"], true, false, false), ("text/html", [], false, true, false),
-            ("text/html", ["Content-Length: 900", "ETag: \"a\""], true, true, false),
-            ("text/html", ["Content-Length: 70000"], true, true, false),
-            ("application/zip", ["Content-Length: 900"], true, true, false),
-            ("text/plain", ["Content-Length: 21"], true, true, true),
-            ("application/problem+json", ["Content-Length: 21"], true, true, true),
-        ] as [(String, [String], Bool, Bool, Bool)]
-    )
-    func smallPageInThePlaceOfAFileIsAskedForAgain(
-        type: String, headers: [String], namesNoText: Bool, doubtsPages: Bool, isRefused: Bool
-    ) {
-        var question = FetchQuestion.stream
-        question.range = nil
-        question.namesNoText = namesNoText
-        question.doubtsPages = doubtsPages
-        let row = OriginRow(
-            24, "sends a page", 200, headers + ["Content-Type: \(type)"], to: question, .refuse(.httpStatus(200)))
-        #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == row.outcome) == isRefused)
-        question.expectedSize = 900
-        #expect(Outcome(ResponseVerdict.judge(row.facts, to: question)) != row.outcome)
     }
 
     /// Row 27: what a source stated of a version that was given up is not forgotten with it.
@@ -129,27 +100,6 @@ struct ResponseVerdictTests {
         let headers = headers + (size.map { ["Content-Length: \($0)"] } ?? ["Transfer-Encoding: chunked"])
         let row = OriginRow(27, "a page after a cut", 200, headers, to: question, .refuse(.network))
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isRefused)
-    }
-
-    /// Row 27: some origins answer requests with a Range, and no others, with a page of theirs.
-    @Test(
-        arguments: [
-            (200, "text/html", [], true, true), (200, "application/zip", [], true, false),
-            (200, "text/html", [], false, false), (200, "application/json", ["ETag: \"a\""], true, true),
-            (200, "text/plain", ["Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"], true, false),
-            (206, "text/html", ["Content-Range: bytes 0-4999/5000"], true, true),
-            (206, "text/html", ["Content-Range: bytes 0-4999/5000", "ETag: \"a\""], true, false),
-        ] as [(Int, String, [String], Bool, Bool)]
-    )
-    func pageInAnswerToARangeForAFileIsNotBelieved(
-        status: Int, type: String, headers: [String], namesNoText: Bool, isRefused: Bool
-    ) {
-        var question = FetchQuestion.first
-        question.namesNoText = namesNoText
-        let row = OriginRow(
-            27, "a page", status, headers + ["Content-Type: \(type)", "Content-Length: 5000"], to: question,
-            .descend(.whole))
-        #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .descend(.whole)) == isRefused)
     }
 
     @Test(

@@ -22,6 +22,13 @@ BEGIN
 END
 $$;
 
+-- Gives back what was taken from the allowance of an origin for refusals with a status that is no limit there, as far as is known.
+CREATE FUNCTION give_back(p_origin bigint, p_status integer) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE origins SET learned = NULL, learned_at = NULL
+    WHERE id = p_origin AND limited_with = p_status AND p_status <> ALL (limits_with) AND learned IS NOT NULL
+$$;
+
 -- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes
 -- beside the refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no
 -- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
@@ -38,18 +45,14 @@ DECLARE
     v_allowed integer;
     v_learned integer;
 BEGIN
-    IF f.limit_signal = 'none' THEN RETURN NULL; END IF;
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
-    IF NOT FOUND THEN RETURN NULL; END IF;
+    IF NOT FOUND OR f.limit_signal = 'none' AND coalesce(f.status <> ALL (o.limits_with), true) THEN RETURN NULL; END IF;
     IF f.limit_signal = 'refuted' THEN
-        IF f.status = ANY (o.limits_with) AND is_served_elsewhere(l) THEN
-            f.limit_signal := 'possible';
-        ELSE
-            -- What was taken from the allowance for such refusals is given back.
-            UPDATE origins SET learned = NULL, learned_at = NULL
-            WHERE id = l.origin_id AND limited_with = f.status AND f.status <> ALL (limits_with) AND learned IS NOT NULL;
+        IF f.status <> ALL (o.limits_with) OR NOT is_served_elsewhere(l) THEN
+            PERFORM give_back(o.id, f.status);
             RETURN NULL;
         END IF;
+        f.limit_signal := 'possible';
     END IF;
     IF f.limit_signal = 'certain' AND f.status NOT IN (429, 503) AND f.status <> ALL (o.limits_with) THEN
         UPDATE origins SET limits_with = limits_with || f.status WHERE id = o.id RETURNING * INTO o;

@@ -1,0 +1,173 @@
+import MusterAPI
+import MusterCore
+import MusterCurl
+
+/// How a body came, as far as that says whether it is the file.
+struct Arrival: Sendable {
+    /// The request that brought it.
+    var request: TransferRequest?
+    /// How its answer looks.
+    var look: Appearance?
+    /// Whether others were asked for at the origin meanwhile.
+    var isShared = false
+    /// Whether the body before was another one than the next.
+    var isSecond = false
+}
+
+extension FetchJob {
+    /// Watches how far the part is durable.
+    func watch(_ writer: ChunkWriter) {
+        context.checkpointer.watch(
+            lease.name, writer, known: max(lease.resume.offset, lease.start), sync: equipment.sync)
+    }
+
+    /// All that the lease is for has come: completes it, unless that may be none of the file. `nil` when it is to be asked for again.
+    func finish(
+        _ plan: inout FetchPlan, _ writer: ChunkWriter, _ settings: RequestSettings, _ budgets: [ByteBudget]
+    ) async -> JobEnding? {
+        guard let step = await doubt(&plan, writer, settings, budgets) else { return await complete(plan, writer) }
+        writer.restart(at: lease.start)
+        switch step {
+        case .failed(let kind, let detail, let retryAfter):
+            return await fail(kind, settings.withoutSecrets(detail), retryAfter, plan, writer)
+        case .again: return nil
+        case .stopped, .complete, .readAgain, .examine, .reuse, .restart: return await stop(plan, writer)
+        }
+    }
+
+    /// What an answer to the same request once more says.
+    private enum Second: Sendable {
+        case same
+        /// Something else, which looks as it may of one and the same file, or does not.
+        case other(isAlike: Bool)
+        /// The origin asks for patience.
+        case limited(FailureKind, retryAfter: Int64?)
+        /// The URL may work once.
+        case none
+        case stopped
+    }
+
+    /// Whether a body that has come may be a page in the place of the file (range contract, rows 24 and 27; adr/0036); returns what follows, and `nil` when it
+    /// is taken for the file. A small one is asked for again, by one job of the origin at a time, unless files were seen to come from there in answers that
+    /// look so, or nothing else was asked of the origin. In turns with it comes a file that was served before, if there is one. The body is kept meanwhile.
+    func doubt(
+        _ plan: inout FetchPlan, _ writer: ChunkWriter, _ settings: RequestSettings, _ budgets: [ByteBudget]
+    ) async -> Step? {
+        guard let address, let look = plan.arrival.look?.of(writer.offset), look.isSmall, plan.isWholeFile,
+            lease.start == 0, lease.expectedSize == nil, plan.digests.all.isEmpty, settings.isHTTP
+        else { return nil }
+        let (read, beliefs) = (writer.prefix, context.beliefs)
+        repeat {
+            switch beliefs.standing(of: read, as: look, from: source.url, of: origin) {
+            case .file: return nil
+            case .limit: return refusal(look, ", as of others", isLimit: true, &plan)
+            case .unknown: break
+            }
+            guard control.wish == .work else { return .stopped }
+        } while await !beginsToExamine()
+        defer { beliefs.end(origin) }
+        // Nobody is told of what may be none of the file.
+        context.checkpointer.forget(lease.name)
+        defer { watch(writer) }
+        let isNotice = look.mayBeNotice && address.namesNoText
+        if lease.mayMoveOn == true, isNotice || read.offset == 0 {
+            return refusal(look, ", where another source may have it", isLimit: nil, &plan)
+        }
+        let isPage = isNotice && !look.hasValidator
+        let isAskedAgain = plan.arrival.isShared || isNotice && !look.hasDate
+        var (turn, hasWitness) = (0, false)
+        repeat {
+            hasWitness = false
+            if let witness = await context.witnesses.witness(
+                for: address, turn: turn, waits: isAskedAgain, isServing: context.conduct.isServing,
+                while: { control.wish == .work }),
+                witness.request.url != source.url
+            {
+                // Spread over a time in which connections come and go.
+                try? await Task.sleep(for: Self.pause * turn)
+                switch await testimony(of: witness, status: 200) {
+                case .served: hasWitness = true
+                case .refused:
+                    beliefs.disprove(read, as: look, of: origin)
+                    return refusal(look, ", and of one that was served before", isLimit: true, &plan)
+                case .other: return refusal(look, ", as of others", isLimit: nil, &plan)
+                case .nothing: break
+                }
+            }
+            guard hasWitness || isAskedAgain else { break }
+            let isIdle = context.conduct.isIdle(origin)
+            switch await askAgain(plan, look, read, settings, budgets) {
+            case .same:
+                context.witnesses.servedAgain(origin)
+                // One that comes again and again, and for several files, may tell of a limit for so many seconds.
+                let isAlone = plan.arrival.isShared && isIdle && !beliefs.isRepeated(read, as: look, of: origin)
+                if isPage, !hasWitness, !isAlone, lease.looks != .failed {
+                    return refusal(look, "", isLimit: nil, &plan)
+                }
+            case .other(isAlike: false) where plan.arrival.isShared:
+                beliefs.disprove(read, as: look, of: origin)
+                return refusal(look, ", which comes when less is asked for", isLimit: true, &plan)
+            case .other where !plan.arrival.isSecond:
+                beginAnew(&plan)
+                return .again
+            case .other(isAlike: false): return refusal(look, ", which comes at times", isLimit: nil, &plan)
+            // What is made anew for each request is another one each time.
+            case .other(isAlike: true): break
+            case .limited(let kind, let retryAfter):
+                return .failed(kind, "the origin answered so for the second time", retryAfter: retryAfter)
+            case .none: hasWitness = false
+            case .stopped: return .stopped
+            }
+            turn += 1
+        } while hasWitness && plan.arrival.isShared && turn < context.witnesses.turns(of: address, status: 200)
+        guard control.wish == .work else { return .stopped }
+        if hasWitness { context.witnesses.told(isLimit: false, address, status: 200) }
+        beliefs.believe(read, as: look, mayBePage: isPage, from: source.url, of: origin)
+        if let request = plan.arrival.request { noteWitness(request, plan, came: read.offset, isOver: true) }
+        return nil
+    }
+
+    /// The body is not taken for the file, which counts as a refusal.
+    private func refusal(_ look: Appearance, _ more: String, isLimit: Bool?, _ plan: inout FetchPlan) -> Step {
+        if isLimit == true, let address { context.witnesses.told(isLimit: true, address, status: 200) }
+        plan.turns = .over(isLimit: isLimit)
+        return .failed(.httpStatus(200), "\(look.words) in the place of the file\(more)", retryAfter: nil)
+    }
+
+    /// Begins to examine a body; waits for a moment, and returns `false`, while another job of the origin examines one.
+    private func beginsToExamine() async -> Bool {
+        if context.beliefs.begin(origin) { return true }
+        try? await Task.sleep(for: .milliseconds(10))
+        return false
+    }
+
+    /// Asks for the file once more, plainly, and compares what comes with what came.
+    private func askAgain(
+        _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
+        _ budgets: [ByteBudget]
+    ) async -> Second {
+        switch await answer(to: plan.look, plan, settings, bytes: read.offset + 1, budgets) {
+        case .came(let head, _, let end) where [200, 203, 206, 226].contains(head.status):
+            let facts = ResponseFacts(head)
+            // A coding is taken off what is stored.
+            let isDecoded = lease.options?.decode == true && facts.contentCoding != nil
+            let size = isDecoded ? read.offset : end?.offset ?? .max
+            let isAlike = !Appearance(facts, size: size).isOther(than: look)
+            return isAlike && (isDecoded || end == read) ? .same : .other(isAlike: isAlike)
+        case .came(let head, _, _) where [429, 503].contains(head.status):
+            return .limited(.httpStatus(head.status), retryAfter: ResponseFacts(head).retryAfterSeconds)
+        case .came, .failed: return .none
+        case .cancelled: return control.wish == .work ? .none : .stopped
+        }
+    }
+
+    /// What came is none of the file, or none of it as it is by now: it is asked for again, plainly, as it came otherwise.
+    private func beginAnew(_ plan: inout FetchPlan) {
+        var next = FetchPlan(lease, source: source, from: plan.ladder.rung)
+        next.askPlainly()
+        (next.manner, next.standing, next.answer, next.arrival) = (plan.manner, plan.standing, plan.answer, Arrival())
+        next.arrival.isSecond = true
+        next.askWhole("another body than without a range")
+        plan = next
+    }
+}

@@ -1,0 +1,202 @@
+import FoundationEssentials
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Synchronization
+import Testing
+
+@testable import MusterWorker
+
+/// A small body with status 200 may be a page that tells of a limit (range contract, rows 24 and 27; adr/0036).
+@Suite struct BelievingTests {
+    /// What an origin may send in the place of a file.
+    enum Page: String, CaseIterable {
+        case nothing, tagged, large, plain, json, octets, likeTheFile
+
+        var file: ScriptedOrigin.File {
+            var file = ScriptedOrigin.File(
+                .seeded(seed: 71, size: self == .nothing ? 0 : self == .large ? 70_000 : 900))
+            switch self {
+            case .nothing, .likeTheFile: break
+            case .tagged: file.contentType = "text/html"
+            case .large: (file.contentType, file.etag, file.lastModified) = ("text/html", nil, nil)
+            case .plain: (file.contentType, file.etag, file.lastModified) = ("text/plain", nil, nil)
+            case .json: (file.contentType, file.etag, file.lastModified) = ("application/json", nil, nil)
+            case .octets: (file.etag, file.lastModified) = (nil, nil)
+            }
+            return file
+        }
+    }
+
+    private let file = ScriptedOrigin.File(.seeded(seed: 59, size: 400_000))
+
+    private func lease(_ origin: ScriptedOrigin, _ name: String, task: Int64) -> LeaseDocument {
+        LeaseDocument.first(origin.url("/\(name)"), task: task, path: name)
+    }
+
+    private func requests(_ origin: ScriptedOrigin, _ path: String) -> Int {
+        origin.requests.count { $0.path == path }
+    }
+
+    /// While this runs, the origin sends a file.
+    private func serving(_ bench: JobBench, _ origin: ScriptedOrigin, _ body: () async throws -> Void) async throws {
+        origin.serve("/slow.iso", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
+        origin.hold("/slow.iso", afterBytes: 2 * mebibyte)
+        let lease = lease(origin, "slow.iso", task: 99)
+        async let slow = bench.run(lease)
+        try await bench.waitForBytes(lease, 1)
+        try await body()
+        origin.release("/slow.iso")
+        #expect(await slow.finished?.size == 4 * mebibyte)
+    }
+
+    @Test(arguments: Page.allCases) func bodyThatComesInThePlaceOfAServedFileTooIsALimit(page: Page) async throws {
+        try await withBench { bench, origin in
+            for name in ["a.bin", "b.bin"] { origin.serve("/\(name)", file) }
+            #expect(await bench.run(lease(origin, "a.bin", task: 1)).finished?.size == 400_000)
+            try await serving(bench, origin) {
+                for name in ["a.bin", "b.bin"] { origin.misbehave("/\(name)", .replaced(with: page.file)) }
+                let failure = await bench.run(lease(origin, "b.bin", task: 2)).failure
+                #expect(failure?.kind == .httpStatus(200), "\(failure as Any)")
+                #expect(failure?.isLimit == true)
+                // What came a moment ago is known.
+                let before = origin.requests.count
+                #expect(await bench.run(lease(origin, "b.bin", task: 3)).failure?.isLimit == true)
+                #expect(origin.requests.count - before <= 2)
+                for name in ["a.bin", "b.bin"] { origin.behave("/\(name)") }
+            }
+            #expect(await bench.run(lease(origin, "b.bin", task: 2)).finished?.size == 400_000)
+        }
+    }
+
+    /// Nothing that was served is there to compare with: the file itself comes when nothing else is asked for.
+    @Test(arguments: Page.allCases) func bodyIsALimitWhereItsFileComesAlone(page: Page) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/b.bin", file)
+            origin.misbehave("/b.bin", .replaced(with: page.file), when: .first(page == .nothing ? 2 : 1))
+            _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+            let failure = await bench.run(lease(origin, "b.bin", task: 1)).failure
+            #expect(failure?.kind == .httpStatus(200), "\(failure as Any)")
+            #expect(failure?.isLimit == true)
+        }
+    }
+
+    @Test(arguments: Page.allCases) func bodyThatComesAgainInTurnsWithAServedFileIsTheFile(page: Page) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", file)
+            for name in ["b.bin", "c.bin"] { origin.serve("/\(name)", page.file) }
+            #expect(await bench.run(lease(origin, "a.bin", task: 1)).finished?.size == 400_000)
+            try await serving(bench, origin) {
+                let size = page.file.content.size
+                #expect(await bench.run(lease(origin, "b.bin", task: 2)).finished?.size == size)
+                let before = origin.requests.count
+                #expect(await bench.run(lease(origin, "c.bin", task: 3)).finished?.size == size)
+                // The same body was seen to be one of files.
+                #expect(origin.requests.count - before <= 2)
+            }
+        }
+    }
+
+    @Test func fileThatComesAloneIsBelieved() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", Page.octets.file)
+            #expect(await bench.run(lease(origin, "a.bin", task: 1)).finished?.size == 900)
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    /// A page without a validator that comes alone may tell of a limit for so many seconds; not where its URL works once.
+    @Test(arguments: [true, false]) func pageIsKeptWhereItsURLWorksOnce(worksOnce: Bool) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.zip", Page.plain.file)
+            if worksOnce { origin.misbehave("/a.zip", .status(403, retryAfter: nil), when: .after(1)) }
+            let ending = await bench.run(lease(origin, "a.zip", task: 1))
+            #expect(ending.finished?.size == (worksOnce ? 900 : nil))
+            #expect(ending.failure?.kind == (worksOnce ? nil : .httpStatus(200)))
+            #expect(origin.requests.count == 2)
+            if worksOnce { try #expect(bench.file("a.zip").count == 900) }
+        }
+    }
+
+    @Test(arguments: [Page.nothing, .tagged, .large]) func anotherSourceIsAskedBeforeAPageIsBelieved(
+        page: Page
+    ) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.zip", page.file)
+            var lease = lease(origin, "a.zip", task: 1)
+            lease.mayMoveOn = true
+            #expect(await bench.run(lease).failure?.kind == .httpStatus(200))
+            lease.mayMoveOn = nil
+            lease.looks = .failed
+            #expect(await bench.run(lease).finished?.size == page.file.content.size)
+        }
+    }
+
+    /// Some answer requests with a Range by a page, and no others.
+    @Test func pageForTheRangeAloneIsFollowedByAPlainGET() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.zip", file)
+            origin.misbehave("/a.zip", .replaced(with: Page.plain.file), when: .first(1))
+            #expect(await bench.run(lease(origin, "a.zip", task: 1)).finished?.size == 400_000)
+        }
+    }
+}
+
+/// What is taken for a file without a question.
+@Suite struct OriginBeliefsTests {
+    private let origin = "http://h"
+    private let look = Appearance(
+        ResponseFacts(status: 200, headers: [(name: "Content-Type", value: "image/png")]), size: 1_000)
+
+    private func standing(
+        _ beliefs: OriginBeliefs, _ url: String, size: Int64 = 1_000, crc: UInt32 = 1
+    ) -> OriginBeliefs.Standing {
+        beliefs.standing(of: DurablePrefix(offset: size, crc: crc), as: look, from: url, of: origin)
+    }
+
+    @Test func kindOfAnswerIsKnownByOneFileThatWasSeen() {
+        let beliefs = OriginBeliefs { 0 }
+        #expect(standing(beliefs, "a") == .unknown)
+        beliefs.believe(DurablePrefix(offset: 1_000, crc: 1), as: look, from: "a", of: origin)
+        #expect(standing(beliefs, "b", crc: 2) == .file)
+        #expect(standing(beliefs, "c", crc: 1) == .file)
+        #expect(
+            beliefs.standing(of: DurablePrefix(offset: 0, crc: 0), as: look.of(0), from: "d", of: origin) == .unknown)
+        #expect(
+            beliefs.standing(of: DurablePrefix(offset: 1_000, crc: 2), as: look, from: "d", of: "http://i") == .unknown)
+    }
+
+    @Test func bodyOfSeveralFilesIsDoubtedUntilThreeWereSeenToBeFiles() {
+        let beliefs = OriginBeliefs { 0 }
+        beliefs.believe(DurablePrefix(offset: 1_000, crc: 1), as: look, from: "a", of: origin)
+        for crc in 2...4 as ClosedRange<UInt32> {
+            #expect(standing(beliefs, "b", crc: crc) == .file)
+            #expect(standing(beliefs, "b", crc: crc) == .file)
+            #expect(standing(beliefs, "c", crc: crc) == .unknown)
+            beliefs.believe(DurablePrefix(offset: 1_000, crc: crc), as: look, from: "c", of: origin)
+            #expect(standing(beliefs, "d", crc: crc) == .file)
+        }
+        #expect(standing(beliefs, "b", crc: 5) == .file)
+        #expect(standing(beliefs, "c", crc: 5) == .file)
+    }
+
+    @Test func bodiesOfThreeSizesAreNoPage() {
+        let beliefs = OriginBeliefs { 0 }
+        let sizes: [Int64] = [1_000, 1_010, 1_600, 2_200]
+        let found = sizes.enumerated().map {
+            standing(beliefs, "\($0.offset)", size: $0.element, crc: UInt32($0.offset))
+        }
+        #expect(found == [.unknown, .unknown, .unknown, .file])
+    }
+
+    @Test func limitIsKnownForAMoment() {
+        let moment = Mutex<Int64>(0)
+        let beliefs = OriginBeliefs { moment.withLock { $0 } }
+        beliefs.believe(DurablePrefix(offset: 1_000, crc: 1), as: look, from: "a", of: origin)
+        beliefs.disprove(DurablePrefix(offset: 1_000, crc: 2), as: look, of: origin)
+        #expect(standing(beliefs, "b", crc: 2) == .limit)
+        #expect(standing(beliefs, "b", crc: 3) == .unknown)
+        moment.withLock { $0 = 3_000_000_000 }
+        #expect(standing(beliefs, "b", crc: 2) == .unknown)
+    }
+}
