@@ -31,11 +31,13 @@ extension FetchJob {
         after ending: FetchTransfer.Ending, to question: FetchQuestion, _ plan: inout FetchPlan
     ) async -> Step? {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
-            let (kind, detail, status) = mayBeLimit(ending, to: question), let address
+            let (kind, detail, status) = mayBeLimit(ending, to: question, plan.arrival), let address
         else { return nil }
         let witness = await context.witnesses.witness(
             for: address, turn: count, isServing: context.conduct.isServing, while: { control.wish == .work })
-        guard let witness, witness.request.url != source.url else { return nil }
+        guard let witness, witness.request.url != source.url else {
+            return await waitForOthers(kind, detail, status, &plan)
+        }
         guard count < context.witnesses.turns(of: address, status: status) else {
             context.witnesses.told(isLimit: false, address, status: status, isPartClosed: witness.isElsewhere)
             plan.turns = .over(isLimit: false)
@@ -60,9 +62,36 @@ extension FetchJob {
             return .failed(kind, detail, retryAfter: nil)
         case .other, .nothing:
             guard control.wish == .work else { return .stopped }
+            if let step = await waitForOthers(kind, detail, status, &plan) { return step }
             plan.turns = .over(isLimit: nil)
             return nil
         }
+    }
+
+    /// No witness tells anything, since there is none, or its URL may work once. Where the coordinator knows nothing of limits by this status, the refused
+    /// file is asked for again for some seconds, as long as the origin sends others. One that is served so shows that the status is a limit.
+    private func waitForOthers(
+        _ kind: FailureKind, _ detail: String, _ status: Int, _ plan: inout FetchPlan
+    ) async -> Step? {
+        guard status != OriginWitnesses.silence, kind.limitSignal(status: status) == .none else { return nil }
+        if context.witnesses.isLimit(status, of: origin) {
+            plan.turns = .over(isLimit: true)
+            return .failed(kind, detail, retryAfter: nil)
+        }
+        let isServing = plan.waits < 2 ? context.conduct.isServing(origin) : context.conduct.isBusy(origin)
+        guard plan.waits < Self.mostWaits, isServing else { return nil }
+        plan.waits += 1
+        try? await Task.sleep(for: min(Self.wait * plan.waits, .seconds(1)))
+        return .again
+    }
+
+    private static let wait: Duration = .milliseconds(250)
+    private static let mostWaits = 12
+
+    /// A file was served after it had been waited for.
+    func noteWait(_ plan: FetchPlan) {
+        guard plan.waits > 0, let status = plan.answer?.status, let address else { return }
+        context.witnesses.told(isLimit: true, address, status: status)
     }
 
     /// The pause before the second turn; each further one is longer by as much.
@@ -118,13 +147,13 @@ extension FetchJob {
 
     /// What may be said of too much at once: a refusal, or that nothing was said at all.
     private func mayBeLimit(
-        _ ending: FetchTransfer.Ending, to question: FetchQuestion
+        _ ending: FetchTransfer.Ending, to question: FetchQuestion, _ arrival: Arrival
     ) -> (kind: FailureKind, detail: String, status: Int)? {
         switch (ending.judgement, ending.outcome) {
         case (.judged(.refuse(let kind, let detail, nil)), _):
             // 429 says so itself.
             guard let status = ending.head?.status, status != 429,
-                kind.limitSignal(status: status) != .none || isUnusualLimit(kind, status, question)
+                kind.limitSignal(status: status) != .none || isUnusualLimit(kind, status, question, arrival)
             else { return nil }
             return (kind, detail, status)
         case (.waiting, .failed(.firstByteTimeout(let detail), _)):
@@ -133,10 +162,13 @@ extension FetchJob {
         }
     }
 
-    /// Whether a refusal that has another meaning everywhere else may be a limit: the origin serves others, and the file would be given up for it.
-    private func isUnusualLimit(_ kind: FailureKind, _ status: Int, _ question: FetchQuestion) -> Bool {
+    /// Whether a refusal that has another meaning everywhere else may be a limit: the origin serves others, or may, and the file would be given up for it.
+    private func isUnusualLimit(
+        _ kind: FailureKind, _ status: Int, _ question: FetchQuestion, _ arrival: Arrival
+    ) -> Bool {
         let isRedirect = (300..<400).contains(status) && status != 304
         guard kind.rule == .nextSource, !isRedirect, status != 407, lease.mayMoveOn != true else { return false }
-        return (question.range == nil || !kind.mayBeForRange) && context.conduct.isServing(origin)
+        return (question.range == nil || !kind.mayBeForRange)
+            && (arrival.isShared || context.conduct.isServing(origin))
     }
 }

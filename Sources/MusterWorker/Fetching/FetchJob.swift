@@ -142,6 +142,7 @@ struct FetchJob: Sendable {
         let wasShared = context.conduct.isOver(visit, origin)
         guard let ending else { return .stopped }
         if ending.wasAccepted {
+            noteWait(plan)
             context.conduct.leave(origin)
             if let part { context.conduct.leave(part) }
             noteWitness(request, ending.plan, came: writer.offset, isOver: true)

@@ -45,6 +45,8 @@ struct FetchPlan: Sendable {
     var arrival = Arrival()
     /// How far it is told whether a refusal is a limit.
     var turns = Turns.taken(0)
+    /// How often a refused file was asked for again, since others were served.
+    var waits = 0
     /// The rungs that contradictions led down from.
     var leftRungs: [Rung] = []
     /// How many answers in a row brought few bytes of what was asked for (row 3).
@@ -87,8 +89,7 @@ struct FetchPlan: Sendable {
     /// The digests that tell whether the right content came: the caller's, and what was stated of it so far.
     var digests: ExpectedDigests { ExpectedDigests(given: lease.expectedDigests, stated: known.digests) }
 
-    /// Whether it is of no importance which of an origin's nodes, or which mirror, states which validators, since a digest
-    /// decides (rows 11 and 30).
+    /// Whether it is of no importance which of an origin's nodes, or which mirror, states which validators, since a digest decides (rows 11 and 30).
     private var goesByDigest: Bool {
         let isProvable = digests.tellsContentsApart || known.statesDigest
         return isProvable && (lease.isOtherMirror == true || lease.policy?.validators == .sizeAndDigest)

@@ -188,9 +188,12 @@ final class OriginWitnesses: Sendable {
     }
 
     /// Whether the origin was seen to tell of a limit by silence.
-    func isSilentAtLimit(_ origin: String) -> Bool {
+    func isSilentAtLimit(_ origin: String) -> Bool { isLimit(Self.silence, of: origin) }
+
+    /// Whether it was seen to tell of a limit by this status.
+    func isLimit(_ status: Int, of origin: String) -> Bool {
         let moment = now()
-        guard case .limit = state.withLock({ $0.meanings.value(of: "\(Self.silence) \(origin)", at: moment) }) else {
+        guard case .limit = state.withLock({ $0.meanings.value(of: "\(status) \(origin)", at: moment) }) else {
             return false
         }
         return true

@@ -100,6 +100,21 @@ import Testing
         }
     }
 
+    /// Where the witness may be used up, a file that is refused as none is at a limit elsewhere is waited for while others come.
+    @Test(arguments: [401, 410]) func fileThatIsServedAfterAWaitShowsALimit(status: Int) async throws {
+        try await withBench { bench, origin in
+            for name in ["a.bin", "b.bin"] { origin.serve("/\(name)", file) }
+            origin.misbehave("/a.bin", .status(status, retryAfter: nil), when: .after(1))
+            origin.misbehave("/b.bin", .status(status, retryAfter: nil), when: .first(4))
+            #expect(await fetch(bench, origin, "a.bin", task: 1, asksForAll: true) == nil)
+            try await serving(bench, origin) {
+                #expect(await fetch(bench, origin, "b.bin", task: 2, asksForAll: true) == nil)
+                origin.misbehave("/c.bin", .status(status, retryAfter: nil))
+                #expect(await fetch(bench, origin, "c.bin", task: 3, asksForAll: true)?.isLimit == true)
+            }
+        }
+    }
+
     /// One that was served again is not used up, and so is no other one of its origin.
     @Test func refusalShowsALimitOnceTheOriginHasServedAWitnessAgain() async throws {
         try await withBench { bench, origin in
