@@ -76,6 +76,7 @@ enum FailureAdvice {
             Advice(text: "the origin has another file than the digest says: check the digest and where it comes from")
         case .sizeMismatch: Advice(text: "the origin's file has another size than was said: check the size")
         case .notFound: Advice(text: "the origin does not have it: check the URL")
+        case .dns: Advice(text: "no host has that name: check the URL and the network")
         case .refusedAddress:
             Advice(
                 text: "the address may not be fetched from: --allow-address ADDRESS permits it", place: .coordinator)
@@ -83,6 +84,11 @@ enum FailureAdvice {
             Advice(
                 text:
                     "the origin refuses to give it: check the URL, and what the origin asks for (--user, --header, --cookie)",
+                place: .asking)
+        case .httpStatus(200..<300):
+            Advice(
+                text:
+                    "something else comes in its place, such as a page to log in: check the URL, and what the origin asks for (--user, --cookie)",
                 place: .asking)
         case .httpStatus(511): Advice(text: "the network wants you to log in first: open the URL in a browser")
         case .httpStatus(let status) where !FailureKind.isTransient(status: status):
@@ -95,7 +101,7 @@ enum FailureAdvice {
         case .noSpace, .storageFull: room
         // The time of a file of its own begins anew with each retry.
         case .deadline: says("added or retried") ? nil : Advice(text: "there was too little time", place: .deadline)
-        case .network, .dns, .timeout, .tooSlow, .httpStatus, .changed, .poison, .unreadable: nil
+        case .network, .timeout, .tooSlow, .httpStatus, .changed, .poison, .unreadable: nil
         }
     }
 

@@ -10,7 +10,7 @@ import Testing
 struct FailureAdviceTests {
     /// A failure of every kind, and of every detail that something else is said of.
     private static let failures: [FailureDocument] = {
-        let statuses = [400, 401, 403, 404, 407, 410, 429, 500, 503, 511].map { FailureKind.httpStatus($0) }
+        let statuses = [200, 400, 401, 403, 404, 407, 410, 429, 500, 503, 511].map { FailureKind.httpStatus($0) }
         let kinds: [FailureKind] = [
             .network, .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
             .refusedAddress,
