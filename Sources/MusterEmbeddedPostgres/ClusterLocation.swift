@@ -26,8 +26,6 @@ struct ClusterLocation: Sendable, Hashable {
     var startLog: FilePath { root.appending("start.log") }
     /// Room that is kept for the server.
     var reserve: FilePath { root.appending("reserve") }
-    /// Where a data directory goes that is none: no server could ever start in it.
-    var unusableData: FilePath { root.appending("data.unusable") }
     /// Locked by the process that uses the cluster, for as long as it does.
     var ownerLock: FilePath { root.appending("owner.lock") }
     /// Locked by the supervisor of the server, for as long as it lives.

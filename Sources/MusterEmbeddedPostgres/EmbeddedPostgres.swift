@@ -32,8 +32,6 @@ public actor EmbeddedPostgres {
     public enum StartNews: Sendable, Hashable {
         /// The server of an earlier process neither answers nor ends, and was waited for a few seconds.
         case waiting(Predecessor)
-        /// The data directory lacked what every server needs. It was moved here, and a new one is made.
-        case setAside(FilePath)
     }
 
     private enum State {

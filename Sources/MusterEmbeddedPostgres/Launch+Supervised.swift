@@ -37,10 +37,12 @@ struct Supervised: Sendable {
             socketDirectory: socketDirectory,
             logDirectory: location.logDirectory
         )
-        var lock = lock
+        var next: FileLock? = consume lock
         while true {
+            // The lock is the supervisor's: one that was kept here would be waited for below.
+            guard let lock = next.take() else { continue }
             let charge = Supervisor.Charge.start(program: binaries.program("postgres"), arguments: arguments)
-            let supervisor = try await supervise(charge, lock: lock)
+            let supervisor = try await supervise(charge, lock: consume lock)
             do {
                 if let file = try await ready(supervisor, isNew: isNew) {
                     return running(file, supervisor: supervisor, provenance: isNew ? .created : .started)
@@ -52,7 +54,7 @@ struct Supervised: Sendable {
             }
             // Backends that outlived a killed server end by themselves as soon as they notice.
             try await Task.sleep(for: .milliseconds(200))
-            lock = try await launch.superviseNext(location, deadline: deadline)
+            next = try await launch.superviseNext(location, deadline: deadline)
         }
     }
 

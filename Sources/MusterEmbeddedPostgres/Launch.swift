@@ -71,7 +71,7 @@ struct Launch: Sendable {
         let supervision = try await tellingOfPredecessor(location) {
             try await superviseNext(location, deadline: deadline)
         }
-        try setAsideUnusableData(location)
+        try refuseIncompleteData(location)
         let reserve = configuration.reserve(location)
         try reserve.begin(isNew: try PrivateFiles.status(location.dataDirectory) == nil)
         let (binaries, isNew) = try await cluster(at: location, account: account)
@@ -91,9 +91,9 @@ struct Launch: Sendable {
             deadline: deadline
         )
         if let predecessor {
-            return try await supervised.adopt(predecessor, lock: supervision)
+            return try await supervised.adopt(predecessor, lock: consume supervision)
         }
-        return try await supervised.start(lock: supervision, isNew: isNew)
+        return try await supervised.start(lock: consume supervision, isNew: isNew)
     }
 
     /// The supervision lock. While an earlier supervisor holds it, its parent is dead (we hold the owner's lock), so
@@ -141,18 +141,13 @@ struct Launch: Sendable {
             logger: logger)
     }
 
-    /// Moves a data directory out of the way that lacks one of the two files by which a server tells one, as a disk that ran
-    /// full or a damaged file system may leave it. It is kept, one at a time, for somebody who wants to know.
-    private func setAsideUnusableData(_ location: ClusterLocation) throws {
+    /// A cluster is made whole or not at all, so that one which lacks what every server needs was damaged since.
+    private func refuseIncompleteData(_ location: ClusterLocation) throws {
         let data = location.dataDirectory
-        guard try PrivateFiles.status(data) != nil, try !PrivateFiles.isCluster(data) else { return }
-        logger.warning(
-            "postgres.cluster.unusable",
-            metadata: ["postgres.data": "\(data)", "postgres.aside": "\(location.unusableData)"]
-        )
-        try PrivateFiles.removeTree(location.unusableData)
-        try PrivateFiles.rename(data, to: location.unusableData)
-        onNews(.setAside(location.unusableData))
+        guard try PrivateFiles.status(data) != nil, let missing = try PrivateFiles.missing(inCluster: data) else {
+            return
+        }
+        throw location.damaged("\(missing) is missing or empty")
     }
 
     private func prepareLogDirectory(_ location: ClusterLocation, account: ServerAccount) throws {

@@ -30,10 +30,10 @@ enum PrivateFiles {
         return status.type == .regular && status.permissions.rawValue & 0o111 != 0
     }
 
-    /// Whether the files are in a directory, with something in them, by which a server tells its data directory.
-    static func isCluster(_ directory: FilePath) throws -> Bool {
-        try ["PG_VERSION", "global/pg_control"].allSatisfy {
-            try status(directory.appending($0)).map { $0.size > 0 } ?? false
+    /// The first of the files that is missing in a directory, or empty, by which a server tells its data directory; `nil` if all are there.
+    static func missing(inCluster directory: FilePath) throws -> String? {
+        try ["PG_VERSION", "global/pg_control"].first {
+            try status(directory.appending($0)).map { $0.size == 0 } ?? true
         }
     }
 

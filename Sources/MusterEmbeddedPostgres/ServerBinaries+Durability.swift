@@ -18,7 +18,7 @@ extension ServerBinaries {
             let sync = PostgresTool(path: "/bin/sync", arguments: ["-f", directory.string])
             if PrivateFiles.isExecutable(sync.path), try await sync.run().succeeded { return }
         }
-        let data = try PrivateFiles.isCluster(directory) ? directory : directory.appending("data")
+        let data = try PrivateFiles.missing(inCluster: directory) == nil ? directory : directory.appending("data")
         try await PostgresTool(
             path: program("initdb"), arguments: ["--sync-only", "-D", data.string], account: account
         ).runSuccessfully()

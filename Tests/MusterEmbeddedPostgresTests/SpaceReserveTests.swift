@@ -85,17 +85,21 @@ struct SpaceReserveTests {
         await server.stop()
     }
 
-    @Test func aDataDirectoryInWhichNoServerCouldStartIsSetAside() async throws {
+    /// It is somebody's data: a new one would take its place without a word of what is lost.
+    @Test(arguments: ["global/pg_control", "PG_VERSION"])
+    func aDataDirectoryThatLacksWhatEveryServerNeedsIsRefusedAndLeftAlone(file: String) async throws {
         let place = try PrivateServer()
         let server = place.server()
         _ = try await server.start()
         await server.stop()
         let data = place.root.appending("data")
-        try #require(unlink(data.appending("global/pg_control").string) == 0)
-        let endpoint = try await server.start()
-        #expect(endpoint.provenance == .created)
-        #expect(try await query("SELECT 1", endpoint) == "1")
-        #expect(try place.root.appending("data.unusable/PG_VERSION").stat().type == .regular)
+        let aside = place.root.appending("aside")
+        try #require(rename(data.appending(file).string, aside.string) == 0)
+        let error = await #expect(throws: EmbeddedPostgresError.self) { try await server.start() }
+        #expect(error?.description.contains("\(file) is missing or empty") == true, "\(error as Any)")
+        // With that file it is what it was.
+        try #require(rename(aside.string, data.appending(file).string) == 0)
+        #expect(try await server.start().provenance == .started)
         await server.stop()
     }
 }

@@ -29,6 +29,24 @@ public final class MusterClient: Sendable {
         self.send = send
     }
 
+    /// A client that asks again, for a minute or so, where a coordinator says that it can't answer now (503), as while its database starts again. Streams
+    /// are sent once.
+    public func askingAgain() -> MusterClient {
+        let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
+        return MusterClient(servers: servers, token: token) { [send] request in
+            var failures = 0
+            while true {
+                let answer = try await send(request)
+                if case .stream = request.body { return answer }
+                guard answer.status == 503, failures < Self.mostFailures else { return answer }
+                failures += 1
+                try await Task.sleep(for: backoff.delay(failures: failures, random: 1))
+            }
+        }
+    }
+
+    private static let mostFailures = 16
+
     /// Sends a request to the first server that answers and decodes its JSON.
     func call<Answer: Decodable>(
         _ method: String, _ path: String, query: [(String, String?)] = [], body: APIRequest.Body = .none,

@@ -10,12 +10,12 @@ extension GetSession {
         guard generation > 1 else { return [] }
         var failed = Set(
             try await Page.all {
-                try await client.tasks(of: group.name, state: .failed, after: $0, limit: Limits.pageSize)
+                try await patient.tasks(of: group.name, state: .failed, after: $0, limit: Limits.pageSize)
             }.map(\.path))
         var unchecked: [String] = []
         for earlier in stride(from: generation - 1, through: 1, by: -1) where !failed.isEmpty {
             for task in try await Page.all({
-                try await client.tasks(of: name(earlier), state: .succeeded, after: $0, limit: Limits.pageSize)
+                try await patient.tasks(of: name(earlier), state: .succeeded, after: $0, limit: Limits.pageSize)
             }) where failed.remove(task.path) != nil {
                 guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else { continue }
                 if try await !isChanged(task, file) { unchecked.append(task.path) }
@@ -47,7 +47,7 @@ extension GetSession {
         guard group.tasks.succeeded > 0 else { return findings }
         var after: String?
         repeat {
-            let page = try await client.tasks(of: group.name, state: .succeeded, after: after, limit: Limits.pageSize)
+            let page = try await patient.tasks(of: group.name, state: .succeeded, after: after, limit: Limits.pageSize)
             for task in page.items {
                 guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else {
                     findings.missing.insert(task.key)
@@ -141,13 +141,13 @@ extension GetSession {
 
     /// The groups of `get` in this directory.
     private func earlierGroups() async throws -> [GroupDocument] {
-        try await StatusCommand.groups(client).filter { $0.name.hasPrefix(Self.prefix) }
+        try await StatusCommand.groups(patient).filter { $0.name.hasPrefix(Self.prefix) }
     }
 
     /// The tasks of a group whose files were put in place.
     func finished(in group: GroupDocument) async throws -> [TaskDocument] {
         try await Page.all {
-            try await client.tasks(of: group.name, state: .succeeded, after: $0, limit: Limits.pageSize)
+            try await patient.tasks(of: group.name, state: .succeeded, after: $0, limit: Limits.pageSize)
         }
     }
 }

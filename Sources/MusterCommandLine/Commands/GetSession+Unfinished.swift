@@ -16,17 +16,17 @@ extension GetSession {
         let patch = GroupPatch(
             fetch: transfers.fetch.map { .set($0) } ?? .clear, resolver: transfers.resolver.map { .set($0) } ?? .clear,
             metadata: .set(settingsMark))
-        _ = try await client.change(group: group.name, patch)
+        _ = try await patient.change(group: group.name, patch)
     }
 
     /// Other requests of this directory wait: this one was asked for now.
     func pauseOthers() async throws {
-        for group in try await otherUnfinished() { _ = try await client.apply(.pause, to: group.name) }
+        for group in try await otherUnfinished() { _ = try await patient.apply(.pause, to: group.name) }
     }
 
     private func otherUnfinished() async throws -> [GroupDocument] {
         let own = Self.prefix + survey.identity.text
-        return try await StatusCommand.groups(client).filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
+        return try await StatusCommand.groups(patient).filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
     }
 
     /// What an unfinished request of this directory has begun, and this one wants alike.
@@ -53,7 +53,7 @@ extension GetSession {
                 context.console.remark(
                     "dropped \(Self.files(common.dropped.count)) of an unfinished request that this one wants in another way: \(bytes) had come"
                 )
-                try await inPages(common.dropped.map(\.key)) { _ = try await client.removeTasks($0, of: group.name) }
+                try await inPages(common.dropped.map(\.key)) { _ = try await patient.removeTasks($0, of: group.name) }
             }
             if !common.shared.isEmpty { held.append(Held(group: group, tasks: common.shared, keys: common.keys)) }
         }
@@ -78,11 +78,11 @@ extension GetSession {
         let (group, tasks) = (held.group, held.tasks)
         context.console.remark("going on with \(Self.files(tasks.count)) of an unfinished request")
         try await askAsWanted(group)
-        if group.state == .open { _ = try await client.apply(.seal, to: group.name) }
+        if group.state == .open { _ = try await patient.apply(.seal, to: group.name) }
         let start = try await watcher("").lastPosition()
-        let since = try await client.groupExplanation(of: group.name).at
-        let part = GroupPart(before: try await client.group(group.name), tasks: tasks, beside: name)
-        try await inPages(tasks.map(\.key)) { _ = try await client.apply(.resume, to: group.name, keys: $0) }
+        let since = try await patient.groupExplanation(of: group.name).at
+        let part = GroupPart(before: try await patient.group(group.name), tasks: tasks, beside: name)
+        try await inPages(tasks.map(\.key)) { _ = try await patient.apply(.resume, to: group.name, keys: $0) }
         try await awaitWorker()
         _ = try await wait(group.name, after: start, since: since, part: part)
     }
@@ -97,7 +97,7 @@ extension GetSession {
         var unfinished: [String: TaskDocument] = [:]
         for state in TaskState.allCases where !state.isTerminal {
             for task in try await Page.all({
-                try await client.tasks(of: group.name, state: state, after: $0, limit: Limits.pageSize)
+                try await patient.tasks(of: group.name, state: state, after: $0, limit: Limits.pageSize)
             }) {
                 unfinished[task.path] = task
             }

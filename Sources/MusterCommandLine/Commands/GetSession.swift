@@ -49,7 +49,7 @@ struct GetSession {
         var begun = Gain.Start(at: .now)
         var generation = try await lastGeneration()
         // What failed up to now has been told by an earlier run.
-        let since = generation == 0 ? nil : try await client.groupExplanation(of: name(generation)).at
+        let since = generation == 0 ? nil : try await patient.groupExplanation(of: name(generation)).at
         var document: GroupDocument
         var earlier = Earlier()
         // Small files may be there by the time that they were asked for.
@@ -87,7 +87,7 @@ struct GetSession {
     func awaitWorker() async throws {
         defer { own.began() }
         for _ in 0..<1_200 {
-            if try await !client.workers().items.isEmpty { return }
+            if try await !patient.workers().items.isEmpty { return }
             try await Task.sleep(for: .milliseconds(25))
         }
     }
@@ -99,7 +99,7 @@ struct GetSession {
     /// The number of the last group of this request; 0 when there is none.
     private func lastGeneration() async throws -> Int {
         let first = name(1)
-        let names = try await StatusCommand.groups(client).map(\.name)
+        let names = try await StatusCommand.groups(patient).map(\.name)
         return names.map { name in
             name == first ? 1 : name.hasPrefix("\(first)-") ? Int(name.dropFirst(first.count + 1)) ?? 0 : 0
         }.max() ?? 0
@@ -109,8 +109,8 @@ struct GetSession {
     private func forgetEarlier(than generation: Int) async throws {
         guard asksAnew else { return }
         let names = Set((1..<generation).map(name))
-        for group in try await StatusCommand.groups(client) where names.contains(group.name) {
-            _ = try await client.removeGroup(group.name)
+        for group in try await StatusCommand.groups(patient) where names.contains(group.name) {
+            _ = try await patient.removeGroup(group.name)
         }
     }
 
@@ -121,7 +121,7 @@ struct GetSession {
     /// contents to give. Nor is one that has succeeded where the origin is to be asked each time.
     private func begun(_ generation: Int) async throws -> GroupDocument? {
         guard generation > 0 else { return nil }
-        let document = try await client.group(name(generation))
+        let document = try await patient.group(name(generation))
         return document.state == .succeeded && (asksAnew || document.metadata != settingsMark) ? nil : document
     }
 
@@ -139,7 +139,7 @@ struct GetSession {
         guard document.state != .cancelled else { return (document, earlier, begun) }
         if document.state == .failed {
             context.console.remark("trying again what failed")
-            document = try await client.apply(.retry, to: name)
+            document = try await patient.apply(.retry, to: name)
         }
         let isOpen = document.state == .open
         let lack = Int64(survey.count) - document.tasks.total
@@ -148,7 +148,7 @@ struct GetSession {
         } else if isOpen || lack > 0 {
             // What else is lacking an earlier request has finished, or a run did not add before it ended, or a later request has taken over its path.
             let own = Set(
-                try await Page.all { try await client.tasks(of: name, after: $0, limit: Limits.pageSize) }.map(\.key))
+                try await Page.all { try await patient.tasks(of: name, after: $0, limit: Limits.pageSize) }.map(\.key))
             earlier = try await finishedEarlier(but: own)
             let wanted = try lacking(earlier)
             if isOpen || !wanted.isSubset(of: own) {
@@ -156,7 +156,7 @@ struct GetSession {
             }
         }
         if document.tasks.paused > 0, !document.state.isTerminal {
-            document = try await client.apply(.resume, to: name)
+            document = try await patient.apply(.resume, to: name)
         }
         return (document, earlier, begun)
     }
@@ -167,7 +167,7 @@ struct GetSession {
         guard group.state != .succeeded, group.bytes.done > 0 else { return start }
         for state in TaskState.allCases where state != .succeeded {
             // Of a list that is longer some part may be counted twice where its file has changed.
-            start.note(try await client.tasks(of: group.name, state: state, limit: Limits.pageSize).items)
+            start.note(try await patient.tasks(of: group.name, state: state, limit: Limits.pageSize).items)
         }
         return start
     }
@@ -184,13 +184,13 @@ struct GetSession {
             missing.count == 1
                 ? "a file is not there any more; fetching it again"
                 : "\(missing.count) files are not there any more; fetching them again")
-        try await inPages(missing.sorted()) { _ = try await client.removeTasks($0, of: group) }
-        return try await client.group(group)
+        try await inPages(missing.sorted()) { _ = try await patient.removeTasks($0, of: group) }
+        return try await patient.group(group)
     }
 
     private func submit(_ generation: Int, chosen: Set<String>?, reopens: Bool = false) async throws -> GroupDocument {
         var submission = Submission(
-            client: client,
+            client: patient,
             group: name(generation),
             sink: defaultSinkName,
             wishes: GroupPatch(),
@@ -236,6 +236,9 @@ struct GetSession {
         }
     }
 
+    /// The client for all but what is watched: its database may be starting again.
+    var patient: MusterClient { client.askingAgain() }
+
     func watcher(_ name: String) -> GroupWatcher {
         var watcher = context.watcher(client, group: name)
         watcher.tellsStandstills = true
@@ -270,10 +273,10 @@ struct GetSession {
         _ end: GroupWatcher.End, _ generation: Int, isFresh: Bool, there: Int, changed: [String]
     ) async throws -> Result {
         let group = end.group
-        let failures = group.tasks.failed == 0 ? [] : try await GroupResult.failures(of: group.name, client)
+        let failures = group.tasks.failed == 0 ? [] : try await GroupResult.failures(of: group.name, patient)
         var explanations: [ExplanationDocument] = []
         for task in failures.prefix(Self.explainedFailures) {
-            var explanation = try await client.explanation(of: task.key, in: group.name)
+            var explanation = try await patient.explanation(of: task.key, in: group.name)
             // Once `get` has ended there is no coordinator to be asked for a retry.
             explanation.next =
                 task.failure.flatMap { FailureAdvice.advice($0)?.text }

@@ -152,8 +152,6 @@ struct PostgresService: Service {
         switch news {
         case .waiting(let predecessor):
             "waiting for \(predecessor), which neither answers nor ends, for \(predecessor.limit) at most; \(predecessor.help)"
-        case .setAside(let path):
-            "the private database lacked files without which no server starts: it was set aside as \(path), and a new one is made. Files that are finished are safe; what it knew of groups and unfinished files is lost"
         }
     }
 

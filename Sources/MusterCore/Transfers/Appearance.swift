@@ -9,7 +9,7 @@ public struct Appearance: Sendable, Hashable {
     public let hasDate: Bool
     private let mediaType: String?
     private let etag: String?
-    private let isPart: Bool
+    private var isPart: Bool
     /// The names of the other fields that don't come and go with caches and connections.
     private let names: Set<String>
 
@@ -41,6 +41,13 @@ public struct Appearance: Sendable, Hashable {
         return appearance
     }
 
+    /// The same of a whole answer that came as a part, or the other way round.
+    public var asOther: Appearance {
+        var appearance = self
+        appearance.isPart.toggle()
+        return appearance
+    }
+
     /// Whether the body is small enough to be a page.
     public var isSmall: Bool { size ?? 0 <= Self.mostBytes }
 
@@ -53,8 +60,23 @@ public struct Appearance: Sendable, Hashable {
     /// Sizes within a factor of eight are of one magnitude; nothing is one of its own.
     private var magnitude: Int? { size.map { $0 == 0 ? 0 : 1 + ($0.bitWidth - $0.leadingZeroBitCount) / 3 } }
 
+    /// Whether it looks as files do and notices don't: it is of another type than these have, and states what tells it from another version.
+    public var isUsual: Bool { !mayBeNotice && hasValidator && size != 0 }
+
     /// Whether anything is stated that another answer can be compared with.
     public var hasValidator: Bool { etag != nil || hasDate }
+
+    /// Whether this one is the file rather than another answer to the same request, of another look. Nothing, and pages without anything that tells one from
+    /// another, are what origins send in the place of files; of two that are as good the larger one is the file.
+    public func isRatherTheFile(than other: Appearance) -> Bool {
+        (rank, size ?? .max) > (other.rank, other.size ?? .max)
+    }
+
+    private var rank: Int {
+        if size == 0 { return 0 }
+        guard mayBeNotice else { return 4 }
+        return (mediaType?.hasSuffix("html") == true ? 1 : 2) + (hasValidator ? 1 : 0)
+    }
 
     /// What came, in words.
     public var words: String {

@@ -38,11 +38,11 @@ extension FetchJob {
     /// What an answer to the same request once more says.
     private enum Second: Sendable {
         case same
-        /// Something else, which looks as it may of one and the same file, or does not.
-        case other(isAlike: Bool)
-        /// The origin asks for patience.
-        case limited(FailureKind, retryAfter: Int64?)
-        /// The URL may work once.
+        /// Something else that looks so.
+        case alike
+        /// Something else, which is the file rather than what came.
+        case better
+        /// Nothing, or nothing that is the file rather than what came: the URL may work once.
         case none
         case stopped
     }
@@ -73,7 +73,7 @@ extension FetchJob {
         if lease.mayMoveOn == true, isNotice || read.offset == 0 {
             return refusal(look, ", where another source may have it", isLimit: nil, &plan)
         }
-        let isPage = isNotice && !look.hasValidator
+        let isPage = isNotice && !look.hasValidator || read.offset == 0
         let isAskedAgain = plan.arrival.isShared || isNotice && !look.hasDate
         var (turn, hasWitness) = (0, false)
         repeat {
@@ -101,20 +101,20 @@ extension FetchJob {
                 context.witnesses.servedAgain(origin)
                 // One that comes again and again, and for several files, may tell of a limit for so many seconds.
                 let isAlone = plan.arrival.isShared && isIdle && !beliefs.isRepeated(read, as: look, of: origin)
-                if isPage, !hasWitness, !isAlone, lease.looks != .failed {
+                if isPage, !hasWitness, !isAlone, lease.looks != .failed,
+                    beliefs.leaves(source.url, as: look, of: origin)
+                {
                     return refusal(look, "", isLimit: nil, &plan)
                 }
-            case .other(isAlike: false) where plan.arrival.isShared:
+            case .better where plan.arrival.isShared:
                 beliefs.disprove(read, as: look, of: origin)
                 return refusal(look, ", which comes when less is asked for", isLimit: true, &plan)
-            case .other where !plan.arrival.isSecond:
+            case .better where !plan.arrival.isSecond:
                 beginAnew(&plan)
                 return .again
-            case .other(isAlike: false): return refusal(look, ", which comes at times", isLimit: nil, &plan)
+            case .better: return refusal(look, ", which comes at times", isLimit: nil, &plan)
             // What is made anew for each request is another one each time.
-            case .other(isAlike: true): break
-            case .limited(let kind, let retryAfter):
-                return .failed(kind, "the origin answered so for the second time", retryAfter: retryAfter)
+            case .alike: break
             case .none: hasWitness = false
             case .stopped: return .stopped
             }
@@ -146,16 +146,15 @@ extension FetchJob {
         _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
         _ budgets: [ByteBudget]
     ) async -> Second {
-        switch await answer(to: plan.look, plan, settings, bytes: read.offset + 1, budgets) {
+        switch await answer(to: plan.look, plan, settings, bytes: read.offset + 1, within: .seconds(5), budgets) {
         case .came(let head, _, let end) where [200, 203, 206, 226].contains(head.status):
             let facts = ResponseFacts(head)
             // A coding is taken off what is stored.
             let isDecoded = lease.options?.decode == true && facts.contentCoding != nil
             let size = isDecoded ? read.offset : end?.offset ?? .max
-            let isAlike = !Appearance(facts, size: size).isOther(than: look)
-            return isAlike && (isDecoded || end == read) ? .same : .other(isAlike: isAlike)
-        case .came(let head, _, _) where [429, 503].contains(head.status):
-            return .limited(.httpStatus(head.status), retryAfter: ResponseFacts(head).retryAfterSeconds)
+            let other = Appearance(facts, size: size)
+            if other.isOther(than: look) { return other.isRatherTheFile(than: look) ? .better : .none }
+            return isDecoded || end == read ? .same : .alike
         case .came, .failed: return .none
         case .cancelled: return control.wish == .work ? .none : .stopped
         }

@@ -23,6 +23,8 @@ final class OriginBeliefs: Sendable {
         var shared = 0
         /// What was seen to be no file, and until when what comes so is taken for an echo of that.
         var limits: [DurablePrefix: Int64] = [:]
+        /// By URL, how often what came was left for another try.
+        var doubts: [Int: Int] = [:]
         /// By URL, sizes that are none of one page.
         var sizes: [Int: Int64] = [:]
 
@@ -54,6 +56,8 @@ final class OriginBeliefs: Sendable {
     private static let sharedToBelieve = 3
     /// So many files that may be pages make others of their look believed.
     private static let pagesToBelieve = 3
+    /// At the try of this number a page is believed where nobody can tell.
+    private static let triesToBelieve = 3
     /// So many bodies are seen to be no page by their sizes, if these differ by so many bytes: a page may name the file.
     private static let sizesToBelieve = 3
     private static let leastDifference: Int64 = 512
@@ -71,7 +75,8 @@ final class OriginBeliefs: Sendable {
     /// Whether files of the origin were seen to come in answers of this look.
     func knows(_ look: Appearance, of origin: String) -> Bool {
         let moment = now()
-        return state.withLock { $0.kinds.value(of: Self.key(look, origin), at: moment)?.isKnown == true }
+        return look.isUsual
+            || state.withLock { $0.kinds.value(of: Self.key(look, origin), at: moment)?.isKnown == true }
     }
 
     /// What it is taken for that has come from `url`.
@@ -89,7 +94,7 @@ final class OriginBeliefs: Sendable {
             let body = kind.bodies[read] ?? Body(url: url.hashValue)
             let isRepeated = body.isRepeated || body.url != url.hashValue
             kind.note(Body(url: body.url, isRepeated: isRepeated, isShared: body.isShared), read)
-            let isFile = kind.isKnown && (!isRepeated || kind.shared >= Self.sharedToBelieve)
+            let isFile = (kind.isKnown || look.isUsual) && (!isRepeated || kind.shared >= Self.sharedToBelieve)
             return isFile || body.isShared ? .file : .unknown
         }
     }
@@ -104,6 +109,15 @@ final class OriginBeliefs: Sendable {
             if body.isRepeated, !body.isShared { kind.shared += 1 }
             kind.isKnown = kind.isKnown || kind.seen >= (mayBePage ? Self.pagesToBelieve : 1)
             kind.note(Body(url: body.url, isRepeated: body.isRepeated, isShared: true), read)
+        }
+        change(look.asOther, origin) { $0.note(Body(url: url.hashValue, isShared: true), read) }
+    }
+
+    /// Whether what has come from `url` is to be left for another try, where nobody can tell: so it is twice.
+    func leaves(_ url: String, as look: Appearance, of origin: String) -> Bool {
+        change(look, origin) { kind in
+            kind.doubts[url.hashValue, default: 0] += 1
+            return kind.doubts[url.hashValue, default: 0] < Self.triesToBelieve
         }
     }
 

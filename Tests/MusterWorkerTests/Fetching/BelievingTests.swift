@@ -11,13 +11,13 @@ import Testing
 @Suite struct BelievingTests {
     /// What an origin may send in the place of a file.
     enum Page: String, CaseIterable {
-        case nothing, tagged, large, plain, json, octets, likeTheFile
+        case nothing, tagged, large, plain, json, octets
 
         var file: ScriptedOrigin.File {
             var file = ScriptedOrigin.File(
                 .seeded(seed: 71, size: self == .nothing ? 0 : self == .large ? 70_000 : 900))
             switch self {
-            case .nothing, .likeTheFile: break
+            case .nothing: break
             case .tagged: file.contentType = "text/html"
             case .large: (file.contentType, file.etag, file.lastModified) = ("text/html", nil, nil)
             case .plain: (file.contentType, file.etag, file.lastModified) = ("text/plain", nil, nil)

@@ -12,6 +12,11 @@ import Testing
 @Suite struct TurnsTests {
     private let file = ScriptedOrigin.File(.seeded(seed: 59, size: 100_000))
 
+    /// One of those that all differ.
+    private func file(_ number: Int64) -> ScriptedOrigin.File {
+        ScriptedOrigin.File(.seeded(seed: UInt64(number), size: 100_000))
+    }
+
     private func requests(_ origin: ScriptedOrigin, _ path: String) -> [ScriptedOrigin.Request] {
         origin.requests.filter { $0.path == path }
     }
@@ -136,7 +141,7 @@ import Testing
             status == 200 ? .replaced(with: page) : .status(status, retryAfter: nil)
         try await withBench { bench, origin in
             for task in 1...4 as ClosedRange<Int64> {
-                origin.serve("/\(task).zip", file)
+                origin.serve("/\(task).zip", file(task))
                 #expect(await fetch(bench, origin, "\(task).zip", task: task, asksForAll: true) == nil)
             }
             #expect(
@@ -150,7 +155,7 @@ import Testing
     @Test func refusalShowsNothingWhereEachFileIsServedOnce() async throws {
         try await withBench { bench, origin in
             for task in 1...9 as ClosedRange<Int64> {
-                origin.serve("/\(task).bin", file)
+                origin.serve("/\(task).bin", file(task))
                 origin.misbehave("/\(task).bin", .status(403, retryAfter: nil), when: .after(1))
                 #expect(await fetch(bench, origin, "\(task).bin", task: task, asksForAll: true) == nil)
             }
