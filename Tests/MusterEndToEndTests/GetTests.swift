@@ -227,7 +227,7 @@ extension EndToEnd {
             let document = try await TestProcess.muster(
                 ["get", "-d", directory.path.string, "--if-exists", "fail", "--json", files[0].url])
             #expect(try await document.waitForExit(limit: .seconds(120)) == .exited(1))
-            #expect(document.standardOutput.contains("--if-exists replace"))
+            #expect(document.standardOutput.contains("--if-exists verify takes it if it is the same"))
             #expect(!document.standardOutput.contains("muster retry"), "there is no coordinator any more")
             for words in ["1 succeeded", "nothing to do"] {
                 let own = try await get(files[1])

@@ -9,6 +9,8 @@ public struct Appearance: Sendable, Hashable {
     public let hasDate: Bool
     private let mediaType: String?
     private let etag: String?
+    /// Whether a Last-Modified is stated at all: of a file that was made a moment ago it may be one only later.
+    private let statesDate: Bool
     private var isPart: Bool
     /// The names of the other fields that don't come and go with caches and connections.
     private let names: Set<String>
@@ -30,6 +32,7 @@ public struct Appearance: Sendable, Hashable {
         mediaType = facts.mediaType
         etag = found.etag
         hasDate = found.lastModified != nil
+        statesDate = facts.value("last-modified") != nil
         isPart = facts.status == 206
         names = facts.names.subtracting(Self.passing)
     }
@@ -54,7 +57,7 @@ public struct Appearance: Sendable, Hashable {
     /// What all answers of the kind have in common, as a key.
     public var kind: String {
         let fields = names.sorted().joined(separator: ",")
-        return "\(isPart) \(mediaType ?? "-") \(etag != nil) \(hasDate) \(magnitude ?? -1) \(fields)"
+        return "\(isPart) \(mediaType ?? "-") \(etag != nil) \(statesDate) \(magnitude ?? -1) \(fields)"
     }
 
     /// Sizes within a factor of eight are of one magnitude; nothing is one of its own.
@@ -85,7 +88,8 @@ public struct Appearance: Sendable, Hashable {
 
     /// Whether another answer is of something else than the one that looked so: of another type, with other validators, or of quite another size.
     public func isOther(than before: Appearance) -> Bool {
-        guard mediaType == before.mediaType, (etag == nil) == (before.etag == nil), hasDate == before.hasDate else {
+        guard mediaType == before.mediaType, (etag == nil) == (before.etag == nil), statesDate == before.statesDate
+        else {
             return true
         }
         guard let size, let known = before.size, size != known else { return false }

@@ -73,7 +73,7 @@ extension FetchJob {
         if lease.mayMoveOn == true, isNotice || read.offset == 0 {
             return refusal(look, ", where another source may have it", isLimit: nil, &plan)
         }
-        let isPage = isNotice && !look.hasValidator || read.offset == 0
+        let isPage = isNotice && !look.hasValidator
         let isAskedAgain = plan.arrival.isShared || isNotice && !look.hasDate
         var (turn, hasWitness) = (0, false)
         repeat {
