@@ -101,7 +101,8 @@ extension FetchJob {
                 context.witnesses.servedAgain(origin)
                 // One that comes again and again, and for several files, may tell of a limit for so many seconds.
                 let isAlone = plan.arrival.isShared && isIdle && !beliefs.isRepeated(read, as: look, of: origin)
-                if isPage, !hasWitness, !isAlone, lease.looks != .failed,
+                let mayBeLimit = isPage || isNotice && plan.arrival.isShared
+                if mayBeLimit, !hasWitness, !isAlone, lease.looks != .failed,
                     beliefs.leaves(source.url, as: look, of: origin)
                 {
                     return refusal(look, "", isLimit: nil, &plan)
