@@ -48,7 +48,7 @@ BEGIN
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND OR f.limit_signal = 'none' AND coalesce(f.status <> ALL (o.limits_with), true) THEN RETURN NULL; END IF;
     IF f.limit_signal = 'refuted' THEN
-        IF f.status <> ALL (o.limits_with) OR NOT is_served_elsewhere(l) THEN
+        IF coalesce(f.status <> ALL (o.limits_with), true) OR NOT is_served_elsewhere(l) THEN
             PERFORM give_back(o.id, f.status);
             RETURN NULL;
         END IF;
