@@ -133,7 +133,13 @@ extension StoreModel {
         {
             rule = .retry
         }
-        let attempts = before + (counts == false ? 0 : 1)
+        var attempts = before + (counts == false ? 0 : 1)
+        // A limit that may pass is not what a task fails by.
+        if counts != nil, attempts >= Int(policy.attempts), failure.status != nil,
+            origins[chunk.origin]?.hasServed ?? false, task.sources[chunk.source].failures <= 32
+        {
+            attempts = before
+        }
         if attempts > before { task.attempts = max(task.attempts, attempts) }
         self[place] = task
         switch rule {
@@ -221,7 +227,7 @@ extension StoreModel {
         let learned = max(1, allowed / 2, min(allowed, servedBeside(lease.lane, at: chunk.origin)))
         origins[chunk.origin] = Origin(
             isParked: origin.isParked, learned: learned, minutes: 0, limitedAt: step, refusedAt: step,
-            refusesWith: origin.refusesWith)
+            hasServed: origin.hasServed, refusesWith: origin.refusesWith)
         return learned == allowed
     }
 

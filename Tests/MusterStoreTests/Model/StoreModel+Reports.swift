@@ -10,6 +10,9 @@ extension StoreModel {
             return findPurge(lease, by: session) != nil || findQuestion(lease, by: session) != nil && offset <= 0
         }
         guard offset <= task.chunks[index].last ?? .max else { return false }
+        if offset > task.chunks[index].durable, task.chunks[index].kind == .fetch {
+            origins[task.chunks[index].origin, default: Origin()].hasServed = true
+        }
         task.chunks[index].durable = max(task.chunks[index].durable, offset)
         self[place] = task
         return true
@@ -55,6 +58,7 @@ extension StoreModel {
             let size = task.size, task.chunks[index].kind == .fetch, let last = task.chunks[index].last
         else { return }
         let chunk = task.chunks.remove(at: index)
+        origins[chunk.origin, default: Origin()].hasServed = true
         task.done.append((chunk.first, last))
         task.bytesDone += last - chunk.first
         Self.credit(&task, chunk.source, last - chunk.resume)
@@ -75,6 +79,7 @@ extension StoreModel {
         guard chunk.kind == .finalize || !task.isPlanned || chunk.first == 0 && chunk.last == task.size else { return }
         if chunk.kind == .fetch {
             Self.credit(&task, chunk.source, size - chunk.resume)
+            origins[chunk.origin, default: Origin()].hasServed = true
             task.teacher = task.teacher ?? chunk.source
         }
         task.state = .succeeded

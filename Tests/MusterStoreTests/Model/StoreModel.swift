@@ -145,6 +145,8 @@ struct StoreModel {
         var limitedAt = 0
         /// When it last refused what may be a limit.
         var refusedAt = 0
+        /// Whether anything has come of it: histories are shorter than the time for which that counts.
+        var hasServed = false
         /// How many files it refused for good with a status.
         var refusesWith: [Int: Int] = [:]
     }
