@@ -7,6 +7,7 @@ extension History {
     mutating func step() async throws {
         // A clock decides for how long answers count.
         try await fixture.forgetAnswers()
+        for name in model.origins.keys { model.origins[name]?.hasServed = false }
         let choice = Int.random(in: 0..<106, using: &random)
         // Claims, reports and refusals in place of most verbs and losses; or verbs in place of some work.
         let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68]

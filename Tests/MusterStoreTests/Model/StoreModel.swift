@@ -145,7 +145,7 @@ struct StoreModel {
         var limitedAt = 0
         /// When it last refused what may be a limit.
         var refusedAt = 0
-        /// Whether anything has come of it: histories are shorter than the time for which that counts.
+        /// Whether anything has come of it in this step.
         var hasServed = false
         /// How many files it refused for good with a status.
         var refusesWith: [Int: Int] = [:]
