@@ -24,8 +24,6 @@ extension ResponseVerdict {
             guard asked.start == 0, !question.planned else {
                 return .descend("the origin ignores Range", to: .stream)
             }
-            // What is empty is as cheap to ask for once more.
-            guard length != 0 else { return .descend("an empty 200 to a range request", to: .whole) }
             // Some answer 200 and send the part that was asked for (RFC 9110 §15.3.7 wants 206): a plain GET tells.
             guard length != asked.count, facts.values("content-range").isEmpty else {
                 return .descend("200 to a range request, with what may be a part", to: .whole)

@@ -35,97 +35,64 @@ extension FetchJob {
         }
     }
 
-    /// What an answer to the same request once more says.
-    private enum Second: Sendable {
-        case same
-        /// Something else that looks so.
-        case alike
-        /// Something else, which is the file rather than what came.
-        case better
-        /// Nothing, or nothing that is the file rather than what came: the URL may work once.
-        case none
-        case stopped
-    }
-
     /// Whether a body that has come may be a page in the place of the file (range contract, rows 24 and 27; adr/0036); returns what follows, and `nil` when it
-    /// is taken for the file. A small one is asked for again, by one job of the origin at a time, unless files were seen to come from there in answers that
-    /// look so, or nothing else was asked of the origin. In turns with it comes a file that was served before, if there is one. The body is kept meanwhile.
-    func doubt(
+    /// is taken for the file. A small one is examined, by one job of the origin at a time, unless files were seen to come from there in answers that look
+    /// so, or nothing else was asked of the origin. The body is kept meanwhile.
+    private func doubt(
         _ plan: inout FetchPlan, _ writer: ChunkWriter, _ settings: RequestSettings, _ budgets: [ByteBudget]
     ) async -> Step? {
         guard let address, let look = plan.arrival.look?.of(writer.offset), look.isSmall, plan.isWholeFile,
             lease.start == 0, lease.expectedSize == nil, plan.digests.all.isEmpty, settings.isHTTP
         else { return nil }
-        let (read, beliefs) = (writer.prefix, context.beliefs)
+        let read = writer.prefix
         repeat {
-            switch beliefs.standing(of: read, as: look, from: source.url, of: origin) {
+            switch context.beliefs.standing(of: read, as: look, from: source.url, of: origin) {
             case .file: return nil
             case .limit: return refusal(look, ", as of others", isLimit: true, &plan)
             case .unknown: break
             }
             guard control.wish == .work else { return .stopped }
         } while await !beginsToExamine()
-        defer { beliefs.end(origin) }
+        defer { context.beliefs.end(origin) }
         // Nobody is told of what may be none of the file.
         context.checkpointer.forget(lease.name)
         defer { watch(writer) }
-        let isNotice = look.mayBeNotice && address.namesNoText
-        if lease.mayMoveOn == true, isNotice || read.offset == 0 {
-            return refusal(look, ", where another source may have it", isLimit: nil, &plan)
-        }
-        let isPage = isNotice && !look.hasValidator
-        let isAskedAgain = plan.arrival.isShared || isNotice && !look.hasDate
-        var (turn, hasWitness) = (0, false)
-        repeat {
-            hasWitness = false
-            if let witness = await context.witnesses.witness(
-                for: address, turn: turn, waits: isAskedAgain, isServing: context.conduct.isServing,
-                while: { control.wish == .work }),
-                witness.request.url != source.url
-            {
-                // Spread over a time in which connections come and go.
-                try? await Task.sleep(for: Self.pause * turn)
-                switch await testimony(of: witness, status: 200) {
-                case .served: hasWitness = true
-                case .refused:
-                    beliefs.disprove(read, as: look, of: origin)
-                    return refusal(look, ", and of one that was served before", isLimit: true, &plan)
-                case .other: return refusal(look, ", as of others", isLimit: nil, &plan)
-                case .nothing: break
+        var examination = Examination(
+            of: Examination.Body(
+                look: look, namesNoText: address.namesNoText, isShared: plan.arrival.isShared,
+                answersRange: plan.arrival.request?.range != nil, isSecond: plan.arrival.isSecond,
+                mayMoveOn: lease.mayMoveOn == true))
+        var step = examination.begin()
+        while control.wish == .work {
+            switch step {
+            case .askForWitness(let turn):
+                step = examination.hear(await testimony(turn: turn, waits: examination.isAskedAgain))
+            case .askAgain:
+                let isIdle = context.conduct.isIdle(origin)
+                let second = await askAgain(plan, look, read, settings, budgets)
+                if second == .same { context.witnesses.servedAgain(origin) }
+                step = examination.hear(
+                    second, isAlone: isIdle && !context.beliefs.isRepeated(read, as: look, of: origin),
+                    turns: context.witnesses.turns(of: address, status: 200)
+                ) {
+                    lease.looks != .failed && context.beliefs.leaves(source.url, as: look, of: origin)
                 }
-            }
-            guard hasWitness || isAskedAgain else { break }
-            let isIdle = context.conduct.isIdle(origin)
-            switch await askAgain(plan, look, read, settings, budgets) {
-            case .same:
-                context.witnesses.servedAgain(origin)
-                // One that comes again and again, and for several files, may tell of a limit for so many seconds.
-                let isAlone = plan.arrival.isShared && isIdle && !beliefs.isRepeated(read, as: look, of: origin)
-                let mayBeLimit = isPage || isNotice && plan.arrival.isShared
-                if mayBeLimit, !hasWitness, !isAlone, lease.looks != .failed,
-                    beliefs.leaves(source.url, as: look, of: origin)
-                {
-                    return refusal(look, "", isLimit: nil, &plan)
-                }
-            case .better where plan.arrival.isShared:
-                beliefs.disprove(read, as: look, of: origin)
-                return refusal(look, ", which comes when less is asked for", isLimit: true, &plan)
-            case .better where !plan.arrival.isSecond:
+            case .over(.file(let isTold)):
+                if isTold { context.witnesses.told(isLimit: false, address, status: 200) }
+                context.beliefs.believe(
+                    read, as: look, mayBePage: examination.mayBePage, from: source.url, of: origin)
+                if let request = plan.arrival.request { noteWitness(request, plan, came: read.offset, isOver: true) }
+                return nil
+            case .over(.limit(let how)):
+                context.beliefs.disprove(read, as: look, of: origin)
+                return refusal(look, how, isLimit: true, &plan)
+            case .over(.unclear(let why)): return refusal(look, why, isLimit: nil, &plan)
+            case .over(.another):
                 beginAnew(&plan)
                 return .again
-            case .better: return refusal(look, ", which comes at times", isLimit: nil, &plan)
-            // What is made anew for each request is another one each time.
-            case .alike: break
-            case .none: hasWitness = false
-            case .stopped: return .stopped
             }
-            turn += 1
-        } while hasWitness && plan.arrival.isShared && turn < context.witnesses.turns(of: address, status: 200)
-        guard control.wish == .work else { return .stopped }
-        if hasWitness { context.witnesses.told(isLimit: false, address, status: 200) }
-        beliefs.believe(read, as: look, mayBePage: isPage, from: source.url, of: origin)
-        if let request = plan.arrival.request { noteWitness(request, plan, came: read.offset, isOver: true) }
-        return nil
+        }
+        return .stopped
     }
 
     /// The body is not taken for the file, which counts as a refusal.
@@ -133,6 +100,19 @@ extension FetchJob {
         if isLimit == true, let address { context.witnesses.told(isLimit: true, address, status: 200) }
         plan.turns = .over(isLimit: isLimit)
         return .failed(.httpStatus(200), "\(look.words) in the place of the file\(more)", retryAfter: nil)
+    }
+
+    /// What a file says that the origin has served before, if there is one.
+    private func testimony(turn: Int, waits: Bool) async -> Examination.Testimony {
+        guard let address,
+            let witness = await context.witnesses.witness(
+                for: address, turn: turn, waits: waits, isServing: context.conduct.isServing,
+                while: { control.wish == .work }),
+            witness.request.url != source.url
+        else { return .nothing }
+        // Spread over a time in which connections come and go.
+        try? await Task.sleep(for: Self.pause * turn)
+        return await testimony(of: witness, status: 200)
     }
 
     /// Begins to examine a body; waits for a moment, and returns `false`, while another job of the origin examines one.
@@ -146,7 +126,7 @@ extension FetchJob {
     private func askAgain(
         _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
         _ budgets: [ByteBudget]
-    ) async -> Second {
+    ) async -> Examination.Second {
         switch await answer(to: plan.look, plan, settings, bytes: read.offset + 1, within: .seconds(5), budgets) {
         case .came(let head, _, let end) where [200, 203, 206, 226].contains(head.status):
             let facts = ResponseFacts(head)
@@ -156,8 +136,7 @@ extension FetchJob {
             let other = Appearance(facts, size: size)
             if other.isOther(than: look) { return other.isRatherTheFile(than: look) ? .better : .none }
             return isDecoded || end == read ? .same : .alike
-        case .came, .failed: return .none
-        case .cancelled: return control.wish == .work ? .none : .stopped
+        case .came, .failed, .cancelled: return .none
         }
     }
 

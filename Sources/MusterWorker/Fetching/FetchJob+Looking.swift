@@ -112,6 +112,7 @@ extension FetchJob {
         _ budgets: [ByteBudget] = []
     ) async -> Answer {
         let redirects = ProxiedRedirects(settings.isProxied ? context.sources : nil)
+        var plan = plan
         while true {
             var request = request(question, plan, settings, redirects, budgets)
             // What takes longer to come would be no better than what comes in parts.
@@ -134,7 +135,9 @@ extension FetchJob {
                     return .came(head, .refuse(.refusedAddress, detail: reason, retryAfter: nil), end: end)
                 }
                 return .came(head, ResponseVerdict.judge(ResponseFacts(head), to: question), end: end)
-            case .failed(let error, let statistics): return .failed(error, statistics)
+            case .failed(let error, let statistics):
+                guard !plan.manner.isAlone, error.isOfOtherAnswer(statistics) else { return .failed(error, statistics) }
+                plan.manner.isAlone = true
             case .cancelled: return .cancelled
             }
         }

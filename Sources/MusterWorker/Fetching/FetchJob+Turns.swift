@@ -16,15 +16,6 @@ enum Turns: Sendable, Hashable {
 }
 
 extension FetchJob {
-    /// What an answer to the request for a witness says.
-    enum Testimony: Sendable {
-        case served
-        case refused
-        /// Something else comes in its place too, which says no more.
-        case other
-        case nothing
-    }
-
     /// After a refusal that may be for too much at once: asks for a file that the origin has served, before this one is asked for again. Returns what
     /// follows; `nil` when the refusal is to be dealt with as it is.
     func takeTurn(
@@ -98,7 +89,7 @@ extension FetchJob {
     static let pause: Duration = .milliseconds(40)
 
     /// Asks for a file that was served, to see whether it is refused by this status as well; by one of 200, whether something else comes in its place.
-    func testimony(of witness: OriginWitnesses.Witness, status: Int) async -> Testimony {
+    func testimony(of witness: OriginWitnesses.Witness, status: Int) async -> Examination.Testimony {
         let collector = AnswerCollector(limitBytes: 1, keepsBody: false)
         let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
             await collector.run(witness.request, on: loop, control: control)

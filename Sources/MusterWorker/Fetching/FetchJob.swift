@@ -204,9 +204,7 @@ struct FetchJob: Sendable {
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
         let received = writer.offset - before
         if plan.mayBePart(ending, of: question, count: received) {
-            plan.askWhole(
-                received == 0
-                    ? "an empty 200 to a range request" : "200 with as many bytes as the part has that was asked for")
+            plan.askWhole("200 with as many bytes as the part has that was asked for")
             return .again
         }
         let step = FetchJob.step(

@@ -70,9 +70,9 @@ extension FetchPlan {
     /// Whether a body is complete wherever it ends: a digest tells, or the group takes what it gets.
     var believesAnyEnd: Bool { !digests.all.isEmpty || lease.policy?.acceptUnframed == true }
 
-    /// Whether a whole body of no stated length is exactly as long as the part that was asked for, or empty: then it may be a part (row 1).
+    /// Whether a whole body of no stated length is exactly as long as the part that was asked for: then it may be a part (row 1).
     func mayBePart(_ ending: FetchTransfer.Ending, of question: FetchQuestion, count: Int64) -> Bool {
         guard case .completed(_, .framed) = ending.outcome, end == nil, let range = question.range else { return false }
-        return ending.head?.status != 206 && (range.count == count || count == 0)
+        return ending.head?.status != 206 && range.count == count
     }
 }

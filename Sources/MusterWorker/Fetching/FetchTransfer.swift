@@ -36,8 +36,8 @@ final class FetchTransfer: TransferHandler {
 
         /// Whether what came may be the rest of an answer before, on a connection that was used for that (range contract, row 28).
         var isOfOtherAnswer: Bool {
-            guard head == nil, case .failed(.protocolViolation, let statistics) = outcome else { return false }
-            return statistics.connectionReused
+            guard head == nil, case .failed(let error, let statistics) = outcome else { return false }
+            return error.isOfOtherAnswer(statistics)
         }
     }
 

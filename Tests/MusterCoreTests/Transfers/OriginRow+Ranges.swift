@@ -31,7 +31,9 @@ extension OriginRow {
             to: .first,
             .descend(.whole)
         ),
-        OriginRow(1, "answers 200 with nothing", 200, ["Content-Length: 0", tag], to: .first, .descend(.whole)),
+        OriginRow(
+            1, "answers 200 with nothing", 200, ["Content-Length: 0", tag], to: .first,
+            .accept(offset: 0, count: 0, splittable: false)),
         OriginRow(
             1,
             "answers 200 with Content-Range",

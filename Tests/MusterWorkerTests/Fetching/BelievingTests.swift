@@ -118,6 +118,35 @@ import Testing
         }
     }
 
+    /// The second request brings a page that says that the link was used: the first body is the file, whether others were asked for or not.
+    @Test(arguments: [Page.plain, .json, .octets, .nothing], [false, true]) func firstBodyIsKeptWhereAPageComesNext(
+        page: Page, isShared: Bool
+    ) async throws {
+        try await withBench { bench, origin in
+            var used = ScriptedOrigin.File(.seeded(seed: 72, size: page == .nothing ? 0 : 300))
+            (used.contentType, used.etag, used.lastModified) = ("text/html", nil, nil)
+            origin.serve("/a.zip", page.file)
+            let isRefused = page == .nothing
+            if isRefused { origin.misbehave("/a.zip", .ignoreRange) }
+            origin.misbehave(
+                "/a.zip", isRefused ? .status(403, retryAfter: nil) : .replaced(with: used), when: .after(1))
+            if isShared { _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin) }
+            let ending = await bench.run(lease(origin, "a.zip", task: 1))
+            #expect(ending.finished?.size == page.file.content.size, "\(ending)")
+            #expect(requests(origin, "/a.zip") == (page == .octets && !isShared ? 1 : 2))
+        }
+    }
+
+    /// What is empty for the range alone is no empty file, and what is empty for all is one.
+    @Test(arguments: [false, true]) func emptyBodyForARangeIsFollowedByAPlainGET(isEmpty: Bool) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", isEmpty ? Page.nothing.file : file)
+            origin.misbehave("/a.bin", .replaced(with: Page.nothing.file), when: .first(1))
+            #expect(await bench.run(lease(origin, "a.bin", task: 1)).finished?.size == (isEmpty ? 0 : 400_000))
+            #expect(requests(origin, "/a.bin") == 2)
+        }
+    }
+
     @Test(arguments: [Page.nothing, .tagged, .large]) func anotherSourceIsAskedBeforeAPageIsBelieved(
         page: Page
     ) async throws {
@@ -125,6 +154,9 @@ import Testing
             origin.serve("/a.zip", page.file)
             var lease = lease(origin, "a.zip", task: 1)
             lease.mayMoveOn = true
+            // Where another source may answer a part of the patience is due alone.
+            lease.options = FetchOptions()
+            lease.options?.firstByteTimeoutSeconds = 300
             #expect(await bench.run(lease).failure?.kind == .httpStatus(200))
             lease.mayMoveOn = nil
             lease.looks = .failed

@@ -73,12 +73,12 @@ import Testing
             origin.misbehave("/b.bin", .hangBeforeHeaders)
             var lease = LeaseDocument.first(origin.url("/a.bin"), path: "a.bin")
             lease.options = FetchOptions()
-            lease.options?.firstByteTimeoutSeconds = 1
+            lease.options?.firstByteTimeoutSeconds = 4
             #expect(await bench.run(lease).finished?.size == 100_000)
             try await serving(bench, origin) {
                 lease = LeaseDocument.first(origin.url("/b.bin"), task: 2, path: "b.bin")
                 lease.options = FetchOptions()
-                lease.options?.firstByteTimeoutSeconds = 1
+                lease.options?.firstByteTimeoutSeconds = 4
                 let failure = await bench.run(lease).failure
                 #expect(failure?.kind == .timeout)
                 #expect(failure?.isLimit == (isLimit ? true : nil), "\(failure as Any)")

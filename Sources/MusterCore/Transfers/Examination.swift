@@ -1,0 +1,140 @@
+/// Whether a small body that has come with status 200 is the file, or stands in its place (range contract, rows 24 and 27; adr/0036). Its worker asks for a
+/// file that the origin has served before, and then for the same file again, in turns, as this says, and tells what came.
+public struct Examination: Sendable {
+    /// How the body came that is examined.
+    public struct Body: Sendable {
+        /// How its answer looks.
+        public var look: Appearance
+        /// Whether the path ends as those of files do that are no text.
+        public var namesNoText: Bool
+        /// Whether others were asked for at the origin meanwhile.
+        public var isShared: Bool
+        /// Whether a part was asked for: some origins send nothing, or a page, to such requests alone.
+        public var answersRange: Bool
+        /// Whether the body before, in answer to the same request, was another one.
+        public var isSecond: Bool
+        /// Whether another source has not been tried.
+        public var mayMoveOn: Bool
+
+        /// A body that came alone, in answer to a request for the whole.
+        public init(
+            look: Appearance, namesNoText: Bool = false, isShared: Bool = false, answersRange: Bool = false,
+            isSecond: Bool = false, mayMoveOn: Bool = false
+        ) {
+            self.look = look
+            self.namesNoText = namesNoText
+            self.isShared = isShared
+            self.answersRange = answersRange
+            self.isSecond = isSecond
+            self.mayMoveOn = mayMoveOn
+        }
+
+        /// Whether it is a text where the path names none.
+        fileprivate var isNotice: Bool { look.mayBeNotice && namesNoText }
+        /// Whether it is one that states nothing of itself besides.
+        fileprivate var isPage: Bool { isNotice && !look.hasValidator }
+    }
+
+    /// What is asked for next.
+    public enum Step: Sendable, Hashable {
+        /// A file that was served before: the turn of this number.
+        case askForWitness(turn: Int)
+        /// The same file, plainly.
+        case askAgain
+        /// Nothing.
+        case over(Verdict)
+    }
+
+    /// What the body is.
+    public enum Verdict: Sendable, Hashable {
+        /// The file; `isTold` if others were served in turns with it.
+        case file(isTold: Bool)
+        /// What tells of a limit; the text says how that shows.
+        case limit(String)
+        /// Perhaps none of the file; the text says why.
+        case unclear(String)
+        /// Another one than what comes to a plain request, which is rather the file.
+        case another
+    }
+
+    /// What an answer to the request for a file says that was served before.
+    public enum Testimony: Sendable, CaseIterable {
+        /// It comes.
+        case served
+        /// It is refused, or something else comes in its place, while others are served.
+        case refused
+        /// Something else comes in its place, which says no more.
+        case other
+        /// Nothing is known of it.
+        case nothing
+    }
+
+    /// What an answer to the same request once more says.
+    public enum Second: Sendable, CaseIterable {
+        /// The same has come.
+        case same
+        /// Something else has come that looks so: what is made anew for each request is another one each time.
+        case alike
+        /// Something else has come, which is the file rather than what came.
+        case better
+        /// Nothing has come that is the file rather than what came: the URL may work once.
+        case none
+    }
+
+    private let body: Body
+    private var turn = 0
+    private var hasWitness = false
+
+    /// The examination of a body, before anything was asked for.
+    public init(of body: Body) {
+        self.body = body
+    }
+
+    /// Whether a body like this is examined at all where nobody else can tell.
+    public var isAskedAgain: Bool {
+        body.isShared || body.isNotice && !body.look.hasDate || body.answersRange && body.look.size == 0
+    }
+
+    /// Whether its look is that of a page, so that one such file tells nothing of others.
+    public var mayBePage: Bool { body.isPage }
+
+    /// What is asked for first.
+    public func begin() -> Step {
+        guard body.mayMoveOn, body.isNotice || body.look.size == 0 else { return .askForWitness(turn: 0) }
+        return .over(.unclear(", where another source may have it"))
+    }
+
+    /// What follows when that is known of a file that was served before.
+    public mutating func hear(_ testimony: Testimony) -> Step {
+        switch testimony {
+        case .refused: return .over(.limit(", and of one that was served before"))
+        case .other: return .over(.unclear(", as of others"))
+        case .served: hasWitness = true
+        case .nothing: hasWitness = false
+        }
+        return hasWitness || isAskedAgain ? .askAgain : .over(.file(isTold: false))
+    }
+
+    /// What follows when the same was asked for once more.
+    ///
+    /// - Parameters:
+    ///   - isAlone: whether nothing else was asked for at the origin this time, and the body has come for this file only.
+    ///   - turns: how many turns tell.
+    ///   - leaves: whether the file is left for another try where nobody can tell.
+    public mutating func hear(_ second: Second, isAlone: Bool, turns: Int, leaves: () -> Bool) -> Step {
+        switch second {
+        case .same:
+            // One that comes again and again, and for several files, may tell of a limit for so many seconds.
+            let mayBeLimit = body.isPage || body.isNotice && body.isShared
+            let isUntold = mayBeLimit && !hasWitness && !(body.isShared && isAlone)
+            if isUntold, leaves() { return .over(.unclear("")) }
+        case .better where body.isShared: return .over(.limit(", which comes when less is asked for"))
+        case .better: return .over(body.isSecond ? .unclear(", which comes at times") : .another)
+        case .alike: break
+        case .none: hasWitness = false
+        }
+        turn += 1
+        guard hasWitness, body.isShared, turn < turns else { return .over(.file(isTold: hasWitness)) }
+        return .askForWitness(turn: turn)
+    }
+}

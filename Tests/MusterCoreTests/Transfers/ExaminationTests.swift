@@ -1,0 +1,120 @@
+import MusterCore
+import Testing
+
+/// What is asked for, and what a body is taken for then (range contract, rows 24 and 27; adr/0036).
+@Suite struct ExaminationTests {
+    private static func look(_ type: String?, size: Int64 = 900, fields: [(String, String)] = []) -> Appearance {
+        var headers = fields.map { (name: $0.0, value: $0.1) }
+        if let type { headers.append((name: "Content-Type", value: type)) }
+        return Appearance(ResponseFacts(status: 200, headers: headers), size: size)
+    }
+
+    /// A body, as a worker may find it.
+    enum Found: CaseIterable, Sendable {
+        case page, dated, file, nothing
+
+        var look: Appearance {
+            switch self {
+            case .page: ExaminationTests.look("text/plain")
+            case .dated: ExaminationTests.look("text/plain", fields: [("ETag", "\"a\"")])
+            case .file: ExaminationTests.look("image/png")
+            case .nothing: ExaminationTests.look("image/png", size: 0)
+            }
+        }
+    }
+
+    private func examination(
+        _ found: Found, isShared: Bool = true, answersRange: Bool = false, isSecond: Bool = false
+    ) -> Examination {
+        Examination(
+            of: Examination.Body(
+                look: found.look, namesNoText: true, isShared: isShared, answersRange: answersRange, isSecond: isSecond)
+        )
+    }
+
+    /// Hears what a file said that was served before, and then what came once more.
+    private func end(
+        _ examination: Examination, _ testimony: Examination.Testimony, _ second: Examination.Second,
+        isAlone: Bool = false, turns: Int = 1, leaves: Bool = true
+    ) -> Examination.Step {
+        var examination = examination
+        #expect(examination.begin() == .askForWitness(turn: 0))
+        guard case .askAgain = examination.hear(testimony) else { return examination.hear(testimony) }
+        return examination.hear(second, isAlone: isAlone, turns: turns) { leaves }
+    }
+
+    @Test(arguments: Found.allCases) func bodyInThePlaceOfAServedFileIsALimit(found: Found) {
+        for isShared in [false, true] {
+            #expect(
+                end(examination(found, isShared: isShared), .refused, .same)
+                    == .over(.limit(", and of one that was served before")))
+            #expect(
+                end(examination(found, isShared: isShared), .other, .same) == .over(.unclear(", as of others")))
+        }
+    }
+
+    /// A second answer takes nothing away from a body, unless that answer is the file rather than the body.
+    @Test(arguments: Found.allCases, [Examination.Second.none, .alike]) func bodyIsKeptWhereNothingBetterComes(
+        found: Found, second: Examination.Second
+    ) {
+        for testimony in [Examination.Testimony.served, .nothing] {
+            for isShared in [false, true] {
+                let step = end(examination(found, isShared: isShared), testimony, second)
+                guard case .over(.file) = step else {
+                    Issue.record("\(testimony), \(isShared): \(step)")
+                    continue
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Found.allCases) func betterBodyShowsALimitOnlyWhereOthersWereAskedFor(found: Found) {
+        #expect(
+            end(examination(found), .nothing, .better) == .over(.limit(", which comes when less is asked for")))
+        let alone = examination(found, isShared: false, answersRange: true)
+        #expect(end(alone, .served, .better) == .over(.another))
+        let second = examination(found, isShared: false, answersRange: true, isSecond: true)
+        #expect(end(second, .served, .better) == .over(.unclear(", which comes at times")))
+    }
+
+    /// As `(found, isShared, isAlone)`: whether what comes again is left for another try, where no other file tells.
+    @Test(arguments: [
+        (Found.page, false, false, true), (.page, true, false, true), (.page, true, true, false),
+        (.dated, true, false, true), (.dated, true, true, false), (.file, true, false, false),
+        (.nothing, true, false, false),
+    ]) func noticeThatComesAgainIsLeftForAnotherTry(found: Found, isShared: Bool, isAlone: Bool, isLeft: Bool) {
+        let examination = examination(found, isShared: isShared)
+        let step = end(examination, .nothing, .same, isAlone: isAlone)
+        #expect(step == .over(isLeft ? .unclear("") : .file(isTold: false)))
+        #expect(end(examination, .nothing, .same, isAlone: isAlone, leaves: false) == .over(.file(isTold: false)))
+        #expect(end(examination, .served, .same, isAlone: isAlone) == .over(.file(isTold: true)))
+    }
+
+    @Test func turnsAreTakenWhileTheServedFileComes() {
+        var examination = examination(.file)
+        #expect(examination.begin() == .askForWitness(turn: 0))
+        for turn in 1...3 {
+            #expect(examination.hear(.served) == .askAgain)
+            let step = examination.hear(.same, isAlone: false, turns: 3) { true }
+            #expect(step == (turn < 3 ? .askForWitness(turn: turn) : .over(.file(isTold: true))))
+        }
+    }
+
+    @Test func nothingIsAskedForWhereAnotherSourceMayHaveTheFile() {
+        for found in Found.allCases {
+            let body = Examination.Body(look: found.look, namesNoText: true, isShared: true, mayMoveOn: true)
+            let isLeft = found != .file
+            #expect(
+                Examination(of: body).begin()
+                    == (isLeft ? .over(.unclear(", where another source may have it")) : .askForWitness(turn: 0)))
+        }
+    }
+
+    @Test func bodyThatCameAloneIsAskedForAgainOnlyWhereItMayBeForTheRange() {
+        #expect(end(examination(.file, isShared: false), .nothing, .same) == .over(.file(isTold: false)))
+        #expect(!examination(.file, isShared: false, answersRange: true).isAskedAgain)
+        #expect(!examination(.nothing, isShared: false).isAskedAgain)
+        #expect(examination(.nothing, isShared: false, answersRange: true).isAskedAgain)
+        #expect(examination(.page, isShared: false).isAskedAgain)
+    }
+}
