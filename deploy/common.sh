@@ -45,7 +45,7 @@ peer_packages=(apache2 caddy lighttpd lighttpd-mod-openssl squid vsftpd openssh-
 # Other people's programs that deploy/bench.sh measures beside Muster, and what makes the certificates of the server they all fetch from.
 bench_packages=(curl aria2 wget2 axel lftp rclone openssl)
 # Counts what a worker calls the system for.
-guard_packages=(strace)
+guard_packages=(strace valgrind)
 # Checks the formal model, and what it needs to compile it.
 model_packages=(spin gcc libc6-dev)
 # Other people's verifiers of what Muster sends.

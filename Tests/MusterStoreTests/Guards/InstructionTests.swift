@@ -1,0 +1,108 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import MusterTestSupport
+import Subprocess
+import SystemPackage
+import Testing
+
+/// A guard of the CPU time that a claim costs the database, which no clock tells: the instructions that its backend executes, as Valgrind counts them.
+@Suite struct InstructionTests {
+    private static let batch = 256
+
+    @Test func claimExecutesNoMoreInstructionsThanItDid() async throws {
+        var policy = Store.Policy()
+        (policy.connectionsPerOrigin, policy.leasesPerSession) = (4_096, 512)
+        let server = try await TestPostgres.start(settings: ["autovacuum": "off"])
+        let cluster: Cluster
+        let claims: [String]
+        do {
+            let database = try await server.makeDatabase()
+            claims = try await Self.prepare(database, policy)
+            cluster = try await Cluster(of: server, database: database.name)
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
+        // What the first ones cost, which read the catalogs and make plans, is the same in both.
+        let few = try await cluster.instructions(claims.prefix(2))
+        let many = try await cluster.instructions(claims.dropFirst(2))
+        let each = (many - few) / Int64(claims.count - 4)
+        print("a claim of \(Self.batch): \(each) instructions")
+        #expect(each > 0)
+        // 82,800,000: 323,000 for each lease.
+        #expect(each <= 103_500_000)
+    }
+
+    /// Makes a group, and returns a claim for each of some sessions.
+    private static func prepare(_ database: TestPostgres.Database, _ policy: Store.Policy) async throws -> [String] {
+        let configuration = PostgresConfiguration(database.conninfo)
+        _ = try await Migrator(configuration).migrate()
+        let pool = PostgresPool(configuration, limits: .init(maximumConnections: 1))
+        let wakes = WakeLog()
+        let store = Store(pool: pool, policy: policy) { wakes.add($0) }
+        let fixture = StoreFixture(
+            pool: pool, store: store, policy: policy, conninfo: database.conninfo, wakes: wakes)
+        do {
+            try await fixture.makeGroup("g", Wanted.many(16 * batch, size: 1_000), isSealed: true)
+            var claims: [String] = []
+            for number in 0..<8 {
+                var worker = try await fixture.makeWorker("worker\(number)")
+                try await worker.sync()
+                claims.append(
+                    """
+                    SELECT count(*) FROM (SELECT array_agg(s.chunk_id) AS chunks, array_agg(s.chunk_id) FILTER (WHERE s.is_limited) AS limited \
+                    FROM share_leases(ARRAY[\(worker.session)::bigint], ARRAY[\(worker.sequence)::bigint], ARRAY[\(batch)], ARRAY[0], \
+                    \(policy.connectionsPerOrigin), \(policy.leasesPerSession), NULL) AS s) AS shared \
+                    CROSS JOIN LATERAL granted_leases(shared.chunks, coalesce(shared.limited, '{}')) AS g;
+                    """)
+            }
+            try await fixture.run("VACUUM ANALYZE")
+            await pool.shutdown()
+            return claims
+        } catch {
+            await pool.shutdown()
+            throw error
+        }
+    }
+
+    /// The files of a server that is to be stopped, and who may read them.
+    private struct Cluster {
+        let data: FilePath
+        let program: FilePath
+        let user: String
+        let database: String
+
+        init(of server: TestPostgres, database: String) async throws {
+            let process = try #require(await server.processID)
+            data = FilePath(try await Self.output(["readlink", "/proc/\(process)/cwd"]))
+            program = FilePath(try await Self.output(["readlink", "/proc/\(process)/exe"]))
+            user = try await Self.output(["stat", "-c", "%u", data.string])
+            self.database = database
+        }
+
+        /// How many instructions a backend of its own executes for these statements, from its start to its end.
+        func instructions(_ statements: ArraySlice<String>) async throws -> Int64 {
+            let file = data.appending("instructions")
+            let valgrind = try #require(InstalledProgram.find("valgrind")).string
+            let output = try await Self.output(
+                ["setpriv", "--reuid=\(user)", "--clear-groups", "--", valgrind, "--tool=cachegrind", "--cache-sim=no"]
+                    + ["--cachegrind-out-file=\(file)", program.string, "--single", "-D", data.string, database],
+                input: statements.joined(separator: "\n") + "\n")
+            let granted = output.split(separator: "\n").count { $0.contains("count = \"\(InstructionTests.batch)\"") }
+            #expect(granted == statements.count, "\(output)")
+            let summary = try await Self.output(["sed", "-n", "s/^summary: *//p", file.string])
+            return try #require(Int64(summary))
+        }
+
+        private static func output(_ words: [String], input: String = "") async throws -> String {
+            let result = try await Subprocess.run(
+                .name(words[0]), arguments: Arguments(Array(words.dropFirst())), input: .string(input),
+                output: .string(limit: 1 << 20), error: .combinedWithOutput)
+            let text = result.standardOutput
+            try #require(result.terminationStatus.isSuccess, "\(words[0]): \(text)")
+            return String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+        }
+    }
+}
