@@ -45,6 +45,7 @@ struct GetService: Service {
                     client in
                     try await GetSession(
                         client: client,
+                        patience: Patience(console: context.console, asked: .ownDatabase),
                         tasks: tasks,
                         survey: survey,
                         transfers: transfers,
