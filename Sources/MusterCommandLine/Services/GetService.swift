@@ -5,6 +5,8 @@ import SystemPackage
 
 /// The part of `get` that talks to the coordinator: when it is done, so is the command.
 struct GetService: Service {
+    /// The database.
+    let postgres: PostgresService
     /// The port of the coordinator, once it is there.
     let port: Eventual<Int>
     /// Told the same once the workers may begin.
@@ -61,6 +63,8 @@ struct GetService: Service {
             result.fulfil(outcome)
         } catch is CancellationError {
             return
+        } catch {
+            throw await postgres.replacement() ?? error
         }
     }
 }
