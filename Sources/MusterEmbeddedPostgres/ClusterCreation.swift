@@ -19,6 +19,13 @@ struct ClusterCreation: Sendable {
     /// The database that is made along with the cluster.
     static let database = "muster"
 
+    /// The settings without which no server starts. All else is told to it at each start.
+    static let settings = [
+        ("postgresql.conf", "# Muster gives the settings at each start of the server.\n"),
+        // Whoever can reach the socket is trusted, as `initdb` writes it here.
+        ("pg_hba.conf", "local all all trust\n"),
+    ]
+
     private static let temporaryPrefix = "data.new-"
     /// Under these settings the log of a cluster that is made to be copied leaves nothing behind, and a segment of it takes no more
     /// room than what is in it.

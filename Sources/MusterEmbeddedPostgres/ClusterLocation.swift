@@ -72,6 +72,10 @@ struct ClusterLocation: Sendable, Hashable {
         if !Self.canHoldSocket(directory) {
             directory = FilePath("/tmp/muster-\(Self.hash(of: root.string))")
         }
+        // Below the root nobody else makes any, and what stands in it is of no server that lives.
+        if directory.starts(with: root), account.needsSwitch, try PrivateFiles.status(directory)?.type == .directory {
+            try PrivateFiles.give(directory, to: account)
+        }
         try PrivateFiles.makePrivateDirectory(directory, account: account)
         return directory
     }

@@ -14,7 +14,8 @@ enum ClusterTrouble {
     /// What is no fault of the files, whatever file it is said of.
     private static let others =
         permissions + [
-            "ermission", "No space", "Too many open files", "Cannot allocate", "Input/output error", "Read-only",
+            "Operation not permitted", "No space", "Too many open files", "Cannot allocate", "Input/output error",
+            "Read-only",
             "terminating connection",
         ]
     /// What comes before the words by which a server gives up.
@@ -25,9 +26,17 @@ enum ClusterTrouble {
         messages(in: log, after: lastWords).last { says($0, damages) && !says($0, others) }
     }
 
-    /// The message that tells of a file or directory that the server may not use; `nil` where none does.
-    static func ownership(in log: String) -> String? {
+    /// Whether a server's log tells of a file or directory that the server may not use.
+    static func isDenied(in log: String) -> Bool { says(log, permissions) }
+
+    /// The message that does so, if it can be told from others.
+    static func denial(in log: String) -> String? {
         messages(in: log, after: ["LOG:  "] + lastWords).first { says($0, permissions) }
+    }
+
+    /// The message that tells of something that nobody may change.
+    static func immutability(in log: String) -> String? {
+        messages(in: log, after: lastWords).last { says($0, ["Operation not permitted"]) }
     }
 
     /// Why the server gave up, as far as it says so.
@@ -35,7 +44,10 @@ enum ClusterTrouble {
 
     private static func messages(in log: String, after marks: [String]) -> [String] {
         log.split(separator: "\n").compactMap { line in
-            marks.lazy.compactMap { line.firstRange(of: $0)?.upperBound }.first.map { String(line[$0...]) }
+            marks.lazy.compactMap { line.ranges(of: $0).last?.upperBound }.first.map { start in
+                // A client tells of it within its own words, with the SQLSTATE.
+                String(line[start...].trimmingPrefix(#/[0-9A-Z]{5}: /#))
+            }
         }
     }
 
@@ -52,8 +64,25 @@ extension ClusterLocation {
 
     /// The error that says that files belong to somebody else than the account that the server runs as.
     func foreign(_ reason: String, _ account: ServerAccount) throws -> EmbeddedPostgresError {
-        let files = try [dataDirectory, logDirectory].filter { try PrivateFiles.status($0) != nil }
-        return .foreignOwner(dataDirectory: dataDirectory, files: files, account: account.name, reason: reason)
+        .foreignOwner(dataDirectory: dataDirectory, files: try given, account: account.name, reason: reason)
+    }
+
+    /// What keeps a server from its files, by what it has said; `nil` where it says nothing of them.
+    func trouble(in log: String, _ account: ServerAccount) throws -> EmbeddedPostgresError? {
+        if ClusterTrouble.isDenied(in: log) {
+            let foreign = try given.compactMap { try PrivateFiles.foreign(in: $0, to: account) }.first
+            let reason = foreign.map { "\($0.path) belongs to the user \($0.owner.name)" }
+            return try self.foreign(reason ?? ClusterTrouble.denial(in: log) ?? "Permission denied", account)
+        }
+        if let reason = ClusterTrouble.immutability(in: log) {
+            return .immutable(dataDirectory: dataDirectory, files: try given, reason: reason)
+        }
+        return ClusterTrouble.damage(in: log).map(damaged)
+    }
+
+    /// The directories of the server's account that are there.
+    private var given: [FilePath] {
+        get throws { try [dataDirectory, logDirectory].filter { try PrivateFiles.status($0) != nil } }
     }
 
     /// What has to be removed to begin with a new database.

@@ -58,6 +58,8 @@ extension EmbeddedPostgres {
                 "autovacuum": "on",
                 "autovacuum_naptime": "10s",
                 "autovacuum_vacuum_cost_limit": "1000",
+                // It is started again by who uses it, which sees why it does not start.
+                "restart_after_crash": "off",
                 // A stopped coordinator (F4) must not hold its locks and its snapshot for long.
                 "idle_in_transaction_session_timeout": "30s",
                 "timezone": "UTC",

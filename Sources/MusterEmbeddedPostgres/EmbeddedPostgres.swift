@@ -32,6 +32,8 @@ public actor EmbeddedPostgres {
     public enum StartNews: Sendable, Hashable {
         /// The server of an earlier process neither answers nor ends, and was waited for a few seconds.
         case waiting(Predecessor)
+        /// A file of settings was missing, and was written again: nothing is lost by that.
+        case restored(FilePath)
     }
 
     private enum State {
@@ -51,6 +53,8 @@ public actor EmbeddedPostgres {
     private let content: ClusterContent?
     private let logger: Logger
     private var state = State.stopped
+    /// The data of the last server, and where it was: a server that died of itself is started on no other.
+    private var used: (directory: FilePath, data: DataIdentity?)?
 
     /// Prepares a server; nothing is touched before `start()`.
     ///
@@ -93,6 +97,7 @@ public actor EmbeddedPostgres {
         }
         state = .starting
         do {
+            try checkData()
             let launch = Launch(
                 stateDirectory: stateDirectory,
                 environment: environment,
@@ -103,6 +108,7 @@ public actor EmbeddedPostgres {
             )
             let server = try await launch.run()
             state = .running(server)
+            used = (server.location.dataDirectory, server.data)
             logger.info(
                 "postgres.ready",
                 metadata: [
@@ -138,6 +144,7 @@ public actor EmbeddedPostgres {
                 server.signal(SIGQUIT, logger: logger)
                 await server.supervisor.waitUntilEnded(limit: .seconds(10))
             }
+            used = nil
             server.supervisor.hangUp()
             await server.supervisor.waitUntilEnded()
             server.location.removeSocketDirectory(server.endpoint.socketDirectory)
@@ -168,6 +175,24 @@ public actor EmbeddedPostgres {
     public func hasEnded(within limit: Duration) async -> Bool {
         if case .running(let server) = state { await server.supervisor.waitUntilEnded(limit: limit) }
         return processID == nil
+    }
+
+    /// Makes sure that the data of the server is still what the server was started on: to be called a few times a second, and where something it says is
+    /// strange.
+    ///
+    /// - Throws: ``EmbeddedPostgresError/dataReplaced(dataDirectory:)``.
+    public func checkData() throws {
+        guard let used, try DataIdentity(used.directory) != used.data else { return }
+        throw EmbeddedPostgresError.dataReplaced(dataDirectory: used.directory)
+    }
+
+    /// What keeps the server from its files, by what it has said since its start, and by what a client was told; `nil` where that says nothing of them.
+    public func trouble(telling text: String) throws -> EmbeddedPostgresError? {
+        switch state {
+        case .running(let server), .stopping(let server):
+            try server.location.trouble(in: "\(server.location.logTail())\nFATAL:  \(text)", server.account)
+        case .stopped, .starting: nil
+        }
     }
 
     /// Looks after the room that is kept for the server: to be called a few times a second. `nil` without a server, or when
@@ -206,6 +231,10 @@ struct RunningServer: Sendable {
     let endpoint: EmbeddedPostgres.Endpoint
     let processID: Int32
     let location: ClusterLocation
+    /// Who it runs as.
+    let account: ServerAccount
+    /// What it was started on.
+    let data: DataIdentity?
     let supervisor: Supervisor
     /// Held for as long as the server is used.
     let ownerLock: FileLock
@@ -213,7 +242,9 @@ struct RunningServer: Sendable {
     /// Signals the server, unless its data directory names another process by now.
     func signal(_ number: Int32, logger: Logger) {
         do {
-            guard try PostmasterFile.read(dataDirectory: location.dataDirectory)?.processID == processID else { return }
+            // Where somebody has taken its file away, it is the child of a supervisor that has not ended.
+            let file = try PostmasterFile.read(dataDirectory: location.dataDirectory)
+            guard file.map({ $0.processID == processID }) ?? (supervisor.ended == nil) else { return }
             guard kill(processID, number) == 0 else { throw Errno(rawValue: errno) }
         } catch {
             logger.warning(

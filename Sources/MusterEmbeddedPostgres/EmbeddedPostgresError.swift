@@ -37,6 +37,10 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case serverExited(status: String, log: String)
     /// The server can't use its data, as `reason` says. `files` is what has to be removed to start with an empty database.
     case damaged(dataDirectory: FilePath, files: [FilePath], reason: String)
+    /// Nobody may change files of the server, root neither, as `reason` says: they are in `files`.
+    case immutable(dataDirectory: FilePath, files: [FilePath], reason: String)
+    /// Somebody has removed the data of a server that was used, or put other data in its place.
+    case dataReplaced(dataDirectory: FilePath)
     /// The server was not ready within the limit; `log` is the end of its log.
     case notReady(limit: Duration, log: String)
     /// The server of an earlier process neither answers nor has ended after the limit; `log` is the end of its log.
@@ -59,6 +63,11 @@ extension EmbeddedPostgresError {
         return false
     }
 
+    /// Whether the files of the server are at fault, and nothing brings them back.
+    var isDamage: Bool {
+        if case .damaged = self { true } else { false }
+    }
+
     /// Whether the server was ended from outside, which says nothing about whether it can be started.
     public var isKill: Bool { self == .serverKilled }
 
@@ -70,7 +79,8 @@ extension EmbeddedPostgresError {
             .diskFull, .filesFull, .busy:
             true
         case .serverBinariesNotFound, .binaryDirectoryUnusable, .versionMismatch, .noServerAccount, .noAccountSwitch,
-            .inUse, .foreignOwner, .dataMissing, .socketDirectoryRefused, .templateRefused, .damaged:
+            .inUse, .foreignOwner, .dataMissing, .socketDirectoryRefused, .templateRefused, .damaged,
+            .immutable, .dataReplaced:
             false
         }
     }
@@ -143,6 +153,17 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             """
             the private database in \(dataDirectory) is damaged: \(reason)
               \(Self.beginningAnew(files))
+            """
+        case .immutable(let dataDirectory, let files, let reason):
+            """
+            PostgreSQL can't change the private database in \(dataDirectory): \(reason)
+              Nobody can while something there is immutable (lsattr shows an i or an a). To end that, which loses nothing, type (as root):
+              chattr -R -ia \(Self.words(files))
+            """
+        case .dataReplaced(let dataDirectory):
+            """
+            the private database in \(dataDirectory) was removed or replaced while it was used, and what it knew is not there any more
+              Files that are finished are safe. Bring it back, if it was moved, and run the same command again, which goes on with what stands there
             """
         case .predecessorRunning(_, let log):
             "\(brief); then run the same command again. The end of its log:\n\(log)"

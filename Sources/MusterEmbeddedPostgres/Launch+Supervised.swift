@@ -21,7 +21,7 @@ struct Supervised: Sendable {
     /// Takes a server over: from now on it ends with this process.
     func adopt(_ file: PostmasterFile, lock: consuming FileLock) async throws -> RunningServer {
         let supervisor = try await supervise(.adopt(processID: file.processID), lock: lock)
-        return running(file, supervisor: supervisor, provenance: .adopted)
+        return try running(file, supervisor: supervisor, provenance: .adopted)
     }
 
     /// Starts the server, and waits until it accepts connections.
@@ -45,7 +45,7 @@ struct Supervised: Sendable {
             let supervisor = try await supervise(charge, lock: consume lock)
             do {
                 if let file = try await ready(supervisor, isNew: isNew) {
-                    return running(file, supervisor: supervisor, provenance: isNew ? .created : .started)
+                    return try running(file, supervisor: supervisor, provenance: isNew ? .created : .started)
                 }
             } catch {
                 supervisor.hangUp()
@@ -76,10 +76,7 @@ struct Supervised: Sendable {
             if let ended {
                 if ended.isKill { throw EmbeddedPostgresError.serverKilled }
                 let log = location.logTail()
-                if let reason = ClusterTrouble.ownership(in: log) {
-                    throw try location.foreign(reason, account)
-                }
-                if !isNew, let reason = ClusterTrouble.damage(in: log) { throw location.damaged(reason) }
+                if let trouble = try location.trouble(in: log, account), !isNew || !trouble.isDamage { throw trouble }
                 guard log.contains("pre-existing shared memory block"), ContinuousClock.now < deadline else {
                     throw EmbeddedPostgresError.serverExited(status: ended.text, log: log)
                 }
@@ -102,7 +99,7 @@ struct Supervised: Sendable {
         _ file: PostmasterFile,
         supervisor: Supervisor,
         provenance: EmbeddedPostgres.Endpoint.Provenance
-    ) -> RunningServer {
+    ) throws -> RunningServer {
         RunningServer(
             endpoint: EmbeddedPostgres.Endpoint(
                 socketDirectory: file.socketDirectory ?? location.root.appending("run"),
@@ -112,6 +109,8 @@ struct Supervised: Sendable {
             ),
             processID: file.processID,
             location: location,
+            account: account,
+            data: try DataIdentity(location.dataDirectory),
             supervisor: supervisor,
             ownerLock: ownerLock
         )

@@ -72,6 +72,7 @@ struct Launch: Sendable {
             try await superviseNext(location, deadline: deadline)
         }
         try refuseIncompleteData(location)
+        try restoreSettings(location, account: account)
         let reserve = configuration.reserve(location)
         try reserve.begin(isNew: try PrivateFiles.status(location.dataDirectory) == nil)
         let (binaries, isNew) = try await cluster(at: location, account: account)
@@ -148,6 +149,18 @@ struct Launch: Sendable {
             return
         }
         throw location.damaged("\(missing) is missing or empty")
+    }
+
+    /// Writes settings again that somebody has removed: they are the same for all clusters, and tell nothing of the data.
+    private func restoreSettings(_ location: ClusterLocation, account: ServerAccount) throws {
+        guard try PrivateFiles.status(location.dataDirectory) != nil else { return }
+        for (name, text) in ClusterCreation.settings {
+            let path = location.dataDirectory.appending(name)
+            guard try PrivateFiles.status(path) == nil else { continue }
+            try PrivateFiles.write(text, to: path)
+            try PrivateFiles.give(path, to: account)
+            onNews(.restored(path))
+        }
     }
 
     private func prepareLogDirectory(_ location: ClusterLocation, account: ServerAccount) throws {

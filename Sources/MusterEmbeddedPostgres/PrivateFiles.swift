@@ -32,9 +32,22 @@ enum PrivateFiles {
 
     /// The first of the files that is missing in a directory, or empty, by which a server tells its data directory; `nil` if all are there.
     static func missing(inCluster directory: FilePath) throws -> String? {
-        try ["PG_VERSION", "global/pg_control"].first {
+        try ["PG_VERSION", "global/pg_control", "global/pg_filenode.map"].first {
             try status(directory.appending($0)).map { $0.size == 0 } ?? true
         }
+    }
+
+    /// The first file or directory of a tree that belongs to somebody else, itself included.
+    static func foreign(in path: FilePath, to account: ServerAccount) throws -> (path: FilePath, owner: ServerAccount)?
+    {
+        guard let found = try status(path) else { return nil }
+        let owner = ServerAccount(found)
+        guard owner.userID == account.userID else { return (path, owner) }
+        guard found.type == .directory else { return nil }
+        for name in try names(in: path).sorted() {
+            if let foreign = try foreign(in: path.appending(name), to: account) { return foreign }
+        }
+        return nil
     }
 
     /// Makes one directory, and says whether it is new.

@@ -26,14 +26,32 @@ struct ServerAccount: Sendable, Hashable {
         throw EmbeddedPostgresError.noServerAccount
     }
 
-    /// The account for a data directory that exists: its owner, as PostgreSQL demands.
+    /// The account for a data directory that exists: its owner, as PostgreSQL demands. The directory of the log was made for the same.
     static func owning(_ location: ClusterLocation, status: Stat) throws -> ServerAccount {
-        let account = ServerAccount(userID: status.userID.rawValue, groupID: status.groupID.rawValue)
-        let canRunAs = account.userID != 0 && (geteuid() == 0 || !account.needsSwitch)
-        guard canRunAs else {
-            throw try location.foreign("it belongs to the user \(account.name)", try .forNewCluster())
+        let account = ServerAccount(status)
+        func canRunAs(_ account: ServerAccount) -> Bool {
+            account.userID != 0 && (geteuid() == 0 || !account.needsSwitch)
+        }
+        let logging = try PrivateFiles.status(location.logDirectory).map { ServerAccount($0) } ?? account
+        guard canRunAs(account), logging.userID == account.userID else {
+            let new = try forNewCluster()
+            // The one of both that was not changed.
+            let right =
+                [account, logging].first { $0.userID == new.userID } ?? [account, logging].first(where: canRunAs)
+            let owners = logging.userID == account.userID ? "" : ", and its log to \(logging.name)"
+            throw try location.foreign("it belongs to the user \(account.name)\(owners)", right ?? new)
         }
         return account
+    }
+
+    /// Who owns a file.
+    init(_ owner: Stat) {
+        (userID, groupID) = (owner.userID.rawValue, owner.groupID.rawValue)
+    }
+
+    /// The account of a user and a group.
+    init(userID: uid_t, groupID: gid_t) {
+        (self.userID, self.groupID) = (userID, groupID)
     }
 
     /// The name of its user, or else the number.

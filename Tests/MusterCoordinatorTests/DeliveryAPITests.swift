@@ -67,6 +67,8 @@ import Testing
             #expect(!disabled.enabled && disabled.disabledReason?.contains("410") == true)
             try await coordinator.makeEvents(2, "more")
             let asked = receiver.deliveries.count
+            let waiting = try await client.deliveries(state: .pending, limit: 10).items
+            #expect(waiting.map(\.nextTryAt) == [nil], "nothing is due while it is disabled")
             isBack.update { $0 = true }
             let enabled = try await client.changeSubscription("s", SubscriptionPatch(enabled: true))
             #expect(enabled.enabled && enabled.disabledReason == nil)

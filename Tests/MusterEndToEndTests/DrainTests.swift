@@ -41,7 +41,7 @@ extension EndToEnd {
             #expect(try await muster(["drain", "up-worker-1"]).contains("is draining"))
             _ = try await up.waitForLine(
                 containing: "worker up-worker-1 has left", in: .standardOutput, limit: .seconds(60))
-            #expect(try await muster(["workers"]) == "there are no workers\n")
+            #expect(try await muster(["workers"]).hasPrefix("there are no workers"))
             _ = try await muster(["add", "g", "http://127.0.0.1:1/a"])
             #expect(try await muster(["status", "g"]).contains("those of muster up were told to leave"))
             #expect(try await muster(["explain", "g"]).contains("or start one with: muster work --sink default=DIR"))

@@ -30,6 +30,13 @@ extension EndToEnd {
             try await TestProcess.muster(["get", "-d", files.string, file.url], environment: environment)
         }
 
+        /// Runs a command, in which `D` is the data directory.
+        private func shell(_ command: String) async throws {
+            let words = command.replacing(/\bD\b/.wordBoundaryKind(.simple)) { _ in "\(data)" }
+            let shell = try await TestProcess.start("/bin/sh", arguments: ["-c", words])
+            #expect(try await shell.waitForExit(limit: .seconds(20)) == .exited(0), "\(shell.standardError)")
+        }
+
         private func text(of path: FilePath) throws -> String {
             try String(contentsOfFile: path.string, encoding: .utf8)
         }
@@ -97,19 +104,22 @@ extension EndToEnd {
 
         /// What a clumsy hand may do to a database, and words of what is said of it.
         @Test(arguments: [
-            ("rm D/postgresql.conf", "is damaged: could not access the server configuration file"),
+            ("rm D/global/pg_filenode.map", "is damaged: global/pg_filenode.map is missing or empty"),
+            ("rm D/base/5/pg_filenode.map", "is damaged: could not open file \"base/5/pg_filenode.map\""),
             ("rm D/PG_VERSION; echo x >D/PG_VERSION", "is damaged: its PG_VERSION names no version"),
             ("echo 9 >D/PG_VERSION", "was made by PostgreSQL 9, and here is another one"),
-            ("chmod 000 D/postgresql.conf; chown -R 0 D/global", "PostgreSQL may not use the private database"),
+            ("chmod 000 D/postgresql.conf; chown -R 0 D/global", "global belongs to the user root"),
+            ("chown 0 D/global/pg_control", "global/pg_control belongs to the user root"),
+            ("chown 0 D/pg_xact/0000", "pg_xact/0000 belongs to the user root"),
+            ("chown 0 D/base/5/PG_VERSION", "base/5/PG_VERSION belongs to the user root"),
+            ("chown -R 1 D/base", "base belongs to the user"),
+            ("chown -R 1 D", "it belongs to the user"),
+            ("chattr +i D", "Nobody can while something there is immutable"),
         ])
         func whatIsTypedHelpsADatabaseThatCanNotBeUsed(damage: String, reason: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
             #expect(try await get(file).waitForExit(limit: .seconds(120)) == .exited(0))
-            func shell(_ command: String) async throws {
-                let shell = try await TestProcess.start("/bin/sh", arguments: ["-c", command])
-                #expect(try await shell.waitForExit(limit: .seconds(20)) == .exited(0), "\(shell.standardError)")
-            }
-            try await shell(damage.replacing("D/", with: "\(data)/").replacing("D;", with: "\(data);"))
+            try await shell(damage)
             let failed = try await get(file)
             #expect(try await failed.waitForExit(limit: .seconds(120)) == .exited(1))
             let message = failed.standardError
@@ -118,6 +128,37 @@ extension EndToEnd {
             try await shell(String(command))
             let again = try await get(file)
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
+        }
+
+        /// Settings are the same for each database.
+        @Test(arguments: ["postgresql.conf", "pg_hba.conf"])
+        func settingsThatAreMissingAreWrittenAgain(name: String) async throws {
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            #expect(try await get(file).waitForExit(limit: .seconds(120)) == .exited(0))
+            try FileManager.default.removeItem(atPath: data.appending(name).string)
+            let again = try await get(file)
+            #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
+            #expect(again.standardError.contains("\(name) was missing; wrote it again"), "\(again.standardError)")
+            #expect(again.standardOutput.contains("nothing to do"), "what the database knew is there")
+        }
+
+        /// A clumsy hand takes the database away while it is used, or puts another one there.
+        @Test(arguments: ["rm -rf D", "rm -rf D/*", "mv D D.old", "mv D D.old; cp -a D.old D"])
+        func whoseDatabaseIsTakenAwayIsToldSo(damage: String) async throws {
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let running = try await get(file)
+            try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100))
+            try await shell(damage)
+            #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(
+                running.standardError.contains("was removed or replaced while it was used"), "\(running.standardError)")
+            origin.release("/\(file.path)")
+            // A directory that is there, and empty, may be where a disk is to be mounted.
+            if damage.hasSuffix("*") { try await shell("rmdir D") }
+            let again = try await get(file)
+            #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
+            #expect(try FileDigest.sha256(files.appending(file.path)) == file.sha256)
         }
     }
 }

@@ -14,7 +14,7 @@ public final class MusterClient: Sendable {
     private let current = Mutex(0)
 
     /// How long an answer may take, beside what the request itself waits for.
-    static let answerTime = Duration.seconds(30)
+    public static let answerTime = Duration.seconds(30)
     /// How much of that a server has while there are others that may answer sooner.
     static let firstAnswerTime = Duration.seconds(4)
 
@@ -29,23 +29,12 @@ public final class MusterClient: Sendable {
         self.send = send
     }
 
-    /// A client that asks again, for a minute or so, where a coordinator says that it can't answer now (503), as while its database starts again. Streams
-    /// are sent once.
-    public func askingAgain() -> MusterClient {
-        let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
-        return MusterClient(servers: servers, token: token) { [send] request in
-            var failures = 0
-            while true {
-                let answer = try await send(request)
-                if case .stream = request.body { return answer }
-                guard answer.status == 503, failures < Self.mostFailures else { return answer }
-                failures += 1
-                try await Task.sleep(for: backoff.delay(failures: failures, random: 1))
-            }
-        }
+    /// The same client, whose requests go through `pass`: it sends them by `send`, as often as it likes.
+    public func passing(
+        _ pass: @escaping @Sendable (_ request: APIRequest, _ send: APISend) async throws -> APIResponse
+    ) -> MusterClient {
+        MusterClient(servers: servers, token: token) { [send] request in try await pass(request, send) }
     }
-
-    private static let mostFailures = 16
 
     /// Sends a request to the first server that answers and decodes its JSON.
     func call<Answer: Decodable>(
@@ -129,7 +118,7 @@ public final class MusterClient: Sendable {
 
     private static func check(_ answer: APIResponse, _ method: String, _ path: String) throws -> [UInt8] {
         guard !(200..<300).contains(answer.status) else { return answer.body }
-        if let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body)) { throw problem }
+        if let problem = answer.problem { throw problem }
         // A proxy in between, not a coordinator: as good as nobody there.
         if answer.status >= 502 { throw Unreachable("\(method) \(path): status \(answer.status)") }
         throw UnexpectedAnswer("\(method) \(path): status \(answer.status) without a problem document")

@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// A request of the typed client, for whatever HTTP client carries it.
 public struct APIRequest: Sendable {
     /// The body of a request.
@@ -44,6 +46,11 @@ public struct APIResponse: Sendable {
     public init(status: Int, body: [UInt8]) {
         self.status = status
         self.body = body
+    }
+
+    /// The problem document that it is; `nil` for a success, and for what no coordinator says.
+    public var problem: Problem? {
+        (200..<300).contains(status) ? nil : try? JSONDecoder().decode(Problem.self, from: Data(body))
     }
 }
 

@@ -3,6 +3,8 @@ public import MusterCore
 
 /// Reads a manifest line by line: a URL per line, or NDJSON, one task per line. Blank lines and lines that begin with `#`
 /// are skipped. Sans-IO: bytes go in as they come, tasks come out; no more than one line is held.
+///
+/// What is wrong is thrown, or told to who asks to be told; the parser goes on with the next line then.
 public struct ManifestParser {
     /// One task of the manifest.
     public struct Entry: Sendable {
@@ -29,6 +31,8 @@ public struct ManifestParser {
     private let decoder = JSONDecoder()
     private var partial: [UInt8] = []
     private var line = 0
+    /// Whether the line was refused for its length, and its rest is passed over.
+    private var isOverlong = false
 
     /// A parser at the first line.
     ///
@@ -38,38 +42,50 @@ public struct ManifestParser {
         self.names = names
     }
 
+    /// What becomes of a line that is refused: whoever throws ends the parser.
+    public typealias Refused = (InputRefusal) throws(InputRefusal) -> Void
+
     /// Takes the next bytes and returns the tasks whose lines are complete now.
     ///
-    /// - Throws: `InputRefusal` with the line of the first bad task; the parser must not be used any more then.
-    public mutating func parse(_ bytes: some Sequence<UInt8>) throws(InputRefusal) -> [Entry] {
+    /// - Parameter refused: told of each bad task, with its line.
+    public mutating func parse(
+        _ bytes: some Sequence<UInt8>, refused: Refused = { refusal throws(InputRefusal) in throw refusal }
+    ) throws(InputRefusal) -> [Entry] {
         var entries: [Entry] = []
         var rest = Array(bytes)[...]
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-            try take(rest[..<end])
-            if let entry = try endLine() { entries.append(entry) }
+            try take(rest[..<end], refused)
+            if let entry = try endLine(refused) { entries.append(entry) }
             rest = rest[(end + 1)...]
         }
-        try take(rest)
+        try take(rest, refused)
         return entries
     }
 
-    private mutating func take(_ bytes: ArraySlice<UInt8>) throws(InputRefusal) {
+    private mutating func take(_ bytes: ArraySlice<UInt8>, _ refused: Refused) throws(InputRefusal) {
+        guard !isOverlong else { return }
         guard partial.count + bytes.count <= Int(Limits.manifestLine.bytes) else {
-            throw InputRefusal(
-                pointer: "", line: line + 1, reason: "the line is longer than \(Limits.manifestLine)")
+            (isOverlong, partial) = (true, [])
+            return try refused(
+                InputRefusal(pointer: "", line: line + 1, reason: "the line is longer than \(Limits.manifestLine)"))
         }
         partial += bytes
     }
 
     /// Takes the end of the manifest; a last line needs no newline.
-    public mutating func finish() throws(InputRefusal) -> [Entry] {
-        partial.isEmpty ? [] : try endLine().map { [$0] } ?? []
+    public mutating func finish(
+        refused: Refused = { refusal throws(InputRefusal) in throw refusal }
+    ) throws(InputRefusal) -> [Entry] {
+        partial.isEmpty ? [] : try endLine(refused).map { [$0] } ?? []
     }
 
-    private mutating func endLine() throws(InputRefusal) -> Entry? {
+    private mutating func endLine(_ refused: Refused) throws(InputRefusal) -> Entry? {
         line += 1
         if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
-        defer { partial.removeAll(keepingCapacity: true) }
+        defer {
+            partial.removeAll(keepingCapacity: true)
+            isOverlong = false
+        }
         guard let first = partial.first(where: { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }) else {
             return nil
         }
@@ -82,7 +98,8 @@ public struct ManifestParser {
             return Entry(
                 line: line, task: try request.validated(), fetch: request.fetch, isURL: first != UInt8(ascii: "{"))
         } catch {
-            throw error.onLine(line)
+            try refused(error.onLine(line))
+            return nil
         }
     }
 

@@ -18,7 +18,7 @@ public struct DeliveryDocument: Hashable, Sendable, Codable {
     public var position: Int64
     /// Tries since it was made, or replayed.
     public var attempts: Int32
-    /// When it is tried next; `null` when it is not.
+    /// When it is tried next; `null` when it is not: it is settled, or pending while its subscription is disabled.
     public var nextTryAt: Timestamp?
     /// When it was tried last.
     public var triedAt: Timestamp?

@@ -36,7 +36,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
         for item in deliveries {
             table.add([
                 "\(item.id)", item.state.rawValue, "\(item.attempts)", item.subscription, "\(item.position)",
-                EventType.short(item.type), item.subject, item.nextTryAt.map(WallClock.ofThisMachine.text) ?? "-",
+                EventType.short(item.type), item.subject,
+                item.nextTryAt.map(WallClock.ofThisMachine.text) ?? (item.state == .pending ? "once enabled" : "-"),
                 item.state == .delivered ? "" : item.failure ?? "",
             ])
         }

@@ -11,8 +11,9 @@ struct WorkersCommand: MusterSubcommand {
         usage: "muster workers",
         discussion: """
             LEASES is how many leases a worker holds, those that wait for one of its SLOTS among them, TO COME what is left to fetch \
-            under them, a + meaning that not every length is known, and ETA how long that takes. Of a worker that is silent nothing has \
-            been heard for longer than there should be. What is wrong with a sink stands below the table.
+            under them, a + meaning that not every length is known, and ETA how long that takes. A worker that is draining takes no more, \
+            gives back what it has not finished within seconds, and is not in the list any more once it has left. Of a worker that is silent \
+            nothing has been heard for longer than there should be. What is wrong with a sink stands below the table.
 
             Example:
               muster workers --json | jq -r 'select(.state == "ready") | .name'
@@ -31,7 +32,7 @@ struct WorkersCommand: MusterSubcommand {
         if context.console.json {
             for worker in workers { try context.console.document(worker) }
         } else if workers.isEmpty {
-            try context.console.line("there are no workers")
+            try context.console.line("there are no workers: muster work starts one, and muster up those that left it")
         } else {
             try context.console.table(Self.table(workers, clock: .ofThisMachine))
             for line in Self.troubles(workers) { try context.console.line(line) }
@@ -121,7 +122,10 @@ struct DrainCommand: MusterSubcommand {
             try context.console.document(Document(worker: worker))
         } else {
             try context.console.line(
-                wasDraining ? "nothing to drain: \(worker) is draining already" : "\(worker) is draining")
+                wasDraining
+                    ? "nothing to drain: \(worker) is draining already"
+                    : "\(worker) is draining: it takes no more work, and leaves the list of muster workers within seconds"
+            )
         }
     }
 }

@@ -176,7 +176,19 @@ struct GetCommand: MusterSubcommand {
         let database = Eventual<String>()
         let (port, workPort) = (Eventual<Int>(), Eventual<Int>())
         let result = Eventual<GetSession.Result>()
+        let postgres = PostgresService(
+            stateDirectory: state,
+            environment: settings.environment,
+            stopLimit: .seconds(3),
+            keepsLogSmall: true,
+            room: room,
+            onFull: onFull,
+            database: database,
+            remark: remark,
+            logger: logger
+        )
         let session = GetService(
+            postgres: postgres,
             port: port,
             workPort: workPort,
             token: token,
@@ -194,17 +206,7 @@ struct GetCommand: MusterSubcommand {
         let names = (1...count).map { "get-\($0)" }
         let run = SignalledRun(
             services: [
-                PostgresService(
-                    stateDirectory: state,
-                    environment: settings.environment,
-                    stopLimit: .seconds(3),
-                    keepsLogSmall: true,
-                    room: room,
-                    onFull: onFull,
-                    database: database,
-                    remark: remark,
-                    logger: logger
-                ),
+                postgres,
                 CoordinatorService(configuration: coordinator, database: database, port: port, logger: logger),
                 // Stopped after the workers: what they report then is part of how far it came.
                 session,

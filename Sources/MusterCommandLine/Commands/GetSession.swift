@@ -11,6 +11,8 @@ import SystemPackage
 struct GetSession {
     /// The coordinator.
     let client: MusterClient
+    /// How it is asked again: its database may be starting anew.
+    let patience: Patience
     /// What is wanted.
     let tasks: TaskList
     /// What is known of that.
@@ -79,7 +81,8 @@ struct GetSession {
         }
         if end.group.state == .succeeded { try await forgetEarlier(than: generation) }
         findings.changed += earlier.changed
-        return try await result(end, generation, isFresh: isFresh, there: earlier.keys.count, changed: findings.changed)
+        return try await result(
+            end, generation, since: since, isFresh: isFresh, there: earlier.keys.count, changed: findings.changed)
     }
 
     /// Waits for the worker of this process to report: until then the group would be said to lack one, and told to start one. If it takes very
@@ -236,13 +239,12 @@ struct GetSession {
         }
     }
 
-    /// The client for all but what is watched: its database may be starting again.
-    var patient: MusterClient { client.askingAgain() }
+    /// The client for all but what is watched.
+    var patient: MusterClient { patience.asking(by: client) }
 
     func watcher(_ name: String) -> GroupWatcher {
-        var watcher = context.watcher(client, group: name)
+        var watcher = context.watcher(client, group: name, patience: patience)
         watcher.tellsStandstills = true
-        watcher.asked = .ownDatabase
         // It was read without complaint before anything began.
         watcher.maxRate = try? context.settings.rate(.maxRate)
         return watcher
@@ -270,13 +272,15 @@ struct GetSession {
     }
 
     private func result(
-        _ end: GroupWatcher.End, _ generation: Int, isFresh: Bool, there: Int, changed: [String]
+        _ end: GroupWatcher.End, _ generation: Int, since: Timestamp?, isFresh: Bool, there: Int, changed: [String]
     ) async throws -> Result {
         let group = end.group
         let failures = group.tasks.failed == 0 ? [] : try await GroupResult.failures(of: group.name, patient)
         var explanations: [ExplanationDocument] = []
         for task in failures.prefix(Self.explainedFailures) {
             var explanation = try await patient.explanation(of: task.key, in: group.name)
+            // What failed before has been told by the run that met it.
+            if let since { explanation.attempts.removeAll { $0.at <= since } }
             // Once `get` has ended there is no coordinator to be asked for a retry.
             explanation.next =
                 task.failure.flatMap { FailureAdvice.advice($0)?.text }

@@ -128,7 +128,9 @@ struct CommandContext: Sendable {
     }
 
     /// A watcher of a group.
-    func watcher(_ client: MusterClient, group: String) -> GroupWatcher {
-        GroupWatcher(client: client, group: group, console: console, environment: settings.environment)
+    func watcher(_ client: MusterClient, group: String, patience: Patience? = nil) -> GroupWatcher {
+        GroupWatcher(
+            client: client, group: group, console: console, patience: patience ?? Patience(console: console),
+            environment: settings.environment)
     }
 }

@@ -121,9 +121,13 @@ struct RemoveCommand: MusterSubcommand {
         }
         if let fate = removal.fate {
             // Which ones these are is seen where they are deleted, by a worker that has nobody to tell any more.
-            let deleted =
-                "\(fate.deleted) file\(fate.deleted == 1 ? "" : "s") deleted"
-                + (fate.deleted > 0 ? ", unless somebody has replaced \(fate.deleted == 1 ? "it" : "them") since" : "")
+            let replaced =
+                switch fate.deleted {
+                case 0: ""
+                case 1: ", unless somebody has replaced it: then it stays, and its worker's log says so"
+                default: ", but for those that somebody has replaced: these stay, and the workers' logs name them"
+                }
+            let deleted = "\(fate.deleted) file\(fate.deleted == 1 ? "" : "s") deleted\(replaced)"
             return "removed \(what); \(deleted)" + (kept(fate).map { "; \($0)" } ?? "")
         }
         return files == .keep ? "removed \(what); finished files were kept" : "removed \(what) and its finished files"

@@ -43,7 +43,8 @@ struct SubscriptionsListCommand: MusterSubcommand {
         abstract: "Lists the subscriptions, and how their deliveries stand.",
         usage: "muster subscriptions [--json]",
         discussion: """
-            PENDING deliveries are under way or wait for their next try; DEAD ones were given up. Either is counted up to 1,000.
+            PENDING deliveries are under way or wait for their next try, those of a disabled subscription for being enabled; DEAD ones were given up. \
+            Either is counted up to 1,000.
 
             Example:
               muster subscriptions --json | jq '.items[] | select(.dead > 0) | .name'
@@ -67,6 +68,16 @@ struct SubscriptionsListCommand: MusterSubcommand {
             try context.console.line("there are no subscriptions")
         } else {
             try context.console.table(Self.table(subscriptions))
+            for line in Self.waits(subscriptions) { try context.console.line(line) }
+        }
+    }
+
+    /// Which deliveries wait for somebody, a line for each subscription.
+    static func waits(_ subscriptions: [SubscriptionDocument]) -> [String] {
+        subscriptions.filter { !$0.enabled && $0.pending > 0 }.map { item in
+            let one = item.pending == 1
+            return
+                "\(item.pending) pending deliver\(one ? "y" : "ies") to \(item.name) wait\(one ? "s" : "") until it is enabled: muster subscriptions enable \(item.name)"
         }
     }
 

@@ -153,21 +153,22 @@ struct TaskList: Sendable {
 
     /// Reads a manifest line by line, holding none of it.
     ///
-    /// - Throws: `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
+    /// - Throws: `CommandFailure.manifest` with the lines and the reasons, as the coordinator would say them.
     private static func entries(
         of manifest: ManifestFile, names: [Int: String] = [:], _ body: (ManifestParser.Entry) -> Void
     ) throws {
         var parser = ManifestParser(form: .urlsOrTasks, names: names)
+        var refusals = ManifestRefusals()
         var offset: Int64 = 0
-        do {
-            while true {
-                let bytes = try manifest.read(at: offset)
-                for entry in bytes.isEmpty ? try parser.finish() : try parser.parse(bytes) { body(entry) }
-                offset += Int64(bytes.count)
-                if bytes.isEmpty { return }
-            }
-        } catch let refusal as InputRefusal {
-            throw CommandFailure(refusal, manifest: manifest.name)
+        while true {
+            let bytes = try manifest.read(at: offset)
+            let entries =
+                bytes.isEmpty ? try parser.finish { refusals.add($0) } : try parser.parse(bytes) { refusals.add($0) }
+            if refusals.count == 0 { for entry in entries { body(entry) } }
+            offset += Int64(bytes.count)
+            guard bytes.isEmpty else { continue }
+            guard refusals.count == 0 else { throw CommandFailure.manifest(refusals, manifest: manifest.name) }
+            return
         }
     }
 

@@ -8,8 +8,8 @@ enum CommandFailure: Error, Sendable {
     case usage(String)
     /// The coordinator refused, or would have: a bad manifest is found out here in the very same words.
     case refused(Problem)
-    /// The same where a manifest is wrong; `manifest` is its name.
-    case manifest(Problem, manifest: String)
+    /// The same where lines of a manifest are wrong; `manifest` is its name.
+    case manifest(ManifestRefusals, manifest: String)
     /// No coordinator answered; the text is the transport's, the hint what helps.
     case unreachable(String, hint: String?)
     /// The time that was given ran out.
@@ -47,7 +47,8 @@ enum CommandFailure: Error, Sendable {
     /// The document that says it, if there is one.
     var problem: Problem? {
         switch self {
-        case .refused(let problem), .manifest(let problem, _): problem
+        case .refused(let problem): problem
+        case .manifest(let refusals, _): refusals.problem
         case .usage, .unreachable, .timedOut, .other, .ended: nil
         }
     }
@@ -59,10 +60,7 @@ enum CommandFailure: Error, Sendable {
         case .unreachable(let text, let hint):
             "Error: no coordinator can be reached: \(text)" + (hint.map { "\n  \($0)" } ?? "")
         case .refused(let problem): Self.lines(of: problem).joined(separator: "\n")
-        case .manifest(let problem, let manifest):
-            ([manifest] + [problem.line.map { "line \($0)" }, problem.pointer].compactMap { $0 }).reduce("Refused:") {
-                $0 + ($0.last == ":" ? " " : ", ") + $1
-            } + ": \(problem.detail)"
+        case .manifest(let refusals, let manifest): refusals.message(manifest: manifest)
         case .ended: nil
         }
     }
@@ -91,19 +89,6 @@ enum CommandFailure: Error, Sendable {
 }
 
 extension CommandFailure {
-    /// A manifest that the coordinator would refuse: the same document without asking it.
-    init(_ refusal: InputRefusal, manifest: String) {
-        self = .manifest(
-            Problem(
-                .invalidRequest,
-                refusal.reason,
-                pointer: refusal.pointer.isEmpty ? nil : refusal.pointer,
-                line: refusal.line
-            ),
-            manifest: manifest
-        )
-    }
-
     /// Runs what listens at an address, and says it in words if somebody else does already.
     static func listening(at address: ListenAddress, _ body: () async throws -> Void) async throws {
         do {

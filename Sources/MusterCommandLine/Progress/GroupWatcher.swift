@@ -48,6 +48,8 @@ struct GroupWatcher {
     let group: String
     /// Where it is shown.
     let console: Console
+    /// How it goes on asking.
+    let patience: Patience
     /// The environment, for the terminal's abilities.
     let environment: [String: String]
     /// Whether a group of which all that is left is paused counts as done.
@@ -60,9 +62,6 @@ struct GroupWatcher {
     var since: Timestamp?
     /// The most bytes per second that the command allows its workers, if it does: that is why no more comes.
     var maxRate: Int64?
-
-    /// Who is said to be asked where no answer comes.
-    var asked = Patience.Asked.coordinator
 
     /// Whether it is said why files are not begun when nothing has changed for a while.
     var tellsStandstills = false
@@ -89,7 +88,6 @@ struct GroupWatcher {
         let told = display.printsFailures ? news.start : nil
         var teller = NewsTeller(news)
         var pace = Self.pace.first
-        let patience = Patience(console: console, asked: asked)
         var last: Look?
         var standstill: Standstill?
         var silence: Silence?
@@ -119,7 +117,7 @@ struct GroupWatcher {
                 }
                 if tellsStandstills { standstill = Standstill(document, after: standstill, now: clock.now) }
                 silence = Silence(document, after: silence, now: .ofThisMachine)
-                let look = try await look(document, display, patience, deadline, standstill, silence)
+                let look = try await look(document, display, deadline, standstill, silence)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look
                 if let deadline, clock.now >= deadline {
@@ -157,15 +155,14 @@ struct GroupWatcher {
 
     /// The position behind the last event there is, of whatever group.
     func lastPosition() async throws -> Int64 {
-        try await LogListener(client, group: group, patience: Patience(console: console, asked: asked)).position
+        try await LogListener(client, group: group, patience: patience).position
     }
 
     /// What there is to be shown now: what was seen last may be old by the time that a command is stopped.
     private func lastLook(_ display: ProgressDisplay) async -> Look? {
         // A task of its own, since this one may be cancelled.
         let looking = Task {
-            let patience = Patience(console: console, asked: asked)
-            return try await look(try await client.group(group), display, patience, nil)
+            try await look(try await client.group(group), display, nil)
         }
         let limit = Task {
             try await Task.sleep(for: Self.lastLook)
@@ -219,8 +216,8 @@ struct GroupWatcher {
 
     /// What there is to be shown of a group: in a terminal some of its files, and everywhere those that are in trouble.
     private func look(
-        _ document: GroupDocument, _ display: ProgressDisplay, _ patience: Patience,
-        _ deadline: ContinuousClock.Instant?, _ standstill: Standstill? = nil, _ silence: Silence? = nil
+        _ document: GroupDocument, _ display: ProgressDisplay, _ deadline: ContinuousClock.Instant?,
+        _ standstill: Standstill? = nil, _ silence: Silence? = nil
     ) async throws -> Look {
         var names = [group]
         var shown = document

@@ -46,7 +46,7 @@ final class Patience: Sendable {
     }
 
     private struct State {
-        var hasAnswered = false
+        var hasAnswered: Bool
         /// What was said since it has answered last, in that order.
         var said: [Absence] = []
     }
@@ -54,9 +54,10 @@ final class Patience: Sendable {
     private let console: Console
     private let asked: Asked
     private let silence: Duration
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    /// Patience that begins with the first answer: somebody who was never there is reported at once.
+    /// Patience that begins with the first answer: somebody who was never there is reported at once. The own database has answered by the time that
+    /// there is a coordinator.
     ///
     /// - Parameters:
     ///   - asked: who is asked.
@@ -65,6 +66,24 @@ final class Patience: Sendable {
         self.console = console
         self.asked = asked
         self.silence = silence
+        switch asked {
+        case .coordinator: state = Mutex(State(hasAnswered: false))
+        case .ownDatabase: state = Mutex(State(hasAnswered: true))
+        }
+    }
+
+    /// A client whose requests are sent until there is an answer. Streams are sent once.
+    func asking(by client: MusterClient) -> MusterClient {
+        client.passing { [self] request, send in
+            if case .stream = request.body { return try await send(request) }
+            // What may take long is waited for as long.
+            let isShort = request.timeout.map { $0 <= MusterClient.answerTime } ?? false
+            return try await persist(until: nil, usual: isShort ? .zero : request.timeout ?? .seconds(86_400)) {
+                let answer = try await send(request)
+                if let problem = answer.problem, problem.status == 503 { throw problem }
+                return answer
+            }
+        }
     }
 
     /// Asks until there is an answer, and says what keeps it from coming.

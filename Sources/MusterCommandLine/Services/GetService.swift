@@ -5,6 +5,8 @@ import SystemPackage
 
 /// The part of `get` that talks to the coordinator: when it is done, so is the command.
 struct GetService: Service {
+    /// The database.
+    let postgres: PostgresService
     /// The port of the coordinator, once it is there.
     let port: Eventual<Int>
     /// Told the same once the workers may begin.
@@ -45,6 +47,7 @@ struct GetService: Service {
                     client in
                     try await GetSession(
                         client: client,
+                        patience: Patience(console: context.console, asked: .ownDatabase),
                         tasks: tasks,
                         survey: survey,
                         transfers: transfers,
@@ -60,6 +63,8 @@ struct GetService: Service {
             result.fulfil(outcome)
         } catch is CancellationError {
             return
+        } catch {
+            throw await postgres.replacement() ?? error
         }
     }
 }

@@ -19,8 +19,8 @@ struct PostgresService: Service {
     private static let stable: Duration = .seconds(60)
     /// How soon it is noticed at the latest that a server has ended whose connections have.
     private static let dying: Duration = .seconds(1)
-    /// How often the room on its disk is looked at.
-    private static let reservePeriod: Duration = .milliseconds(250)
+    /// How often its data, and the room on its disk, are looked at.
+    private static let period: Duration = .milliseconds(250)
     /// How large its log may grow where it shares the disk with what is fetched. The room that is kept has to do for what is added
     /// to it once the disk is full, and a checkpoint comes at about half of this.
     private static let smallLog = ["min_wal_size": "32MB", "max_wal_size": "128MB"]
@@ -95,7 +95,11 @@ struct PostgresService: Service {
                     let started = ContinuousClock.now
                     if failures > 0 { remark("the private PostgreSQL runs again") }
                     if database.current == nil, try await migrate(endpoint) { database.fulfil(endpoint.conninfo) }
-                    guard await endsByItself() else { return }
+                    switch await untilEnd() {
+                    case .ofItself: break
+                    case .stopped: return
+                    case .replaced(let error): throw error
+                    }
                     if ContinuousClock.now - started > Self.stable { failures = 0 }
                     end = "the private PostgreSQL has ended by itself"
                 } catch let error as EmbeddedPostgresError
@@ -119,13 +123,25 @@ struct PostgresService: Service {
         }
     }
 
-    /// Brings the schema up to date, and tells a damaged database from one that fails otherwise. False if the server has ended meanwhile.
+    /// What became of the data, if somebody has removed or replaced it while it was used: what is read of it then means nothing.
+    func replacement() async -> (any Error)? {
+        do {
+            try await postgres.checkData()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Brings the schema up to date, and tells a database that can't be used from one that fails otherwise. False if the server has ended meanwhile.
     private func migrate(_ endpoint: EmbeddedPostgres.Endpoint) async throws -> Bool {
         do {
             _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
             return true
         } catch {
-            if await postgres.hasEnded(within: Self.dying) { return false }
+            let hasEnded = await postgres.hasEnded(within: Self.dying)
+            if let trouble = try await postgres.trouble(telling: "\(error)") { throw trouble }
+            if hasEnded { return false }
             guard let reason = SchemaMigration.damage(in: error), let damage = await postgres.damaged(reason) else {
                 throw error
             }
@@ -150,42 +166,55 @@ struct PostgresService: Service {
 
     private static func text(_ news: EmbeddedPostgres.StartNews) -> String {
         switch news {
+        case .restored(let path): "\(path) was missing; wrote it again, and nothing is lost"
         case .waiting(let predecessor):
             "waiting for \(predecessor), which neither answers nor ends, for \(predecessor.limit) at most; \(predecessor.help)"
         }
     }
 
-    /// Waits for the end of the server; false when that was the shutdown of this service.
-    private func endsByItself() async -> Bool {
-        await withTaskGroup(of: Bool?.self) { tasks in
+    /// How a server came to its end.
+    private enum End {
+        /// It has died.
+        case ofItself
+        /// This service was shut down.
+        case stopped
+        /// Its data is not there any more, as the error says.
+        case replaced(any Error)
+    }
+
+    /// Waits for the end of the server.
+    private func untilEnd() async -> End {
+        await withTaskGroup(of: End?.self) { tasks in
             tasks.addTask {
                 await postgres.waitUntilExit()
-                return true
+                return .ofItself
             }
             tasks.addTask {
                 try? await gracefulShutdown()
-                return false
+                return .stopped
             }
-            tasks.addTask {
-                await tendReserve()
-                return nil
-            }
-            var isByItself = false
-            for await ended in tasks {
-                guard let ended else { continue }
-                isByItself = ended
+            tasks.addTask { await tend() }
+            var end = End.stopped
+            for await found in tasks {
+                guard let found else { continue }
+                end = found
                 break
             }
-            // Stopping the server is also what ends the wait for it.
-            if !isByItself { await postgres.stop() }
+            // Stopping the server is also what ends the wait for it. What stands in the place of its data is not for it to write to.
+            switch end {
+            case .ofItself: break
+            case .stopped: await postgres.stop()
+            case .replaced: await postgres.stop(.immediate)
+            }
             tasks.cancelAll()
-            return isByItself
+            return end
         }
     }
 
-    /// Looks after the room that is kept for the server, until it is cancelled.
-    private func tendReserve() async {
-        while (try? await Task.sleep(for: Self.reservePeriod)) != nil {
+    /// Looks after the data of the server, and after the room that is kept for it, until it is cancelled.
+    private func tend() async -> End? {
+        while (try? await Task.sleep(for: Self.period)) != nil {
+            if let replacement = await replacement() { return .replaced(replacement) }
             do {
                 guard let space = try await postgres.tendReserve() else { continue }
                 room.found(space.lack(after: room.lack), isRunning: true)
@@ -193,5 +222,6 @@ struct PostgresService: Service {
                 logger.debug("postgres.reserve.failed", metadata: ["error": "\(error)"])
             }
         }
+        return nil
     }
 }

@@ -68,7 +68,8 @@ extension WorkerDocument {
             labels: try StoredJSON.texts(record.labels, column: "sessions.labels", of: row),
             bytesPerSecondLimit: record.bytesPerSecondLimit,
             bytes: LeaseProgress(record.inHand),
-            etaSeconds: record.isSilent ? nil : record.inHand.seconds(at: record.bytesPerSecond))
+            // One that leaves gives back what it has not finished within seconds.
+            etaSeconds: record.isSilent || record.isDraining ? nil : record.inHand.seconds(at: record.bytesPerSecond))
     }
 }
 

@@ -30,16 +30,20 @@ public struct ByteCount: Hashable, Sendable, Comparable, CustomStringConvertible
         bytes = value
     }
 
-    /// The largest unit of which there is at least one, with one decimal, rounded down: `1.5 GiB`.
+    /// The largest unit of which there is at least one, with one decimal, rounded to the nearest: `1.5 GiB`.
     public var description: String {
-        var shift: Int64 = 0
-        var suffix = "B"
-        for unit in Self.units where unit.shift > shift && bytes >= 1 << unit.shift {
-            (suffix, shift) = (unit.suffix, unit.shift)
-        }
-        guard shift > 0 else { return "\(bytes) B" }
-        let tenths = (bytes >> (shift - 10)) * 10 / 1_024
-        return "\(tenths / 10).\(tenths % 10) \(suffix)"
+        let units = Self.units.filter { $0.shift > 0 }
+        guard let first = units.lastIndex(where: { bytes >= 1 << $0.shift }) else { return "\(bytes) B" }
+        var (index, tenths) = (first, Self.tenths(bytes, shift: units[first].shift))
+        // What is rounded up to the next unit is said in that.
+        if tenths >= 10_240, index + 1 < units.count { (index, tenths) = (index + 1, 10) }
+        return "\(tenths / 10).\(tenths % 10) \(units[index].suffix)"
+    }
+
+    /// How many tenths of a unit these are, rounded to the nearest.
+    private static func tenths(_ bytes: Int64, shift: Int64) -> Int64 {
+        let unit = Int64(1) << shift
+        return bytes / unit * 10 + (bytes % unit * 10 + unit / 2) / unit
     }
 
     /// Compares by the number of bytes.

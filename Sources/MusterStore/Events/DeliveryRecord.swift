@@ -11,7 +11,7 @@ public struct DeliveryRecord: Sendable {
     public let state: DeliveryState
     /// Tries since it was made or replayed.
     public let attempts: Int32
-    /// When it may be tried next; `nil` when it is settled.
+    /// When it may be tried next; `nil` when it is settled, and while its subscription is disabled.
     public let nextTryAt: Timestamp?
     /// When it was tried last.
     public let triedAt: Timestamp?
@@ -32,7 +32,8 @@ public struct DeliveryRecord: Sendable {
 
     /// Of `deliveries d`, `subscriptions s` and `events e`.
     static let columns: SQL = """
-        d.id, s.name AS subscription, d.state, d.attempts, CASE WHEN d.state = 'pending' THEN d.next_at END AS next_at,
+        d.id, s.name AS subscription, d.state, d.attempts,
+        CASE WHEN d.state = 'pending' AND s.enabled THEN d.next_at END AS next_at,
         d.tried_at, d.status, d.failure, d.settled_at, e.id AS event, e.type, e.subject, e.position
         """
 

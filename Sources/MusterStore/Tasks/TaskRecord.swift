@@ -128,6 +128,13 @@ public struct TaskRecord: Sendable {
             WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND u.moment > statement_timestamp() AND \(isOutage))
         """
 
+    /// Whether its last failure may be a limit that passes (may_pass): then no try is the last one.
+    private static let mayPass: SQL = """
+        EXISTS (
+            SELECT FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND s.failures <= 32
+                AND has_served(coalesce(s.fresh_origin_id, s.origin_id), patience_with(t.failure_status)))
+        """
+
     /// What is read of the tasks `t`.
     ///
     /// - Parameter policy: says after how many tries without progress a task fails.
@@ -139,6 +146,7 @@ public struct TaskRecord: Sendable {
         CASE
             WHEN t.failure_kind = 'noSpace' AND \(policy.waitsForRoom) THEN NULL
             WHEN \(onForSeconds) > 0 THEN NULL
+            WHEN t.failure_status >= 400 AND \(tries) + 1 >= \(policy.attempts)::integer AND \(mayPass) THEN NULL
             WHEN \(isOutage) THEN \(policy.attempts)::integer
             WHEN t.failure_kind IN ('dns', 'timeout') THEN \(policy.attempts(isUnreached: true))::integer
             -- Refused, which is given up as early, or cut on its way: which of both is not stored. A body may break off at the same byte

@@ -1,3 +1,4 @@
+import Logging
 import MusterAPI
 import MusterCore
 
@@ -88,7 +89,13 @@ struct LeaseJob: Sendable {
         }
         let order = PurgeOrder(task: lease.task, version: lease.version, file: file)
         switch await equipment.purges.submit(order) {
-        case .success?: return .done(nil, nil, nil)
+        case .success(let stays)?:
+            if stays {
+                context.logger.notice(
+                    "A file stays: it is not the one that was put in place",
+                    metadata: .init([.sink: lease.sink, .path: lease.path]))
+            }
+            return .done(nil, nil, nil)
         case .failure(let error)?: return JobEnding(error)
         case nil: return .released(nil, nil)
         }

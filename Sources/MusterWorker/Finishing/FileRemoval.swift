@@ -25,7 +25,9 @@ struct FileRemoval {
     }
 
     /// Deletes the file of a task: at its path, and at the numbered names that follow without a gap where no report said which of them it has.
-    mutating func remove(_ file: PurgeOrder.File, of order: PurgeOrder) throws(StorageError) {
+    ///
+    /// - Returns: whether another one stands where the file of a task that has succeeded should; that one stays.
+    mutating func remove(_ file: PurgeOrder.File, of order: PurgeOrder) throws(StorageError) -> Bool {
         if walk.isFull {
             try synchronize()
             touched = [:]
@@ -34,13 +36,15 @@ struct FileRemoval {
         for number in 1...(file.size == nil ? 1 + Placement.numberedNames : 1) {
             guard let path = number == 1 ? file.path : file.path.numbered(number),
                 let place = try walk.place(of: path, making: false)
-            else { return }
+            else { return false }
             do {
-                guard try visit(place, Wanted(file: file, order: order, isNumbered: number > 1)) else { return }
+                guard try visit(place, Wanted(file: file, order: order, isNumbered: number > 1)) else { return false }
+                if file.size != nil { return try place.directory.status(of: place.name) != nil }
             } catch {
                 throw error.atDestination("deleting \(path)")
             }
         }
+        return false
     }
 
     /// Makes durable that the files are gone; to be called once for all that were removed.

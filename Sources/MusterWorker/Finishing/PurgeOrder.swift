@@ -22,18 +22,19 @@ struct PurgeOrder: Hashable, Sendable {
 }
 
 extension SinkDirectory {
-    /// Carries out many orders with one pass over the parts, and says of each how it ended; fails if the sink is in trouble. Blocks.
+    /// Carries out many orders with one pass over the parts, and says of each how it ended: whether somebody's other file stands at the path, and stays.
+    /// Fails if the sink is in trouble. Blocks.
     @discardableResult
-    func purge(_ orders: [PurgeOrder]) throws(StorageError) -> [Result<Void, StorageError>] {
+    func purge(_ orders: [PurgeOrder]) throws(StorageError) -> [Result<Bool, StorageError>] {
         // First the parts: what has no name any more can't be put in place behind our back.
         try purge(upTo: Dictionary(orders.map { ($0.task, $0.version) }, uniquingKeysWith: max))
-        var results: [Result<Void, StorageError>] = orders.map { _ in .success(()) }
+        var results: [Result<Bool, StorageError>] = orders.map { _ in .success(false) }
         guard orders.contains(where: { $0.file != nil }) else { return results }
         var removal = try FileRemoval(self)
         for (index, order) in orders.enumerated() {
             guard let file = order.file else { continue }
             do throws(StorageError) {
-                try removal.remove(file, of: order)
+                results[index] = .success(try removal.remove(file, of: order))
             } catch {
                 if error.parksSink || error.isPassing { throw error }
                 // A directory that is closed to us may be opened again. Where somebody put a link, the file that Muster left is not reached any

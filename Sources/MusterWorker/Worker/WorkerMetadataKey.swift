@@ -5,6 +5,7 @@ enum WorkerMetadataKey: String {
     case worker
     case session
     case sink
+    case path
     case chunk
     case epoch
     case task

@@ -39,18 +39,6 @@ struct MusterClientFailoverTests {
         #expect(script.urls.suffix(2) == ["\(two)/v1/workers", "\(one)/v1/workers"])
     }
 
-    /// Its database may be starting again.
-    @Test func clientThatAsksAgainBearsAnAbsenceOfTheDatabase() async throws {
-        let script = Script([one: .problem(Problem(.databaseUnavailable, ""))])
-        let client = script.client([one])
-        await #expect(throws: Problem.self) { try await client.workers() }
-        #expect(script.urls.count == 1)
-        async let workers = client.askingAgain().workers()
-        while script.urls.count < 3 { await Task.yield() }
-        script.set(one, .answer(200, emptyPage))
-        #expect(try await workers.items.isEmpty)
-    }
-
     @Test func everyServerIsAskedOnceBeforeTheClientGivesUp() async {
         let script = Script([one: .unreachable, two: .unreachable, three: .unreachable])
         await #expect(throws: Unreachable.self) { try await script.client([one, two, three]).workers() }

@@ -62,8 +62,8 @@ struct CommandTests {
         #expect(
             StatusCommand.table(groups).lines() == [
                 "GROUP    STATE   FILES  FAILED            BYTES       SPEED  ETA  SINK",
-                "nightly  sealed  12/40       0  1.1 GiB/2.5 GiB  35.0 MiB/s  42s  default",
-                "b        failed    2/3       1  1.1 GiB/2.5 GiB           -    -  default",
+                "nightly  sealed  12/40       0  1.2 GiB/2.6 GiB  35.1 MiB/s  42s  default",
+                "b        failed    2/3       1  1.2 GiB/2.6 GiB           -    -  default",
             ]
         )
     }

@@ -55,11 +55,38 @@ struct ExitStatusTests {
                 """)
     }
 
+    private func failure(_ refused: [InputRefusal]) -> CommandFailure {
+        var refusals = ManifestRefusals()
+        for refusal in refused { refusals.add(refusal) }
+        return .manifest(refusals, manifest: "urls.txt")
+    }
+
     @Test func aRefusedManifestIsNamedWithTheLine() {
-        let refusal = InputRefusal(pointer: "/url", line: 3, reason: "unknown field")
-        let failure = CommandFailure(refusal, manifest: "urls.txt")
+        let failure = failure([InputRefusal(pointer: "/url", line: 3, reason: "unknown field")])
         #expect(failure.message == "Refused: urls.txt, line 3, /url: unknown field")
         #expect(failure.status == .refused && failure.problem?.line == 3)
+        #expect(
+            self.failure([InputRefusal(pointer: "", line: 3, reason: "can't be read")]).message
+                == "Refused: urls.txt, line 3: can't be read")
+    }
+
+    /// All of them are mended at once.
+    @Test func tenLinesOfARefusedManifestAreNamedAndTheOthersCounted() {
+        let bad = InputRefusal(pointer: "", line: 2, reason: "can't be read")
+        let failure = failure([bad, InputRefusal(pointer: "/url", line: 3, reason: "unknown field"), bad.onLine(7)])
+        #expect(
+            failure.message == """
+                Refused: urls.txt, 3 lines:
+                  lines 2, 7: can't be read
+                  line 3, /url: unknown field
+                """)
+        #expect(failure.problem?.line == 2)
+        #expect(
+            self.failure((1...12).map(bad.onLine)).message == """
+                Refused: urls.txt, 12 lines:
+                  lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10: can't be read
+                  and 2 more lines
+                """)
     }
 
     @Test func aProblemOfTheProtocolNamesTheCommandThatHelps() {

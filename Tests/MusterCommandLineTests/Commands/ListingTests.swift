@@ -38,10 +38,28 @@ struct ListingTests {
         ])
         #expect(
             table.lines() == [
-                "ID  STATE      TRIES  SUBSCRIPTION  EVENT  TYPE          SUBJECT   FAILURE",
-                " 1  delivered      2  ci               42  group.failed  groups/g",
-                " 2  dead          10  ci               42  group.failed  groups/g  the receiver answered 500",
-                " 3  pending        0  ci               42  group.failed  groups/g",
+                "ID  STATE      TRIES  SUBSCRIPTION  EVENT  TYPE          SUBJECT   NEXT TRY      FAILURE",
+                " 1  delivered      2  ci               42  group.failed  groups/g  -",
+                " 2  dead          10  ci               42  group.failed  groups/g  -             the receiver answered 500",
+                " 3  pending        0  ci               42  group.failed  groups/g  once enabled",
+            ])
+    }
+
+    @Test func whoDisabledASubscriptionIsToldWhatWaitsForThat() {
+        func subscription(_ name: String, enabled: Bool, pending: Int64) -> SubscriptionDocument {
+            SubscriptionDocument(
+                name: name, url: "https://example.org", groups: "*", types: [], enabled: enabled,
+                disabledReason: nil, secret: nil, previousSecretUntil: nil, position: 7, pending: pending, dead: 0,
+                createdAt: Samples.moment)
+        }
+        let waits = SubscriptionsListCommand.waits([
+            subscription("a", enabled: true, pending: 3), subscription("b", enabled: false, pending: 0),
+            subscription("c", enabled: false, pending: 1), subscription("d", enabled: false, pending: 2),
+        ])
+        #expect(
+            waits == [
+                "1 pending delivery to c waits until it is enabled: muster subscriptions enable c",
+                "2 pending deliveries to d wait until it is enabled: muster subscriptions enable d",
             ])
     }
 
@@ -70,8 +88,8 @@ struct ListingTests {
         #expect(
             table.lines() == [
                 "WORKER  STATE     LEASES  SLOTS       SPEED     AT MOST  SINKS                    VERSION  LAST SEEN",
-                "a       ready          3     16  35.0 MiB/s  40.0 MiB/s  default, archive (full)  1.0      12s ago",
-                "b       draining       3     16  35.0 MiB/s           -  default, archive (full)  1.0      12s ago",
+                "a       ready          3     16  35.1 MiB/s  40.0 MiB/s  default, archive (full)  1.0      12s ago",
+                "b       draining       3     16  35.1 MiB/s           -  default, archive (full)  1.0      12s ago",
             ])
         let moving = WorkersCommand.table(
             [
@@ -82,8 +100,8 @@ struct ListingTests {
         #expect(
             moving.lines().map { $0.prefix(58) } == [
                 "WORKER  STATE  LEASES  SLOTS       SPEED   TO COME     ETA",
-                "a       ready       3     16  35.0 MiB/s  52.0 MiB  1m 20s",
-                "b       ready       3     16  35.0 MiB/s      0 B+       -",
+                "a       ready       3     16  35.1 MiB/s  52.0 MiB  1m 20s",
+                "b       ready       3     16  35.1 MiB/s      0 B+       -",
             ])
     }
 

@@ -25,7 +25,7 @@ struct OriginsTests {
         #expect(
             OriginsListCommand.table(origins, clock: Samples.clock).lines() == [
                 "ORIGIN                 OPEN  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL                   NOTE",
-                "https://a.example:443     3        4     8  35.0 MiB/s  40.0 MiB/s  -                              it last refused 6m ago",
+                "https://a.example:443     3        4     8  35.1 MiB/s  40.0 MiB/s  -                              it last refused 6m ago",
                 "https://b.example:443     0        2     2           -           -  2026-03-01 13:00:00 (15s ago)  -",
             ]
         )

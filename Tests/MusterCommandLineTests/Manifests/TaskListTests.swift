@@ -65,13 +65,14 @@ struct TaskListTests {
 
     @Test func aBadLineIsRefusedAsTheCoordinatorWouldRefuseIt() throws {
         do {
-            _ = try list("https://e.org/a\ngopher://e.org/b\n").survey
+            _ = try list("https://e.org/a\ngopher://e.org/b\nhttps://e.org/c\n{\n").survey
             Issue.record("accepted")
         } catch let failure as CommandFailure {
-            guard case .manifest(let problem, _) = failure else {
+            guard case .manifest(let refusals, _) = failure, let problem = failure.problem else {
                 Issue.record("\(failure)")
                 return
             }
+            #expect(refusals.count == 2)
             #expect(problem.code == .invalidRequest)
             #expect(problem.line == 2)
             #expect(problem.pointer == "/urls/0")

@@ -57,7 +57,7 @@ struct ExplanationTextTests {
                 "",
                 "sources:",
                 "  STATE   FAILED REQUESTS     BYTES       SPEED  SOURCE",
-                "  usable                2  12.0 MiB  35.0 MiB/s  https://a.example/b.tar",
+                "  usable                2  12.0 MiB  35.1 MiB/s  https://a.example/b.tar",
                 "",
                 "2 tries failed:",
                 "  TIME                           FAILURE                  THEN   WORKER  REQUEST  DETAIL",

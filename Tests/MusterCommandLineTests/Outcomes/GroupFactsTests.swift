@@ -16,8 +16,8 @@ struct GroupFactsTests {
                 "sink:       default",
                 "priority:   0",
                 "tasks:      40: 12 succeeded, 28 queued",
-                "bytes:      1.1 GiB/2.5 GiB+ (size unknown of 4)",
-                "speed:      35.0 MiB/s",
+                "bytes:      1.2 GiB/2.6 GiB+ (size unknown of 4)",
+                "speed:      35.1 MiB/s",
                 "ETA:        42s",
                 "created:    2026-03-01 13:00:00 (15s ago)",
                 "note:       the sink is full",
@@ -83,7 +83,7 @@ struct GroupFactsTests {
             at: Samples.moment)
         #expect(
             GroupExplanationText.lines(explanation)
-                == ["nightly: succeeded, 1/1 file, 1.1 GiB/2.5 GiB", "It has succeeded."])
+                == ["nightly: succeeded, 1/1 file, 1.2 GiB/2.6 GiB", "It has succeeded."])
     }
 
     @Test func theExplanationOfAGroup() {
@@ -104,7 +104,7 @@ struct GroupFactsTests {
         )
         #expect(
             GroupExplanationText.lines(explanation, clock: Samples.clock) == [
-                "nightly: sealed, 12/40 files, 1.1 GiB/2.5 GiB",
+                "nightly: sealed, 12/40 files, 1.2 GiB/2.6 GiB",
                 "28 tasks wait for a connection to https://a.example:443",
                 "next: the next one begins as soon as one is free",
                 "done: in 2m 5s as things go, by 2026-03-01 13:00:00 (15s ago) at the latest: at the speed of the last minute",

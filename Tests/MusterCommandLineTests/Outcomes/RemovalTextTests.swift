@@ -33,12 +33,15 @@ struct RemovalTextTests {
         removal.fate = .init(deleted: 3, kept: 2, keptBy: "x")
         #expect(
             RemoveCommand.line("g", .delete, removal)
-                == "removed g; 3 files deleted, unless somebody has replaced them since; 2 kept: the group x has them too"
-        )
+                == """
+                removed g; 3 files deleted, but for those that somebody has replaced: these stay, and the workers' logs name them; \
+                2 kept: the group x has them too
+                """)
         removal.fate = .init(deleted: 1, kept: 0, keptBy: nil)
         #expect(
             RemoveCommand.line("g", .delete, removal)
-                == "removed g; 1 file deleted, unless somebody has replaced it since")
+                == "removed g; 1 file deleted, unless somebody has replaced it: then it stays, and its worker's log says so"
+        )
         removal.files = 3
         removal.fate = .init(deleted: 3, kept: 1, keptBy: "x")
         #expect(

@@ -30,12 +30,12 @@ struct GetSessionTests {
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
         let own = OwnWorkers()
+        let console = Console(json: false, output: pipe.writeEnd, errorOutput: null)
         let session = GetSession(
-            client: log.client(), tasks: tasks, survey: survey, transfers: try settings.transfers(base: "/"),
+            client: log.client(), patience: Patience(console: console, asked: .ownDatabase), tasks: tasks,
+            survey: survey, transfers: try settings.transfers(base: "/"),
             directory: directory.path, room: DatabaseRoom(tellsOfRunning: false, remark: { _ in }), onFull: .fail,
-            context: CommandContext(
-                settings: settings, console: Console(json: false, output: pipe.writeEnd, errorOutput: null)),
-            own: own, beginWork: {})
+            context: CommandContext(settings: settings, console: console), own: own, beginWork: {})
         #expect(own.arePassing)
         #expect(try await session.run().group.state == .succeeded)
         #expect(!own.arePassing, "from then on it would be told that there is no worker")

@@ -20,7 +20,9 @@ struct GroupWatcherTests {
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
         let console = Console(json: false, output: output ?? null, errorOutput: errorOutput ?? output ?? null)
-        var watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
+        var watcher = GroupWatcher(
+            client: log.client(), group: "nightly", console: console, patience: Patience(console: console),
+            environment: [:])
         watcher.since = since
         watcher.maxRate = maxRate
         return try await watcher.untilTerminal(deadline: deadline, news: news).group
@@ -63,7 +65,9 @@ struct GroupWatcherTests {
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
         let console = Console(json: false, output: null, errorOutput: null)
-        var watcher = GroupWatcher(client: log.client(), group: "nightly", console: console, environment: [:])
+        var watcher = GroupWatcher(
+            client: log.client(), group: "nightly", console: console, patience: Patience(console: console),
+            environment: [:])
         var start = Gain.Start(Samples.group(), at: .now)
         start.note([Samples.part("a", done: 100 << 20, total: nil)])
         watcher.start = start
@@ -130,7 +134,7 @@ struct GroupWatcherTests {
                 try await watch(log, deadline: .now + .milliseconds(400), output: output)
             }
         }
-        let line = "nightly: 12/40 files, 1.1 GiB/2.5 GiB, 35.0 MiB/s, ETA 42s, 1 retrying"
+        let line = "nightly: 12/40 files, 1.2 GiB/2.6 GiB, 35.1 MiB/s, ETA 42s, 1 retrying"
         let trouble = "retrying: a.bin: 503 Service Unavailable, try 3 of 8 in 4s"
         #expect(text.split(separator: "\n").map(String.init) == [trouble, line, trouble, line])
     }

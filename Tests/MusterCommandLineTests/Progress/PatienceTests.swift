@@ -1,4 +1,6 @@
+import FoundationEssentials
 import MusterAPI
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -90,5 +92,25 @@ struct PatienceTests {
                 \(name) can work again
 
                 """)
+    }
+
+    /// `get` asks its own coordinator, whose database may be starting again at the very first question.
+    @Test func aRequestIsSentUntilThereIsAnAnswer() async throws {
+        let absence = try JSONEncoder().encode(Problem(.databaseUnavailable, "away"))
+        let answers = Mutex([
+            APIResponse(status: 200, body: Array(#"{"items":[],"next":null}"#.utf8)),
+            APIResponse(status: 503, body: Array(absence)), APIResponse(status: 503, body: Array(absence)),
+        ])
+        let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { _ in
+            try #require(answers.withLock { $0.popLast() })
+        }
+        let null = try FileDescriptor.open("/dev/null", .readWrite)
+        defer { try? null.close() }
+        let console = Console(json: false, output: null, errorOutput: null)
+        await #expect(throws: Problem(.databaseUnavailable, "away")) {
+            _ = try await Patience(console: console).asking(by: client).workers()
+        }
+        _ = try await Patience(console: console, asked: .ownDatabase).asking(by: client).workers()
+        #expect(answers.withLock { $0.isEmpty })
     }
 }

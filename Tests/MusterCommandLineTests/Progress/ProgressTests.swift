@@ -22,7 +22,7 @@ struct ProgressTests {
     @Test func theLinesForAWideTerminal() {
         #expect(
             plain.lines(snapshot(), width: 120) == [
-                "nightly  [###########-------------]   46%  12/40 files  1.1 GiB/2.5 GiB  35.0 MiB/s  ETA 42s  2 failed",
+                "nightly  [###########-------------]   46%  12/40 files  1.2 GiB/2.6 GiB  35.1 MiB/s  ETA 42s  2 failed",
                 "  a/b.tar                                         [############------------]   52%"
                     + "    120.0 MiB/230.0 MiB  12.0 MiB/s",
                 "  unknown\\u{7}.bin                                [........................]      "
@@ -37,13 +37,13 @@ struct ProgressTests {
     @Test func theLinesForAnOrdinaryAndANarrowTerminal() {
         #expect(
             plain.lines(snapshot(), width: 80).prefix(2) == [
-                "[##----]   46%  12/40 files  1.1 GiB/2.5 GiB  35.0 MiB/s  ETA 42s  2 failed",
+                "[##----]   46%  12/40 files  1.2 GiB/2.6 GiB  35.1 MiB/s  ETA 42s  2 failed",
                 "  a/b.tar             [######------]   52%    120.0 MiB/230.0 MiB  12.0 MiB/s",
             ]
         )
         #expect(
             plain.lines(snapshot(), width: 60).prefix(2) == [
-                " 46%  1.1 GiB/2.5 GiB  35.0 MiB/s  ETA 42s  2 failed",
+                " 46%  1.2 GiB/2.6 GiB  35.1 MiB/s  ETA 42s  2 failed",
                 "  a/b.tar          52%    120.0 MiB/230.0 MiB  12.0 MiB/s",
             ]
         )
@@ -109,7 +109,7 @@ struct ProgressTests {
 
     @Test func aGroupOfWhichNothingMayComeHasNoSpeed() {
         var group = Samples.group(total: 3, succeeded: 1)
-        #expect(ProgressSnapshot(group: group).speedText == "35.0 MiB/s")
+        #expect(ProgressSnapshot(group: group).speedText == "35.1 MiB/s")
         (group.tasks.queued, group.tasks.paused) = (0, 2)
         #expect(ProgressSnapshot(group: group).speedText == nil)
         #expect(!PlainProgress.sentence(ProgressSnapshot(group: group)).contains("/s"))
@@ -191,7 +191,7 @@ struct ProgressTests {
         let shown = parts(plain.lines(snapshot(), width: width)[0])
         #expect(whole.isSuperset(of: shown), "\(shown)")
         #expect(shown.contains("2 failed") && shown.contains("46%"))
-        if width >= 60 { #expect(shown.contains("35.0 MiB/s") && shown.contains("ETA 42s")) }
+        if width >= 60 { #expect(shown.contains("35.1 MiB/s") && shown.contains("ETA 42s")) }
         if width >= 80 { #expect(shown.contains("12/40 files")) }
     }
 
@@ -219,7 +219,7 @@ struct ProgressTests {
         let start = ContinuousClock.now
         let first = ProgressSnapshot(group: Samples.group())
         let second = ProgressSnapshot(group: Samples.group(succeeded: 13))
-        #expect(progress.line(first, now: start) == "nightly: 12/40 files, 1.1 GiB/2.5 GiB, 35.0 MiB/s, ETA 42s")
+        #expect(progress.line(first, now: start) == "nightly: 12/40 files, 1.2 GiB/2.6 GiB, 35.1 MiB/s, ETA 42s")
         #expect(progress.line(second, now: start + .seconds(1)) == nil)
         #expect(progress.line(second, now: start + .seconds(5))?.hasPrefix("nightly: 13/40 files") == true)
         #expect(progress.line(second, now: start + .seconds(60)) == nil)
@@ -228,11 +228,11 @@ struct ProgressTests {
     @Test func theSummaryTellsHowItEnded() {
         #expect(
             PlainProgress.summary(Samples.group(state: .failed, total: 3, succeeded: 2, failed: 1))
-                == "nightly: failed: 2 succeeded, 1 failed, 1.1 GiB"
+                == "nightly: failed: 2 succeeded, 1 failed, 1.2 GiB"
         )
         #expect(
             PlainProgress.summary(Samples.group(state: .succeeded, total: 0, succeeded: 0))
-                == "nightly: succeeded: no tasks, 1.1 GiB"
+                == "nightly: succeeded: no tasks, 1.2 GiB"
         )
     }
 
@@ -244,13 +244,13 @@ struct ProgressTests {
         }
         let nothing = Gain.Start(at: start)
         #expect(
-            summary(nothing, after: .seconds(14)) == "nightly: succeeded: 3 succeeded, 1.1 GiB in 14s, 87.7 MiB/s")
-        #expect(summary(nothing, after: .milliseconds(1_449)).hasSuffix("1.1 GiB in 1.4s, 848.0 MiB/s"))
+            summary(nothing, after: .seconds(14)) == "nightly: succeeded: 3 succeeded, 1.2 GiB in 14s, 87.8 MiB/s")
+        #expect(summary(nothing, after: .milliseconds(1_449)).hasSuffix("1.2 GiB in 1.4s, 848.0 MiB/s"))
         var half = group
         half.bytes.done -= 100 << 20
         #expect(
             summary(Gain.Start(half, at: start), after: .seconds(100))
-                == "nightly: succeeded: 3 succeeded, 1.1 GiB, 100.0 MiB of it in 1m 40s, 1.0 MiB/s")
+                == "nightly: succeeded: 3 succeeded, 1.2 GiB, 100.0 MiB of it in 1m 40s, 1.0 MiB/s")
         #expect(
             summary(Gain.Start(group, at: start), after: .seconds(1)) == PlainProgress.summary(group), "nothing came")
     }
@@ -265,7 +265,7 @@ struct ProgressTests {
         start = start.without(["a", "b"])
         let end = Samples.group(state: .succeeded, total: 3, succeeded: 3)
         #expect(
-            Gain(end, since: start, now: now + .seconds(14)).text(all: end.bytes.done) == "1.1 GiB in 14s, 87.7 MiB/s")
+            Gain(end, since: start, now: now + .seconds(14)).text(all: end.bytes.done) == "1.2 GiB in 14s, 87.8 MiB/s")
     }
 
     @Test func eventsOfTasksBecomeLines() throws {

@@ -277,6 +277,26 @@ import Testing
         }
     }
 
+    /// A limit may pass (`may_pass`): no try is the last one as long as the origin has served lately.
+    @Test func noTryIsCalledTheLastOneWhereALimitMayPass() async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.finishAll([try #require(try await worker.claim().first)])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            for _ in 1...9 {
+                try await worker.fail(try #require(try await worker.claim().first), .httpStatus(503), status: 503)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+            }
+            func retry() async throws -> TaskRetry? { try await fixture.store.task("t", of: "g").retry }
+            #expect(try await retry()?.number == 8)
+            #expect(try await retry()?.limit == nil)
+            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '2 min'")
+            #expect(try await retry()?.limit == 8)
+        }
+    }
+
     /// It may break off at the same byte each time, and is given up then (`is_hopeless`).
     @Test(arguments: [(200, nil), (nil, 8)] as [(Int32?, Int32?)])
     func noLimitIsShownOfABodyThatBreaksOff(status: Int32?, limit: Int32?) async throws {

@@ -53,6 +53,20 @@ import Testing
         }
     }
 
+    /// Nobody but the worker sees it: its log says so.
+    @Test func whatSomebodyHasReplacedStaysAndIsTold() async throws {
+        try await ScratchSink.with { scratch in
+            let order = try order(1, size: Int64(Self.bytes.count))
+            func stays() throws -> Bool { try #require(try scratch.sink.purge([order]).first).get() }
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            #expect(try !stays() && !scratch.exists("a"))
+            #expect(try !stays(), "there is none any more")
+            try scratch.write([1], to: "a")
+            #expect(try stays() && scratch.read("a") == [1])
+        }
+    }
+
     /// A task adopts the file that a purge has set aside, finds it gone from its path, and puts its own there.
     @Test func whatItsOwnerHasReplacedIsDeleted() async throws {
         try await ScratchSink.with { scratch in
