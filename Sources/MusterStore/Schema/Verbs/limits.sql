@@ -68,7 +68,9 @@ BEGIN
         IF o.doubted_at > statement_timestamp() - interval '2 s' THEN RETURN false; END IF;
     END IF;
     v_is_known := coalesce(f.status = ANY (o.limits_with), false);
-    IF v_is_known AND NOT v_is_shared AND f.retry_after IS NULL AND NOT may_pass(l, f) THEN
+    IF v_is_known AND f.retry_after IS NULL AND NOT may_pass(l, f)
+        AND (NOT v_is_shared OR served_at(o.id) < statement_timestamp() - patience_with(f.status))
+    THEN
         PERFORM believe_limit_is_over(o.id, f.status);
         RETURN NULL;
     END IF;
@@ -106,8 +108,7 @@ BEGIN
 END
 $$;
 
--- Whether a limit may be one for so many seconds, which passes: its origin has served within two minutes, or 20 s where the status has another
--- meaning most of the time, as that a token has expired. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that.
+-- Whether a limit may be one for so many seconds, which passes: its origin has served within the time that such a limit lasts. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that.
 CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -116,9 +117,12 @@ BEGIN
 END
 $$;
 
--- How long a limit may last that is told by this status, since something came: 20 s where it has another meaning most of the time.
+-- How long a limit may last that is told by this status, since something came: 20 s where it has another meaning most of the time, and 5 s where that
+-- meaning is one of its own, as 401 has where a token has expired. Workers keep to less (`OriginConduct`).
 CREATE FUNCTION patience_with(p_status integer) RETURNS interval
-LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN p_status IN (429, 503) THEN interval '2 min' ELSE interval '20 s' END $$;
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_status IN (429, 503) THEN interval '2 min' WHEN p_status IN (401, 409, 410, 451) THEN interval '5 s' ELSE interval '20 s' END
+$$;
 
 -- An origin refuses because of too much, though nothing else is asked for there: it has a limit for so many seconds, and may count refused requests
 -- too. It is left alone for a third of the time in which it has served nothing, ten seconds at the most, and not beyond the moment at which the refusal is no
