@@ -155,9 +155,8 @@ public enum LeaseReport {
 
         /// Whether it is a sign of too much at once at the origin (range contract, row 24).
         var limitSignal: FailureKind.LimitSignal {
-            let signal = kind.limitSignal(status: status.map { Int($0) })
-            guard let isLimit else { return signal }
-            return isLimit ? .certain : signal == .none ? .none : .refuted
+            guard let isLimit else { return kind.limitSignal(status: status.map { Int($0) }) }
+            return isLimit ? .certain : .refuted
         }
 
         /// Whether an expired URL is answered so (row 21).

@@ -25,7 +25,8 @@ extension FetchJob {
             let (kind, detail, status) = mayBeLimit(ending, to: question, plan.arrival), let address
         else { return nil }
         let witness = await context.witnesses.witness(
-            for: address, turn: count, isServing: context.conduct.isServing, while: { control.wish == .work })
+            for: address, turn: count, isServing: { context.conduct.isServing($0, despite: status) },
+            while: { control.wish == .work })
         guard let witness, witness.request.url != source.url else {
             return await waitForOthers(kind, detail, status, &plan)
         }
@@ -65,12 +66,13 @@ extension FetchJob {
         _ kind: FailureKind, _ detail: String, _ status: Int, _ plan: inout FetchPlan
     ) async -> Step? {
         guard status != OriginWitnesses.silence, kind.limitSignal(status: status) == .none else { return nil }
+        // Where nothing has come for longer than a limit lasts, it is none any more.
+        guard context.conduct.isServing(origin, despite: status) else { return nil }
         if context.witnesses.isLimit(status, of: origin) {
             plan.turns = .over(isLimit: true)
             return .failed(kind, detail, retryAfter: nil)
         }
-        let isServing = plan.waits < 2 ? context.conduct.isServing(origin) : context.conduct.isBusy(origin)
-        guard plan.waits < Self.mostWaits, isServing else { return nil }
+        guard plan.waits < Self.mostWaits, plan.waits < 2 || context.conduct.isBusy(origin) else { return nil }
         plan.waits += 1
         try? await Task.sleep(for: min(Self.wait * plan.waits, .seconds(1)))
         return .again
@@ -100,10 +102,10 @@ extension FetchJob {
             // An empty file has no first byte.
             if !isOther, (200..<300).contains(head.status) || head.status == 416 { return .served }
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
-            let isOfLimit = (head.status == status || status == 200 && isOther) && showsLimit(witness)
+            let isOfLimit = (head.status == status || status == 200 && isOther) && showsLimit(witness, status)
             return isOfLimit ? .refused : isOther ? .other : .nothing
         case .failed(.firstByteTimeout, _) where status == OriginWitnesses.silence:
-            return showsLimit(witness) ? .refused : .nothing
+            return showsLimit(witness, status) ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }
     }
@@ -111,9 +113,9 @@ extension FetchJob {
     /// The part of the origin that the file is in, as the origin's conduct knows it.
     var part: String? { address.map(OriginWitnesses.key(ofPart:)) }
 
-    /// Whether a witness that is refused shows a limit.
-    private func showsLimit(_ witness: OriginWitnesses.Witness) -> Bool {
-        context.conduct.isServing(origin)
+    /// Whether a witness that is refused with this status shows a limit.
+    private func showsLimit(_ witness: OriginWitnesses.Witness, _ status: Int) -> Bool {
+        context.conduct.isServing(origin, despite: status)
             && (!witness.mayBeUsedUp || lease.asksForAll != true || context.witnesses.servesAgain(origin))
     }
 
@@ -160,6 +162,6 @@ extension FetchJob {
         let isRedirect = (300..<400).contains(status) && status != 304
         guard kind.rule == .nextSource, !isRedirect, status != 407, lease.mayMoveOn != true else { return false }
         return (question.range == nil || !kind.mayBeForRange)
-            && (arrival.isShared || context.conduct.isServing(origin))
+            && (arrival.isShared || context.conduct.isServing(origin, despite: status))
     }
 }

@@ -19,8 +19,8 @@ final class OriginConduct: Sendable {
         /// How many requests are made there at this moment, and how many were made since there was none.
         var asking: [String: (now: Int, begun: Int)] = [:]
         var rungs = OriginRungs()
-        /// Origins that something came from lately.
-        var serving = Remembered<Void>()
+        /// When something last came from origins, of late.
+        var serving = Remembered<Int64>()
         /// Origins that want credentials by Digest.
         var challenging = Remembered<Void>()
         /// How origins want to be asked.
@@ -39,6 +39,9 @@ final class OriginConduct: Sendable {
 
     /// How long after its last answer an origin counts as one that serves, in nanoseconds: limits are set for so many seconds.
     private static let servingMemory: Int64 = 15_000_000_000
+    /// The same where it refuses by a status that says what is wrong, such as 401: a limit for so many seconds is hardly ever told by one.
+    private static let servingMemoryOfPlainRefusals: Int64 = 5_000_000_000
+    private static let plainRefusals: Set<Int> = [401, 409, 410, 451]
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
     /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.
@@ -84,11 +87,11 @@ final class OriginConduct: Sendable {
 
     /// That transfer is over.
     func leave(_ origin: String) {
-        let until = now() + Self.servingMemory
+        let moment = now()
         state.withLock { state in
             let others = (state.running[origin] ?? 1) - 1
             state.running[origin] = others > 0 ? others : nil
-            state.serving.note((), of: origin, until: until)
+            state.serving.note(moment, of: origin, until: moment + Self.servingMemory)
         }
     }
 
@@ -98,9 +101,16 @@ final class OriginConduct: Sendable {
     }
 
     /// Whether something comes from the origin, or did lately.
-    func isServing(_ origin: String) -> Bool {
+    func isServing(_ origin: String) -> Bool { isServing(origin, despite: nil) }
+
+    /// Whether something comes from the origin, or did so lately that a refusal with this status may be for too much at once.
+    func isServing(_ origin: String, despite status: Int?) -> Bool {
         let moment = now()
-        return state.withLock { $0.running[origin] != nil || $0.serving.value(of: origin, at: moment) != nil }
+        let isPlain = status.map(Self.plainRefusals.contains) ?? false
+        let earliest = moment - (isPlain ? Self.servingMemoryOfPlainRefusals : Self.servingMemory)
+        return state.withLock { state in
+            state.running[origin] != nil || state.serving.value(of: origin, at: moment).map { $0 > earliest } ?? false
+        }
     }
 
     /// The origin refused credentials that were sent unasked, and wants them by Digest (RFC 7616).

@@ -15,6 +15,13 @@ import Testing
         try await fixture.value("SELECT coalesce(sum(attempts), 0)::bigint FROM ready_chunks")
     }
 
+    /// Of which more may come than is as good as nothing.
+    private static var largeChunks: Store.Policy {
+        var policy = StoreFixture.smallPolicy
+        policy.firstChunk = 1 << 20
+        return policy
+    }
+
     @Test func twoRefusalsOfOneBurstHalveOnce() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(8))
@@ -229,17 +236,60 @@ import Testing
         }
     }
 
-    @Test func resetIsASignOnlyWithoutProgress() async throws {
-        try await StoreFixture.run { fixture in
-            try await fixture.makeGroup("g", Wanted.many(4))
+    /// What is on its way when an origin stops says nothing: a limit may be told in the middle of a body.
+    @Test func resetIsASignOnlyWhereHardlyAnythingCame() async throws {
+        try await StoreFixture.run(policy: Self.largeChunks) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4, size: 200_000))
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
-            try await worker.fail(leases[0], .network, at: 10)
+            try await worker.fail(leases[0], .network, at: 65_536)
             #expect(try await allowed(fixture) == 16)
-            try await worker.fail(leases[1], .network)
+            try await worker.fail(leases[1], .network, at: 65_535)
             #expect(try await allowed(fixture) == 8)
             #expect(try await tries(fixture) == 1, "that of the first one")
             try await fixture.check()
+        }
+    }
+
+    /// Bodies that are cut together: what came of each of them is no sign that it was served.
+    @Test func lanesWhoseBodiesWereCutTogetherAreNotServed() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(16, size: 100_000))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(14)
+            for lease in leases[..<2] { #expect(try await worker.progress(lease, to: 10)) }
+            try await fixture.store.report(
+                failed: leases[2...].map { lease in
+                    LeaseReport.Failed(
+                        progress: .init(
+                            session: worker.session, lease: lease.name, durable: DurablePrefix(offset: 100, crc: 7)),
+                        kind: .network, detail: "reset, after 100 bytes", source: 0, status: 206, random: 0.5)
+                })
+            #expect(try await allowed(fixture) == 8)
+            #expect(try await tries(fixture) == 0)
+            try await fixture.check()
+        }
+    }
+
+    /// A file whose body always breaks off at one byte is given up, though others are at work: that is not a limit for ever.
+    @Test func aBodyThatAlwaysBreaksOffIsGivenUp() async throws {
+        try await StoreFixture.run(policy: Self.largeChunks) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2, size: 100_000))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            #expect(try await worker.progress(leases[0], to: 70_000))
+            var lease = leases[1]
+            var tries = 1
+            while true {
+                try await worker.fail(lease, .network, status: 206, detail: "reset, after 0 bytes")
+                try await fixture.check()
+                guard try await fixture.store.task(leases[1].key, of: "g").state == .queued else { break }
+                try await fixture.passBackoffs()
+                try await fixture.run("UPDATE origins SET learned_at = statement_timestamp() - interval '10 s'")
+                lease = try #require(try await worker.claim(1).first)
+                tries += 1
+            }
+            #expect(tries <= 16, "\(tries)")
         }
     }
 

@@ -97,6 +97,21 @@ import Testing
         }
     }
 
+    /// So it is with a status that is no limit elsewhere, and was one here.
+    @Test func whatAWitnessShowsIsBelievedOfAnyStatus() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.refuse(leases[0], 401, isLimit: true)
+            #expect(try await fixture.store.task(leases[0].key, of: "g").state == .queued)
+            #expect(try await allowed(fixture) == 8)
+            try await worker.refuse(leases[1], 401, isLimit: false)
+            #expect(try await fixture.store.task(leases[1].key, of: "g").state == .failed)
+            try await fixture.check()
+        }
+    }
+
     /// A directory may have a limit whose connections another worker has: this one is served nothing of it, and sees no limit.
     @Test(arguments: [true, false]) func whatAWitnessShowsIsDoubtedWhereAnotherWorkerIsServed(
         isServed: Bool
@@ -162,29 +177,32 @@ import Testing
         }
     }
 
-    /// As where tokens have expired in the middle of a list.
-    @Test func statusThatWasALimitIsNoneWhenNothingHasComeForTwentySeconds() async throws {
+    /// As where tokens have expired in the middle of a list: 401 says so itself, and the others are borne for as long as limits are set.
+    @Test(arguments: [(401, 4, 6), (403, 19, 21)] as [(Int, Int32, Int32)])
+    func statusThatWasALimitIsNoneWhenNothingHasComeForLong(status: Int, soon: Int32, late: Int32) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
             var worker = try await fixture.makeWorker()
             try await fixture.run(
                 """
-                UPDATE origins SET limits_with = ARRAY[400, 403], limited_with = 403, learned = 1, learned_at = statement_timestamp(),
-                    rate_bytes = 1, rate_at = statement_timestamp() - interval '19 s'
+                UPDATE origins SET limits_with = ARRAY[400, \(Int32(status))], limited_with = \(Int32(status)), learned = 1, learned_at = statement_timestamp(),
+                    rate_bytes = 1, rate_at = statement_timestamp() - \(soon) * interval '1 s'
                 """)
             let first = try #require(try await worker.claim().first)
-            try await worker.refuse(first, 403)
+            try await worker.refuse(first, status)
             #expect(try await fixture.store.task(first.key, of: "g").state == .queued)
             try await fixture.run(
-                "UPDATE origins SET not_before = NULL, try_at = NULL, rate_at = statement_timestamp() - interval '21 s'"
+                """
+                UPDATE origins SET not_before = NULL, try_at = NULL, rate_at = statement_timestamp() - \(late) * interval '1 s'
+                """
             )
             let second = try #require(try await worker.claim().first)
-            try await worker.refuse(second, 403)
+            try await worker.refuse(second, status)
             #expect(try await fixture.store.task(second.key, of: "g").state == .failed)
             // What has waited is tried again at once, by as many as before, and believed.
             #expect(try await allowed(fixture) == 16)
             _ = try await fixture.store.promoteDueChunks()
-            for lease in try await worker.claim(2) { try await worker.refuse(lease, 403) }
+            for lease in try await worker.claim(2) { try await worker.refuse(lease, status) }
             #expect(try await fixture.store.group("g").tasks[.failed] == 3)
             #expect(try await fixture.value("SELECT limits_with::text FROM origins", as: String.self) == "{400}")
             try await fixture.check()

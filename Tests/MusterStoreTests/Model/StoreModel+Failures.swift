@@ -235,7 +235,8 @@ extension StoreModel {
     private mutating func mayBeLimit(
         _ place: Place, _ task: Task, _ chunk: Chunk, _ failure: Failure, isShared: Bool
     ) -> Bool {
-        if failure.kind == .network { return chunk.durable == chunk.resume }
+        // Their connections end before an answer.
+        if failure.kind == .network { return chunk.durable < chunk.resume + 65_536 }
         if task.isPlanned {
             return (task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0
         }

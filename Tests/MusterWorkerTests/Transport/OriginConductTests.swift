@@ -31,6 +31,7 @@ import Testing
         conduct.leave("a")
         now.withLock { $0 += 14_000_000_000 }
         #expect(conduct.isServing("a") && !conduct.isBusy("a"))
+        #expect(conduct.isServing("a", despite: 403) && !conduct.isServing("a", despite: 401))
         now.withLock { $0 += 1_000_000_000 }
         #expect(!conduct.isServing("a"))
     }

@@ -57,10 +57,14 @@ BEGIN
 END
 $$;
 
+-- So many bytes an origin may send before it stops, though it serves nothing: what is on its way by then.
+CREATE FUNCTION hardly_anything() RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$ SELECT 65536 $$;
+
 -- Fewer bytes than these are as good as none where the origin stopped after them.
 CREATE FUNCTION little(t tasks) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN 65536 ELSE 1 END
+    SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN hardly_anything() ELSE 1 END
 $$;
 
 -- Whether hardly anything has come of a leased chunk, and nothing else but the beginning of its file. Fewer bytes than p_little are as good as none.

@@ -68,7 +68,9 @@ BEGIN
         IF o.doubted_at > statement_timestamp() - interval '2 s' THEN RETURN false; END IF;
     END IF;
     v_is_known := coalesce(f.status = ANY (o.limits_with), false);
-    IF v_is_known AND NOT v_is_shared AND f.retry_after IS NULL AND NOT may_pass(l, f) THEN
+    IF v_is_known AND f.retry_after IS NULL AND NOT may_pass(l, f)
+        AND (NOT v_is_shared OR served_at(o.id) < statement_timestamp() - patience_with(f.status))
+    THEN
         PERFORM believe_limit_is_over(o.id, f.status);
         RETURN NULL;
     END IF;
@@ -94,7 +96,7 @@ BEGIN
         AND (is_rarely_refused(o) OR f.limit_signal = 'certain' AND (
             SELECT a.serial FROM attempts a WHERE a.task_id = t.id AND a.status = t.failure_status LIMIT 1) IS NOT NULL)
     THEN
-        RETURN true;
+        RETURN CASE WHEN f.kind <> 'network' THEN true END;
     END IF;
     v_allowed := allowed_connections(o, f.origin_cap);
     v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
@@ -106,8 +108,7 @@ BEGIN
 END
 $$;
 
--- Whether a limit may be one for so many seconds, which passes: its origin has served within two minutes, or 20 s where the status has another
--- meaning most of the time, as that a token has expired. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that.
+-- Whether a limit may be one for so many seconds, which passes: its origin has served within the time that such a limit lasts. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that.
 CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -116,9 +117,12 @@ BEGIN
 END
 $$;
 
--- How long a limit may last that is told by this status, since something came: 20 s where it has another meaning most of the time.
+-- How long a limit may last that is told by this status, since something came: 20 s where it has another meaning most of the time, and 5 s where that
+-- meaning is one of its own, as 401 has where a token has expired. Workers keep to less (`OriginConduct`).
 CREATE FUNCTION patience_with(p_status integer) RETURNS interval
-LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN p_status IN (429, 503) THEN interval '2 min' ELSE interval '20 s' END $$;
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_status IN (429, 503) THEN interval '2 min' WHEN p_status IN (401, 409, 410, 451) THEN interval '5 s' ELSE interval '20 s' END
+$$;
 
 -- An origin refuses because of too much, though nothing else is asked for there: it has a limit for so many seconds, and may count refused requests
 -- too. It is left alone for a third of the time in which it has served nothing, ten seconds at the most, and not beyond the moment at which the refusal is no
@@ -186,16 +190,21 @@ BEGIN
 END
 $$;
 
--- Whether a refusal that may have another reason may be a limit. One of a file that worked before may be, and one of a file of which nothing has
+-- Whether a refusal that may have another reason may be a limit. A connection that ends before it has brought much may be one, though not for ever where it
+-- ends in a body: that may be the file's own end. One of a file that worked before may be, and one of a file of which nothing has
 -- come, where the origin is known to limit with this status, or where nobody knows, and no other source may have it. It is tried again beside
 -- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. Three that are refused
 -- for good are believed, and so are those that follow with the same status. The caller has locked the origin.
 CREATE FUNCTION may_be_limit(o origins, l leases, t tasks, f failure, p_is_shared boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_serves boolean;
+    -- So often can the allowance be halved, after two seconds in which nothing is, whatever counts as a try. Where others are served, an origin may
+    -- still count requests that have just ended.
+    v_serves boolean := recent_answers(o) > 0.2;
+    v_is_new boolean := (
+        SELECT s.failures < CASE WHEN v_serves THEN 16 ELSE 9 END FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source);
 BEGIN
-    IF f.kind = 'network' THEN RETURN l.durable = l.resume; END IF;
+    IF f.kind = 'network' THEN RETURN l.durable < l.resume + hardly_anything() AND (f.status IS NULL OR v_is_new); END IF;
     IF f.status = ANY (o.limits_with) THEN RETURN true; END IF;
     IF t.planned THEN
         RETURN coalesce(t.source, l.source) = l.source OR EXISTS (
@@ -205,14 +214,7 @@ BEGIN
     THEN
         RETURN false;
     END IF;
-    -- So often can the allowance be halved, after two seconds in which nothing is, whatever counts as a try. Where others are served, an origin may
-    -- still count requests that have just ended.
-    v_serves := recent_answers(o) > 0.2;
-    IF l.attempts <= (CASE WHEN v_serves THEN 2 WHEN p_is_shared THEN 1 ELSE -1 END)
-        AND (SELECT s.failures FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source) < (CASE WHEN v_serves THEN 16 ELSE 9 END)
-    THEN
-        RETURN true;
-    END IF;
+    IF v_is_new AND l.attempts <= (CASE WHEN v_serves THEN 2 WHEN p_is_shared THEN 1 ELSE -1 END) THEN RETURN true; END IF;
     -- One that was refused alone from the beginning tells nothing of the others, unless they have been kept waiting for such refusals.
     IF l.attempts > 0 OR o.learned IS NOT NULL THEN PERFORM believe_refusals(o.id, f.status); END IF;
     RETURN false;
@@ -232,13 +234,14 @@ BEGIN
 END
 $$;
 
--- How many other lanes to the origin of a lease bring bytes: so many it serves.
+-- How many other lanes to the origin of a lease bring bytes: so many it serves. What is said together with the refusal may be what came before another one.
 CREATE FUNCTION served_beside(l leases) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (
         SELECT count(DISTINCT (h.session_id, h.lane))::integer FROM leases h
-        WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane) AND h.durable > h.resume);
+        WHERE h.origin_id = l.origin_id AND (h.session_id, h.lane) <> (l.session_id, l.lane)
+            AND h.durable > h.resume AND (h.progress_at < statement_timestamp() OR h.durable >= h.resume + hardly_anything()));
 END
 $$;
 
