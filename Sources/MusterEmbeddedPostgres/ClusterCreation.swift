@@ -22,7 +22,7 @@ struct ClusterCreation: Sendable {
     /// The settings without which no server starts. All else is told to it at each start.
     static let settings = [
         ("postgresql.conf", "# Muster gives the settings at each start of the server.\n"),
-        // Whoever can reach the socket is trusted, as `initdb` writes it here.
+        // A process that reaches the socket is trusted, as `initdb` writes it here.
         ("pg_hba.conf", "local all all trust\n"),
     ]
 
