@@ -36,7 +36,7 @@ struct AbsentWorkerTests {
         #expect(working.eta.because == "nothing has been heard of the worker b for 10 s")
         #expect(
             working.criticalPath == [
-                "a worker has to be heard of again, or another one to come", "58.5 KiB to be fetched",
+                "a worker has to be heard of again, or another one to come", "58.6 KiB to be fetched",
                 "the last of its files has to be verified and put in place",
             ])
         facts.group.tasks.active = 0

@@ -20,7 +20,7 @@ struct GroupEstimateTests {
     @Test func theRestAtTheSpeedOfNowIsTheEstimateOfAGroupWithOneOrigin() {
         let estimate = estimate(Facts.facts())
         #expect(estimate.seconds == 60 && estimate.latest == nil && estimate.earliest == nil)
-        #expect(estimate.because == "58.5 KiB are left, and 1000 B/s come")
+        #expect(estimate.because == "58.6 KiB are left, and 1000 B/s come")
     }
 
     @Test func aPartOfASecondIsASecond() {
@@ -63,7 +63,7 @@ struct GroupEstimateTests {
         let path = GroupExplanation(facts: facts).document.criticalPath
         #expect(
             path.contains(
-                "the slowest chunk of now has to end: k from https://a.example:443 by the worker w, 4.8 KiB left at 0 B/s"
+                "the slowest chunk of now has to end: k from https://a.example:443 by the worker w, 4.9 KiB left at 0 B/s"
             ))
     }
 
@@ -190,7 +190,7 @@ struct GroupEstimateTests {
                 == .init(key: "https://a.example:443", leases: 2, allowed: 8, bytesPerSecond: 1_000, bytesLeft: 60_000))
         #expect(
             document.criticalPath.first
-                == "58.5 KiB to be fetched; slowest from https://a.example:443 over 2 of 8 connections at 1000 B/s, "
+                == "58.6 KiB to be fetched; slowest from https://a.example:443 over 2 of 8 connections at 1000 B/s, "
                 + "about 1m 0s")
         #expect(document.criticalPath.last == "the last of its files has to be verified and put in place")
     }
@@ -205,8 +205,8 @@ struct GroupEstimateTests {
         let key = "https://a.example:443"
         #expect(
             step(Facts.origin(own: 0, ready: 3, speed: 0))
-                == "58.5 KiB to be fetched; nothing is asked for from \(key) now")
-        #expect(step(Facts.origin(own: 2, speed: 0)) == "58.5 KiB to be fetched; nothing comes from \(key) now")
+                == "58.6 KiB to be fetched; nothing is asked for from \(key) now")
+        #expect(step(Facts.origin(own: 2, speed: 0)) == "58.6 KiB to be fetched; nothing comes from \(key) now")
         var paused = Facts.origin(own: 0, ready: 3, speed: 0)
         paused.pausedUntil = Facts.facts().at
         #expect(step(paused)?.hasSuffix("now, which is paused until \(Facts.facts().at)") == true)

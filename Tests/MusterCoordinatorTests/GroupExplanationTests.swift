@@ -110,7 +110,7 @@ struct GroupExplanationTests {
         #expect(document(facts).slowestOrigin?.key == "https://a.example:443")
         facts.prerequisites = [.init(group: "a", on: .succeeded, state: .sealed)]
         #expect(document(facts).slowestOrigin == nil)
-        #expect(document(facts).criticalPath[1] == "58.5 KiB to be fetched")
+        #expect(document(facts).criticalPath[1] == "58.6 KiB to be fetched")
         facts.origins[0].own = 1
         #expect(document(facts).slowestOrigin != nil, "what is under way is waited for")
     }
@@ -119,7 +119,7 @@ struct GroupExplanationTests {
         var facts = Self.facts()
         facts.origins = []
         facts.group.bytes.unknownTasks = 2
-        #expect(document(facts).criticalPath[0] == "58.5 KiB and 2 tasks of unknown size to be fetched")
+        #expect(document(facts).criticalPath[0] == "58.6 KiB and 2 tasks of unknown size to be fetched")
         facts.group.bytes.total = facts.group.bytes.done
         facts.group.bytes.unknownTasks = 1
         #expect(document(facts).criticalPath[0] == "1 task of unknown size to be fetched")
@@ -245,7 +245,7 @@ struct GroupExplanationTests {
         facts.origins[0].bytesPerSecond = 500
         #expect(reasons(facts) == [.fetching])
         facts.fleet = .init(bytesPerSecondLimit: 10_000, bytesPerSecond: 9_500)
-        #expect(document(facts).waits.last?.detail == "the whole fleet uses all of the 9.7 KiB/s that it may have")
+        #expect(document(facts).waits.last?.detail == "the whole fleet uses all of the 9.8 KiB/s that it may have")
         facts.fleet?.bytesPerSecond = 5_000
         #expect(reasons(facts) == [.fetching])
     }
@@ -259,7 +259,7 @@ struct GroupExplanationTests {
             facts.origins[0].leases = 8
             #expect(reasons(facts) == [.fetching, .rateLimited], "more connections would bring nothing more")
             let eta = document(facts).eta
-            #expect(eta.seconds == 6_000 && eta.because == "58.5 KiB are left, and 10 B/s may come")
+            #expect(eta.seconds == 6_000 && eta.because == "58.6 KiB are left, and 10 B/s may come")
             facts.bytesPerSecondAllowed = nil
             facts.fleet = .init(bytesPerSecondLimit: 10, bytesPerSecond: speed)
             #expect(document(facts).eta.seconds == 6_000)
