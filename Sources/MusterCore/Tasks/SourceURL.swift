@@ -77,12 +77,21 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Whether the path ends in an extension, and in none of those that pages and other generated texts have (range contract, row 27).
-    public var namesNoText: Bool {
+    public var namesNoText: Bool { pathExtension.map { !Self.texts.contains($0) } ?? false }
+
+    /// Whether the path ends in an extension, and in none of those that pages in HTML have.
+    public var namesNoPage: Bool { pathExtension.map { !Self.pages.contains($0) } ?? false }
+
+    private var pathExtension: String? {
         guard let name = path.split(separator: "/").last, let dot = name.lastIndex(of: "."), dot > name.startIndex
-        else { return false }
+        else { return nil }
         let kind = name[name.index(after: dot)...].lowercased()
-        return !kind.isEmpty && !Self.texts.contains(kind)
+        return kind.isEmpty ? nil : kind
     }
+
+    private static let pages: Set<String> = [
+        "asp", "aspx", "cgi", "do", "htm", "html", "jsp", "jspx", "php", "shtml", "xhtml",
+    ]
 
     private static let texts: Set<String> = [
         "adoc", "asc", "asp", "aspx", "ass", "atom", "awk", "bash", "bat", "bed", "bib", "bibtex", "c", "cc", "cer",

@@ -15,8 +15,9 @@ public struct Appearance: Sendable, Hashable {
     /// The names of the other fields that don't come and go with caches and connections.
     private let names: Set<String>
 
-    /// Larger bodies are no pages.
+    /// Larger bodies are no pages; of what looks like one those that are larger than the second are none.
     public static let mostBytes: Int64 = 256 << 10
+    private static let mostBytesOfAPage: Int64 = 4 << 20
 
     /// Fields that say nothing of what made the body.
     private static let passing: Set<String> = [
@@ -52,7 +53,9 @@ public struct Appearance: Sendable, Hashable {
     }
 
     /// Whether the body is small enough to be a page.
-    public var isSmall: Bool { size ?? 0 <= Self.mostBytes }
+    public var isSmall: Bool {
+        size ?? 0 <= (mayBeNotice && !hasValidator ? Self.mostBytesOfAPage : Self.mostBytes)
+    }
 
     /// What all answers of the kind have in common, as a key.
     public var kind: String {
@@ -70,15 +73,23 @@ public struct Appearance: Sendable, Hashable {
     public var hasValidator: Bool { etag != nil || hasDate }
 
     /// Whether this one is the file rather than another answer to the same request, of another look. Nothing, and pages without anything that tells one from
-    /// another, are what origins send in the place of files; of two that are as good the larger one is the file.
-    public func isRatherTheFile(than other: Appearance) -> Bool {
-        (rank, size ?? .max) > (other.rank, other.size ?? .max)
+    /// another, are what origins send in the place of files; HTML is no file of a name that names none. Of two that are as good the one that came first is the
+    /// file, unless it has come for other files too, as what tells of a limit has: the second may be a page that says that the URL was used.
+    ///
+    /// - Parameters:
+    ///   - isRepeated: whether the other one has come for other files too.
+    ///   - namesNoPage: whether the path ends as those of pages don't.
+    public func isRatherTheFile(than other: Appearance, isRepeated: Bool, namesNoPage: Bool) -> Bool {
+        if isHTML, namesNoPage { return false }
+        return rank > other.rank || isRepeated && rank == other.rank && size ?? .max > other.size ?? .max
     }
+
+    /// Whether it is said to be a page.
+    public var isHTML: Bool { mediaType?.hasSuffix("html") == true }
 
     private var rank: Int {
         if size == 0 { return 0 }
-        guard mayBeNotice else { return 4 }
-        return (mediaType?.hasSuffix("html") == true ? 1 : 2) + (hasValidator ? 1 : 0)
+        return (mayBeNotice ? isHTML ? 1 : 3 : 5) + (hasValidator ? 1 : 0)
     }
 
     /// What came, in words.

@@ -15,11 +15,13 @@ public struct Examination: Sendable {
         public var isSecond: Bool
         /// Whether another source has not been tried.
         public var mayMoveOn: Bool
+        /// Whether the same has come for another file too.
+        public var isRepeated: Bool
 
         /// A body that came alone, in answer to a request for the whole.
         public init(
             look: Appearance, namesNoText: Bool = false, isShared: Bool = false, answersRange: Bool = false,
-            isSecond: Bool = false, mayMoveOn: Bool = false
+            isSecond: Bool = false, mayMoveOn: Bool = false, isRepeated: Bool = false
         ) {
             self.look = look
             self.namesNoText = namesNoText
@@ -27,6 +29,7 @@ public struct Examination: Sendable {
             self.answersRange = answersRange
             self.isSecond = isSecond
             self.mayMoveOn = mayMoveOn
+            self.isRepeated = isRepeated
         }
 
         /// Whether it is a text where the path names none.
@@ -84,6 +87,10 @@ public struct Examination: Sendable {
     private let body: Body
     private var turn = 0
     private var hasWitness = false
+    /// Whether something else came for a file that was served before, which says no more.
+    private var isLikeOthers = false
+    /// Whether another body of the same look has come each time, which says nothing of the next file that looks so.
+    public private(set) var isVaried = false
 
     /// The examination of a body, before anything was asked for.
     public init(of body: Body) {
@@ -100,7 +107,9 @@ public struct Examination: Sendable {
 
     /// What is asked for first.
     public func begin() -> Step {
-        guard body.mayMoveOn, body.isNotice || body.look.size == 0 else { return .askForWitness(turn: 0) }
+        guard body.mayMoveOn, body.isNotice || body.look.size == 0 || body.isRepeated else {
+            return .askForWitness(turn: 0)
+        }
         return .over(.unclear(", where another source may have it"))
     }
 
@@ -108,7 +117,10 @@ public struct Examination: Sendable {
     public mutating func hear(_ testimony: Testimony) -> Step {
         switch testimony {
         case .refused: return .over(.limit(", and of one that was served before"))
-        case .other: return .over(.unclear(", as of others"))
+        case .other:
+            // Their URLs may work once, and this one too.
+            isLikeOthers = true
+            return .askAgain
         case .served: hasWitness = true
         case .nothing: hasWitness = false
         }
@@ -123,6 +135,7 @@ public struct Examination: Sendable {
     ///   - leaves: whether the file is left for another try where nobody can tell.
     public mutating func hear(_ second: Second, isAlone: Bool, turns: Int, leaves: () -> Bool) -> Step {
         switch second {
+        case .same where isLikeOthers, .alike where isLikeOthers: return .over(.unclear(", as of others"))
         case .same:
             // One that comes again and again, and for several files, may tell of a limit for so many seconds.
             let mayBeLimit = body.isPage || body.isNotice && body.isShared
@@ -130,7 +143,10 @@ public struct Examination: Sendable {
             if isUntold, leaves() { return .over(.unclear("")) }
         case .better where body.isShared: return .over(.limit(", which comes when less is asked for"))
         case .better: return .over(body.isSecond ? .unclear(", which comes at times") : .another)
-        case .alike: break
+        case .alike:
+            // A page with an advertisement may tell of a limit, whatever else is served.
+            isVaried = true
+            if body.isPage, leaves() { return .over(.unclear("")) }
         case .none: hasWitness = false
         }
         turn += 1

@@ -46,7 +46,8 @@ extension FetchJob {
         else { return nil }
         let read = writer.prefix
         repeat {
-            switch context.beliefs.standing(of: read, as: look, from: source.url, of: origin) {
+            let isPage = look.mayBeNotice && !look.hasValidator && address.namesNoText
+            switch context.beliefs.standing(of: read, as: look, isPage: isPage, from: source.url, of: origin) {
             case .file: return nil
             case .limit: return refusal(look, ", as of others", isLimit: true, &plan)
             case .unknown: break
@@ -61,7 +62,7 @@ extension FetchJob {
             of: Examination.Body(
                 look: look, namesNoText: address.namesNoText, isShared: plan.arrival.isShared,
                 answersRange: plan.arrival.request?.range != nil, isSecond: plan.arrival.isSecond,
-                mayMoveOn: lease.mayMoveOn == true))
+                mayMoveOn: lease.mayMoveOn == true, isRepeated: isRepeated(read, look)))
         var step = examination.begin()
         while control.wish == .work {
             switch step {
@@ -72,15 +73,17 @@ extension FetchJob {
                 let second = await askAgain(plan, look, read, settings, budgets)
                 if second == .same { context.witnesses.servedAgain(origin) }
                 step = examination.hear(
-                    second, isAlone: isIdle && !context.beliefs.isRepeated(read, as: look, of: origin),
+                    second, isAlone: isIdle && !isRepeated(read, look),
                     turns: context.witnesses.turns(of: address, status: 200)
                 ) {
                     lease.looks != .failed && context.beliefs.leaves(source.url, as: look, of: origin)
                 }
             case .over(.file(let isTold)):
                 if isTold { context.witnesses.told(isLimit: false, address, status: 200) }
-                context.beliefs.believe(
-                    read, as: look, mayBePage: examination.mayBePage, from: source.url, of: origin)
+                if !(examination.mayBePage && examination.isVaried) {
+                    context.beliefs.believe(
+                        read, as: look, mayBePage: examination.mayBePage, from: source.url, of: origin)
+                }
                 if let request = plan.arrival.request { noteWitness(request, plan, came: read.offset, isOver: true) }
                 return nil
             case .over(.limit(let how)):
@@ -122,19 +125,36 @@ extension FetchJob {
         return false
     }
 
+    /// Whether what came has come for another file too.
+    private func isRepeated(_ read: DurablePrefix, _ look: Appearance) -> Bool {
+        context.beliefs.isRepeated(read, as: look, of: origin)
+    }
+
+    /// So many bytes of a second body are read to see how large it is, if it does not say so.
+    private static let mostOfASecond: Int64 = 1 << 20
+
     /// Asks for the file once more, plainly, and compares what comes with what came.
     private func askAgain(
         _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
         _ budgets: [ByteBudget]
     ) async -> Examination.Second {
-        switch await answer(to: plan.look, plan, settings, bytes: read.offset + 1, within: .seconds(5), budgets) {
+        switch await answer(
+            to: plan.look, plan, settings, bytes: max(read.offset, min(8 * read.offset, Self.mostOfASecond)) + 1,
+            within: .seconds(5), budgets)
+        {
         case .came(let head, _, let end) where [200, 203, 206, 226].contains(head.status):
             let facts = ResponseFacts(head)
             // A coding is taken off what is stored.
             let isDecoded = lease.options?.decode == true && facts.contentCoding != nil
-            let size = isDecoded ? read.offset : end?.offset ?? .max
+            let stated = facts.contentCoding == nil ? (try? facts.contentLength()) ?? nil : nil
+            let size = isDecoded ? read.offset : end?.offset ?? stated ?? .max
             let other = Appearance(facts, size: size)
-            if other.isOther(than: look) { return other.isRatherTheFile(than: look) ? .better : .none }
+            // Pages differ in size.
+            if other.isOther(than: look), !(other.isHTML && look.isHTML) {
+                let isBetter = other.isRatherTheFile(
+                    than: look, isRepeated: isRepeated(read, look), namesNoPage: address?.namesNoPage == true)
+                return isBetter ? .better : .none
+            }
             return isDecoded || end == read ? .same : .alike
         case .came, .failed, .cancelled: return .none
         }

@@ -27,6 +27,11 @@ extension FetchJob {
         let wasTried = plan.triesManner
         plan.triesManner = false
         if wasTried, ending.wasAccepted { context.conduct.wants(plan.manner, origin) }
+        // What comes behind an answer may come a moment too late to be told from the next one (row 28).
+        if case .completed(_, .surplus) = ending.outcome {
+            plan.manner.isAlone = true
+            context.conduct.wants(plan.manner, origin)
+        }
         if ending.wasAccepted, plan.manner.saysIdentity { context.conduct.trustIdentity(of: origin) }
         // What may be for the Range says nothing of connections.
         if wasTried, plan.manner.isAlone, ending.mayBeForConnection, question.range == nil || !ending.mayBeForRange {

@@ -79,14 +79,14 @@ final class OriginBeliefs: Sendable {
             || state.withLock { $0.kinds.value(of: Self.key(look, origin), at: moment)?.isKnown == true }
     }
 
-    /// What it is taken for that has come from `url`.
+    /// What it is taken for that has come from `url`. What may be a page has another size each time, as with an advertisement.
     func standing(
-        of read: DurablePrefix, as look: Appearance, from url: String, of origin: String
+        of read: DurablePrefix, as look: Appearance, isPage: Bool = false, from url: String, of origin: String
     ) -> Standing {
         let moment = now()
         return change(look, origin) { kind in
             if kind.limits[read] ?? 0 > moment { return .limit }
-            if !kind.isKnown {
+            if !kind.isKnown, !isPage {
                 let isNew = kind.sizes.values.allSatisfy { abs($0 - read.offset) >= Self.leastDifference }
                 if isNew, kind.sizes[url.hashValue] == nil { kind.sizes[url.hashValue] = read.offset }
                 kind.isKnown = kind.sizes.count >= Self.sizesToBelieve

@@ -23,14 +23,36 @@ struct AppearanceTests {
             Self.look(0, ("Content-Type", "application/zip")),
             Self.look(5_000, ("Content-Type", "text/html")),
             Self.look(30, ("Content-Type", "text/csv")),
-            Self.look(40, ("Content-Type", "text/csv")),
             Self.look(20, ("Content-Type", "text/plain"), ("ETag", "\"a\"")),
             Self.look(10, ("Content-Type", "application/zip")),
+            Self.look(5, ("Content-Type", "application/zip"), ("ETag", "\"a\"")),
         ]
         for (worse, better) in zip(looks, looks.dropFirst()) {
-            #expect(better.isRatherTheFile(than: worse), "\(better)")
-            #expect(!worse.isRatherTheFile(than: better), "\(worse)")
+            #expect(better.isRatherTheFile(than: worse, isRepeated: false, namesNoPage: false), "\(better)")
+            #expect(!worse.isRatherTheFile(than: better, isRepeated: true, namesNoPage: false), "\(worse)")
         }
+    }
+
+    /// What comes second may be a page that says that the URL was used.
+    @Test func ofTwoAnswersThatAreAsGoodTheFirstIsTheFileUnlessItHasComeForOthers() {
+        let type = ("Content-Type", "application/json")
+        let (first, second) = (Self.look(130, type), Self.look(939, type))
+        #expect(!second.isRatherTheFile(than: first, isRepeated: false, namesNoPage: false))
+        #expect(second.isRatherTheFile(than: first, isRepeated: true, namesNoPage: false))
+        #expect(!first.isRatherTheFile(than: second, isRepeated: true, namesNoPage: false))
+    }
+
+    @Test func aPageIsNoFileOfANameThatNamesNone() {
+        let (nothing, page) = (Self.look(0), Self.look(500, ("Content-Type", "text/html")))
+        #expect(page.isRatherTheFile(than: nothing, isRepeated: false, namesNoPage: false))
+        #expect(!page.isRatherTheFile(than: nothing, isRepeated: true, namesNoPage: true))
+    }
+
+    @Test func largerBodiesAreExaminedWhereTheyLookLikePages() {
+        #expect(Self.look(300 << 10, ("Content-Type", "text/html")).isSmall)
+        #expect(!Self.look(5 << 20, ("Content-Type", "text/html")).isSmall)
+        #expect(!Self.look(300 << 10, ("Content-Type", "text/html"), ("ETag", "\"a\"")).isSmall)
+        #expect(!Self.look(300 << 10, ("Content-Type", "application/zip")).isSmall)
     }
 
     @Test func filesOfATypeThatPagesDontHaveAreUsualWithATagOrADate() {

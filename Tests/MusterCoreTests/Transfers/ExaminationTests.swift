@@ -48,8 +48,11 @@ import Testing
             #expect(
                 end(examination(found, isShared: isShared), .refused, .same)
                     == .over(.limit(", and of one that was served before")))
-            #expect(
-                end(examination(found, isShared: isShared), .other, .same) == .over(.unclear(", as of others")))
+            for second in [Examination.Second.same, .alike] {
+                #expect(
+                    end(examination(found, isShared: isShared), .other, second) == .over(.unclear(", as of others")))
+            }
+            #expect(end(examination(found, isShared: isShared), .other, .none) == .over(.file(isTold: false)))
         }
     }
 
@@ -59,7 +62,9 @@ import Testing
     ) {
         for testimony in [Examination.Testimony.served, .nothing] {
             for isShared in [false, true] {
-                let step = end(examination(found, isShared: isShared), testimony, second)
+                let examination = examination(found, isShared: isShared)
+                // One page is as good as the next where none can be told from the file.
+                let step = end(examination, testimony, second, leaves: !(examination.mayBePage && second == .alike))
                 guard case .over(.file) = step else {
                     Issue.record("\(testimony), \(isShared): \(step)")
                     continue

@@ -137,6 +137,48 @@ import Testing
         }
     }
 
+    /// Both look alike, and the second one is the larger.
+    @Test(arguments: ["/a.json", "/a.log"]) func fileIsKeptWhereALargerPageComesNext(path: String) async throws {
+        try await withBench { bench, origin in
+            let isEmpty = path == "/a.log"
+            var (first, used) = (
+                ScriptedOrigin.File(.seeded(seed: 73, size: isEmpty ? 0 : 100)),
+                ScriptedOrigin.File(.seeded(seed: 74, size: 2_000))
+            )
+            (first.contentType, first.etag, first.lastModified) = ("application/json", nil, nil)
+            (used.contentType, used.etag, used.lastModified) = (isEmpty ? "text/html" : "application/json", nil, nil)
+            origin.serve(path, first)
+            origin.misbehave(path, .ignoreRange)
+            origin.misbehave(path, .replaced(with: used), when: .after(1))
+            _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+            let ending = await bench.run(lease(origin, String(path.dropFirst()), task: 1))
+            #expect(ending.finished?.size == first.content.size, "\(ending)")
+            #expect(requests(origin, path) == 2)
+        }
+    }
+
+    /// A page with an advertisement is another one each time, and has another size for each file.
+    @Test func pagesOfManySizesAreNotTakenForFiles() async throws {
+        try await withBench { bench, origin in
+            for number in 1...6 {
+                origin.serve("/\(number).bin", file)
+                for (start, size) in [(0, 900), (1, 1_100)] {
+                    var page = ScriptedOrigin.File(
+                        .seeded(seed: UInt64(80 + size + number), size: Int64(size + 700 * number)))
+                    (page.contentType, page.etag, page.lastModified) = ("text/html", nil, nil)
+                    origin.misbehave(
+                        "/\(number).bin", .replaced(with: page), when: .init(requests: start..<(start + 1)))
+                }
+                _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+                let lease = lease(origin, "\(number).bin", task: Int64(number))
+                let doubted = await bench.run(lease)
+                #expect(doubted.failure?.kind == .httpStatus(200), "\(doubted)")
+                let found = await bench.run(lease)
+                #expect(found.finished?.size == 400_000, "\(found)")
+            }
+        }
+    }
+
     /// What is empty for the range alone is no empty file, and what is empty for all is one.
     @Test(arguments: [false, true]) func emptyBodyForARangeIsFollowedByAPlainGET(isEmpty: Bool) async throws {
         try await withBench { bench, origin in
