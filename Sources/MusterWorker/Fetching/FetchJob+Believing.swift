@@ -149,13 +149,13 @@ extension FetchJob {
             let stated = facts.contentCoding == nil ? (try? facts.contentLength()) ?? nil : nil
             let size = isDecoded ? read.offset : end?.offset ?? stated ?? .max
             let other = Appearance(facts, size: size)
+            guard !isDecoded, end != read else { return .same }
+            let namesNoPage = address?.namesNoPage == true
+            let isRather = other.isRatherTheFile(
+                than: look, isRepeated: isRepeated(read, look), namesNoPage: namesNoPage)
+            if isRather { return .better }
             // Pages differ in size.
-            if other.isOther(than: look), !(other.isHTML && look.isHTML) {
-                let isBetter = other.isRatherTheFile(
-                    than: look, isRepeated: isRepeated(read, look), namesNoPage: address?.namesNoPage == true)
-                return isBetter ? .better : .none
-            }
-            return isDecoded || end == read ? .same : .alike
+            return other.isOther(than: look) && !(other.isHTML && look.isHTML && namesNoPage) ? .none : .alike
         case .came, .failed, .cancelled: return .none
         }
     }
