@@ -51,16 +51,16 @@ extension ResponseVerdict {
                 isSplittable: isSplittable))
     }
 
-    /// A 206 to a plain GET, which no origin has a reason to send: taken for the whole where it says that it is all of it, and where it says nothing
-    /// of any part, or not of how much, as long as its length is not another one than is known.
+    /// A 206 to a plain GET, which no origin has a reason to send: taken for the whole unless it says that it is a part, or its length is another one than
+    /// is stated or known. A Content-Range that can't be read says nothing.
     private static func judgeUnasked(
         _ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion
     ) -> ResponseVerdict {
-        let stated = facts.values("content-range")
-        let content = stated.count == 1 ? ContentRange(stated[0]) : nil
-        let isWhole = content.map { $0.range?.start == 0 && $0.range?.end == $0.size ?? length } ?? stated.isEmpty
-        guard isWhole, let size = content?.size ?? question.expectedSize ?? question.known.size ?? length,
-            length == size,
+        let stated = facts.values("content-range").compactMap { ContentRange($0) }
+        let content = stated.first
+        let isWhole = content?.range.map { $0.start == 0 && $0.end == content?.size ?? length } ?? true
+        guard isWhole, stated.allSatisfy({ $0 == content }),
+            let size = content?.size ?? question.expectedSize ?? question.known.size ?? length, length == size,
             facts.contentCoding == nil
         else { return .descend("206 to a request without Range", to: .whole) }
         if let refusal = wrongType(facts, question) { return refusal }

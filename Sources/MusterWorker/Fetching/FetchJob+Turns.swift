@@ -24,11 +24,15 @@ extension FetchJob {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
             let (kind, detail, status) = mayBeLimit(ending, to: question, plan.arrival), let address
         else { return nil }
+        let refused = context.witnesses.shared.moment
         let witness = await context.witnesses.witness(
             for: address, turn: count, isServing: { context.conduct.isServing($0, despite: status) },
             while: { control.wish == .work })
         guard let witness, witness.request.url != source.url else {
             return await waitForOthers(kind, detail, status, &plan)
+        }
+        if status != OriginWitnesses.silence {
+            await context.witnesses.waitForTurns(of: address, status: status) { control.wish == .work }
         }
         guard count < context.witnesses.turns(of: address, status: status) else {
             context.witnesses.told(isLimit: false, address, status: status, isPartClosed: witness.isElsewhere)
@@ -37,7 +41,7 @@ extension FetchJob {
         }
         // Spread over a time in which connections come and go.
         try? await Task.sleep(for: Self.pause * count)
-        switch await testimony(of: witness, status: status) {
+        switch await testimony(of: witness, for: address, status: status, after: refused) {
         case .served:
             context.witnesses.servedAgain(address.origin)
             guard status != OriginWitnesses.silence else {
@@ -83,12 +87,26 @@ extension FetchJob {
 
     /// A file was served after it had been waited for.
     func noteWait(_ plan: FetchPlan) {
-        guard plan.waits > 0, let status = plan.answer?.status, let address else { return }
+        guard let address else { return }
+        if plan.isUntouched { context.witnesses.leave(address) }
+        guard plan.waits > 0, let status = plan.answer?.status else { return }
         context.witnesses.told(isLimit: true, address, status: status)
     }
 
     /// The pause before the second turn; each further one is longer by as much.
     static let pause: Duration = .milliseconds(40)
+
+    /// The same as others are told, where few turns are enough: what was asked for after the refusal.
+    private func testimony(
+        of witness: OriginWitnesses.Witness, for address: SourceURL, status: Int, after refused: Int
+    ) async -> Examination.Testimony {
+        guard context.witnesses.turns(of: address, status: status) == OriginWitnesses.fewTurns else {
+            return await testimony(of: witness, status: status)
+        }
+        return await context.witnesses.shared.testimony(
+            of: "\(status) \(witness.request.url)", after: refused, while: { control.wish == .work },
+            ask: { await testimony(of: witness, status: status) }) ?? .nothing
+    }
 
     /// Asks for a file that was served, to see whether it is refused by this status as well; by one of 200, whether something else comes in its place.
     func testimony(of witness: OriginWitnesses.Witness, status: Int) async -> Examination.Testimony {
@@ -104,7 +122,7 @@ extension FetchJob {
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
             let isOfLimit = (head.status == status || status == 200 && isOther) && showsLimit(witness, status)
             return isOfLimit ? .refused : isOther ? .other : .nothing
-        case .failed(.firstByteTimeout, _) where status == OriginWitnesses.silence:
+        case .failed(let error, _) where error.saidAsStatus == status:
             return showsLimit(witness, status) ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }
@@ -149,8 +167,11 @@ extension FetchJob {
                 kind.limitSignal(status: status) != .none || isUnusualLimit(kind, status, question, arrival)
             else { return nil }
             return (kind, detail, status)
-        case (.waiting, .failed(.firstByteTimeout(let detail), _)):
-            return (.timeout, TransferError.firstByteTimeout(detail).description, OriginWitnesses.silence)
+        case (.waiting, .failed(let error, _)):
+            guard let status = error.saidAsStatus,
+                status == OriginWitnesses.silence || isUnusualLimit(error.failureKind, status, question, arrival)
+            else { return nil }
+            return (error.failureKind, error.description, status)
         case (.judged, _), (.standing, _), (.waiting, _): return nil
         }
     }
@@ -159,9 +180,21 @@ extension FetchJob {
     private func isUnusualLimit(
         _ kind: FailureKind, _ status: Int, _ question: FetchQuestion, _ arrival: Arrival
     ) -> Bool {
-        let isRedirect = (300..<400).contains(status) && status != 304
-        guard kind.rule == .nextSource, !isRedirect, status != 407, lease.mayMoveOn != true else { return false }
-        return (question.range == nil || !kind.mayBeForRange)
+        guard kind.rule == .nextSource, status != 407, lease.mayMoveOn != true else { return false }
+        return (question.range == nil || !kind.mayBeForRange && kind != .badRange)
             && (arrival.isShared || context.conduct.isServing(origin, despite: status))
+    }
+}
+
+extension TransferError {
+    /// The status that stands for what came in the place of a head, where that may tell of too much at once: nothing in time, what is no HTTP, or a redirect
+    /// that leads nowhere or round in circles.
+    fileprivate var saidAsStatus: Int? {
+        switch self {
+        case .firstByteTimeout: OriginWitnesses.silence
+        case .protocolViolation: OriginWitnesses.noHTTP
+        case .tooManyRedirects: 302
+        default: nil
+        }
     }
 }

@@ -42,14 +42,23 @@ final class OriginWitnesses: Sendable {
         var files = Remembered<Int>()
         /// How many jobs have waited at an origin for a witness.
         var waits = Remembered<Int>()
+        /// By origin, until when files take the turns that others learn from.
+        var leading = Remembered<[String: Int64]>()
+
+        mutating func leave(_ source: SourceURL, at moment: Int64) {
+            guard var files = leading.value(of: source.origin, at: moment) else { return }
+            files[source.path] = nil
+            leading.note(files, of: source.origin)
+        }
     }
 
-    /// What stands for the status where nothing was answered in time.
+    /// What stands for the status where nothing was answered in time, and where it was no HTTP.
     static let silence = 0
+    static let noHTTP = 1
     /// How often a witness has to be served between two refusals of a file.
     static let turns = 6
     /// The same where other files were refused for themselves already.
-    static let fewTurns = 2
+    static let fewTurns = 1
     /// So many files make few turns enough.
     private static let filesToBelieve = 3
     /// How long a witness is good for, and when it is replaced by a newer one, in nanoseconds.
@@ -64,6 +73,12 @@ final class OriginWitnesses: Sendable {
     private static let mostParts = 8
     /// After so many files it is worth a request to know whether their origin serves a file more than once.
     private static let filesToTryAgain = 4
+
+    /// How long a file keeps others from taking turns beside it, since it took its last one, in nanoseconds.
+    private static let turnTime: Int64 = 3_000_000_000
+
+    /// Requests for witnesses that several files wait for.
+    let shared = SharedTestimonies()
 
     private let state = Mutex(State())
     private let now: @Sendable () -> Int64
@@ -178,6 +193,38 @@ final class OriginWitnesses: Sendable {
         }
     }
 
+    /// Waits for a file's turns: as long as nothing is known of a status, as many files take turns as it takes to believe what they show. Those that are
+    /// refused beside them learn from these, and need few.
+    func waitForTurns(of source: SourceURL, status: Int, while isWanted: () -> Bool) async {
+        while isWanted(), !mayTakeTurns(source, status) {
+            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { return }
+        }
+    }
+
+    private func mayTakeTurns(_ source: SourceURL, _ status: Int) -> Bool {
+        let (key, moment) = (Self.key(source, status), now())
+        return state.withLock { state in
+            var lacking = Self.filesToBelieve
+            switch state.meanings.value(of: key, at: moment) {
+            case .limit: return true
+            case .files(let count): lacking -= count
+            case nil: break
+            }
+            var leading = (state.leading.value(of: source.origin, at: moment) ?? [:]).filter { $0.value > moment }
+            guard lacking > 0 else { return true }
+            guard leading[source.path] != nil || leading.count < lacking else { return false }
+            leading[source.path] = moment + Self.turnTime
+            state.leading.note(leading, of: source.origin)
+            return true
+        }
+    }
+
+    /// A file takes no turns any more.
+    func leave(_ source: SourceURL) {
+        let moment = now()
+        state.withLock { $0.leave(source, at: moment) }
+    }
+
     /// How often the witness has to be served before a refusal with this status counts as one of the file.
     func turns(of source: SourceURL, status: Int) -> Int {
         let (key, moment) = (Self.key(source, status), now())
@@ -204,6 +251,7 @@ final class OriginWitnesses: Sendable {
     func told(isLimit: Bool, _ source: SourceURL, status: Int, isPartClosed: Bool = false) {
         let (key, moment) = (Self.key(source, status), now())
         state.withLock { state in
+            state.leave(source, at: moment)
             switch (state.meanings.value(of: key, at: moment), isLimit) {
             case (_, true): state.meanings.note(.limit, of: key)
             case (.limit, false) where isPartClosed: state.meanings.note(.files(Self.filesToBelieve), of: key)

@@ -91,6 +91,17 @@ extension OriginRow {
             .accept(offset: 0, count: 1_000, splittable: false)),
         OriginRow(2, "answers 206 to a plain GET, and says nothing", 206, [tag], to: .stream, .descend(.whole)),
         OriginRow(
+            2, "answers 206 to a plain GET, and says that it is all, twice", 206,
+            ["Content-Length: 1000", "Content-Range: bytes 0-999/1000", "Content-Range: bytes 0-999/1000", tag],
+            to: .stream, .accept(offset: 0, count: 1_000, splittable: false)),
+        OriginRow(
+            2, "answers 206 to a plain GET, and says two things", 206,
+            ["Content-Length: 1000", "Content-Range: bytes 0-999/1000", "Content-Range: bytes 0-999/2000", tag],
+            to: .stream, .descend(.whole)),
+        OriginRow(
+            2, "answers 206 to a plain GET, and names another size", 206,
+            ["Content-Length: 1000", "Content-Range: bytes */2000", tag], to: .stream, .descend(.whole)),
+        OriginRow(
             2, "answers 206 to a plain GET with another length than is known", 206, ["Content-Length: 999", tag],
             to: FetchQuestion(range: nil, planned: false, known: Representation(), expectedSize: 1_000),
             .descend(.whole)),
@@ -299,4 +310,22 @@ extension OriginRow {
             .refuse(.changed)
         ),
     ]
+
+    /// Rows 1 and 2: plain GETs that are answered by all of it, under a Content-Range that says nothing of that.
+    static let wholes: [OriginRow] =
+        [
+            "bytes 0-1000/1000", "bytes 1-1000/1000", "0-999/1000", "bytes */1000", "items 0-1/2",
+            "bytes  0 - 999 / 1000", "bytes 0-999/0", "0-0/0", "/-1",
+        ].map {
+            OriginRow(
+                2, "answers 206 to a plain GET with Content-Range \"\($0)\"", 206,
+                ["Content-Length: 1000", "Content-Range: \($0)", tag], to: .stream,
+                .accept(offset: 0, count: 1_000, splittable: false))
+        }
+        + ["bytes 0-9/10", "bytes 0-998/*", "bytes 900-999/1000", "bytes 0-1000/1000"].map {
+            OriginRow(
+                1, "answers 200 to a plain GET with Content-Range \"\($0)\"", 200,
+                ["Content-Length: 1000", "Content-Range: \($0)", tag], to: .stream,
+                .accept(offset: 0, count: 1_000, splittable: false))
+        }
 }

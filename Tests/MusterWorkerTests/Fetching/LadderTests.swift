@@ -235,6 +235,19 @@ import Testing
         }
     }
 
+    /// What a Content-Range says that fits nothing, or that has no meaning in a 200, keeps no file from being taken as a plain GET brings it.
+    @Test(arguments: [(206, "bytes 0-9437184/9437184"), (206, "/-1"), (200, "bytes 0-9/10")])
+    func wholeFileIsTakenWhateverContentRangeSays(status: Int, field: String) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .ignoreRange)
+            origin.misbehave("/f", .statusOnly(status))
+            origin.misbehave("/f", .headers([.init("Content-Range", field)]))
+            let ending = await bench.run(.first(origin.url("/f")))
+            #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+        }
+    }
+
     @Test(arguments: [203, 226])
     func otherSuccessIsAFile(status: Int) async throws {
         try await withBench { bench, origin in

@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [202, 304, 400, 401, 402, 403, 404, 405, 409, 410, 416, 418, 423, 451])
+    @Test(arguments: [202, 302, 304, 400, 401, 402, 403, 404, 405, 409, 410, 416, 418, 423, 451])
     func refusalOfWhatWasServedShowsALimit(status: Int) async throws {
         try await withBench { bench, origin in
             for name in ["a.bin", "c.bin"] { origin.serve("/\(name)", file) }
@@ -62,6 +62,23 @@ import Testing
             let known = try SourceURL(validating: origin.url("/c.bin"))
             for _ in 0..<3 { bench.context.witnesses.told(isLimit: false, known, status: status) }
             #expect(bench.context.witnesses.turns(of: known, status: status) == OriginWitnesses.turns)
+        }
+    }
+
+    /// What is no HTTP, and a redirect that goes round in circles.
+    @Test(arguments: [
+        ScriptedOrigin.Misbehaviour.garbage("Too many connections\r\n"), .negativeContentLength,
+        .redirect(to: "/circle", status: 302),
+    ])
+    func whatIsNoAnswerMayShowALimitOrNone(refusal: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench { bench, origin in
+            for name in ["a.bin", "b.bin", "c.bin"] { origin.serve("/\(name)", file) }
+            origin.misbehave("/circle", .redirect(to: "/circle", status: 302))
+            origin.misbehave("/b.bin", refusal)
+            #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
+            #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == false)
+            for name in ["a.bin", "c.bin"] { origin.misbehave("/\(name)", refusal) }
+            #expect(await fetch(bench, origin, "c.bin", task: 3)?.isLimit == true)
         }
     }
 

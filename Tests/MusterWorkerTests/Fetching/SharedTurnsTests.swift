@@ -1,0 +1,29 @@
+import MusterAPI
+import MusterCore
+import MusterTestSupport
+import Testing
+
+@testable import MusterWorker
+
+/// Files that are refused at the same time learn from each other (adr/0033).
+@Suite struct SharedTurnsTests {
+    /// Three take all turns.
+    @Test func filesThatAreMissingAtTheSameTimeAreAskedForTwice() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", ScriptedOrigin.File(.seeded(seed: 59, size: 100_000)))
+            #expect(await bench.run(.first(origin.url("/a.bin"), path: "a.bin")).finished?.size == 100_000)
+            await withTaskGroup(of: Report.Failure?.self) { group in
+                for task in 2...13 as ClosedRange<Int64> {
+                    let name = "\(task).bin"
+                    group.addTask { await bench.run(.first(origin.url("/\(name)"), task: task, path: name)).failure }
+                }
+                for await failure in group { #expect(failure?.isLimit == false, "\(failure as Any)") }
+            }
+            let (all, few) = (OriginWitnesses.turns, OriginWitnesses.fewTurns)
+            // A request more may tell whether the connection, or the way of asking, is at fault.
+            let counts = (2...13).map { task in origin.requests.count { $0.path == "/\(task).bin" } }
+            #expect(counts.count { $0 > few + 2 } == 3, "\(counts)")
+            #expect(origin.requests.count { $0.path == "/a.bin" } <= 1 + 3 * all + 9 * few)
+        }
+    }
+}
