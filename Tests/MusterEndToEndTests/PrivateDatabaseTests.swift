@@ -114,6 +114,8 @@ extension EndToEnd {
             ("chown 0 D/base/5/PG_VERSION", "base/5/PG_VERSION belongs to the user root"),
             ("chown -R 1 D/base", "base belongs to the user"),
             ("chown -R 1 D", "it belongs to the user"),
+            ("chmod 700 D/../../..", "can't enter"),
+            ("chmod -R go-rwx D/../../..", "can't enter"),
             ("chattr +i D", "Nobody can while something there is immutable"),
         ])
         func whatIsTypedHelpsADatabaseThatCanNotBeUsed(damage: String, reason: String) async throws {
@@ -128,6 +130,28 @@ extension EndToEnd {
             try await shell(String(command))
             let again = try await get(file)
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
+        }
+
+        /// What another program is told of its server by the environment, and signals that a shell ignores, are not for the private one.
+        @Test(arguments: [
+            "PGHOSTADDR": "127.0.0.2", "PGSERVICE": "none", "PGTZ": "none", "PGSSLMODE": "none", "PGPORT": "1",
+            "PGTARGETSESSIONATTRS": "standby", "PGCHANNELBINDING": "require", "PGGSSENCMODE": "require",
+        ])
+        func whatLibpqReadsInTheEnvironmentIsForOthers(name: String, value: String) async throws {
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            let get = try await get(file, [name: value])
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+        }
+
+        /// A parent that does not wait for its children lets them ignore the ends of theirs.
+        @Test func endsOfChildrenThatAreIgnoredAreWaitedFor() async throws {
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            let get = try await TestProcess.start(
+                "/bin/sh",
+                arguments: [
+                    "-c", "trap '' CHLD; exec \"$@\"", "sh", try TestProcess.musterExecutable().string, "get", "-d", files.string, file.url,
+                ])
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
         }
 
         /// Settings are the same for each database.

@@ -5,6 +5,14 @@ import MusterEmbeddedPostgres
 import ServiceLifecycle
 import SystemPackage
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The private PostgreSQL of `get` and `up`: starts it, brings its schema up to date, starts it again whenever it dies, and shuts it
 /// down last.
 ///
@@ -54,6 +62,8 @@ struct PostgresService: Service {
         remark: @escaping @Sendable (String) -> Void,
         logger: Logger
     ) {
+        // What libpq reads there is meant for other servers, and a connection string can't gainsay all of it: a service, or another address.
+        for name in environment.keys where name.hasPrefix("PG") { unsetenv(name) }
         postgres = EmbeddedPostgres(
             stateDirectory: stateDirectory,
             environment: environment,
