@@ -149,7 +149,8 @@ extension EndToEnd {
             let get = try await TestProcess.start(
                 "/bin/sh",
                 arguments: [
-                    "-c", "trap '' CHLD; exec \"$@\"", "sh", try TestProcess.musterExecutable().string, "get", "-d", files.string, file.url,
+                    "-c", "trap '' CHLD; exec \"$@\"", "sh", try TestProcess.musterExecutable().string, "get", "-d",
+                    files.string, file.url,
                 ])
             #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
         }
@@ -164,6 +165,17 @@ extension EndToEnd {
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
             #expect(again.standardError.contains("\(name) was missing; wrote it again"), "\(again.standardError)")
             #expect(again.standardOutput.contains("nothing to do"), "what the database knew is there")
+        }
+
+        /// The server goes on until it looks for a file that is not there.
+        @Test func whoseDatabaseIsDamagedWhileItIsUsedIsToldSo() async throws {
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let running = try await get(file)
+            try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100))
+            try await shell("rm -rf D/base")
+            #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(running.standardError.contains("is damaged"), "\(running.standardError)")
         }
 
         /// A clumsy hand takes the database away while it is used, or puts another one there.

@@ -37,6 +37,7 @@ struct PostgresService: Service {
 
     private let postgres: EmbeddedPostgres
     private let database: Eventual<String>
+    private let damage: Eventual<String>
     private let room: DatabaseRoom
     private let onFull: OnFull
     private let remark: @Sendable (String) -> Void
@@ -50,6 +51,7 @@ struct PostgresService: Service {
     ///   - room: told whether its disk has room for it.
     ///   - onFull: what happens when there is none.
     ///   - database: told the connection string once the schema is up to date.
+    ///   - damage: what the server has told somebody of damage to its files, once it has.
     ///   - remark: told what a person should know.
     init(
         stateDirectory: FilePath,
@@ -59,6 +61,7 @@ struct PostgresService: Service {
         room: DatabaseRoom,
         onFull: OnFull,
         database: Eventual<String>,
+        damage: Eventual<String>,
         remark: @escaping @Sendable (String) -> Void,
         logger: Logger
     ) {
@@ -72,6 +75,7 @@ struct PostgresService: Service {
             logger: logger
         )
         self.database = database
+        self.damage = damage
         self.room = room
         self.onFull = onFull
         self.remark = remark
@@ -133,11 +137,13 @@ struct PostgresService: Service {
         }
     }
 
-    /// What became of the data, if somebody has removed or replaced it while it was used: what is read of it then means nothing.
+    /// What became of the data, if somebody has removed, replaced or damaged it while it was used: what is read of it then means nothing.
     func replacement() async -> (any Error)? {
         do {
             try await postgres.checkData()
-            return nil
+            guard let reason = damage.current else { return nil }
+            if let trouble = try await postgres.trouble(telling: reason) { return trouble }
+            return await postgres.damaged(reason)
         } catch {
             return error
         }
@@ -188,7 +194,7 @@ struct PostgresService: Service {
         case ofItself
         /// This service was shut down.
         case stopped
-        /// Its data is not there any more, as the error says.
+        /// Its data is not there any more, or damaged, as the error says.
         case replaced(any Error)
     }
 
