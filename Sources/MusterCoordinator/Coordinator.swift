@@ -137,7 +137,11 @@ public struct Coordinator: Service {
         let rounds = RoundTable(
             rounds: configuration.adjustRounds(sweeps.rounds),
             lanes: RoundTable.lanes(connections: configuration.databaseConnections), metrics: metrics, logger: logger,
-            clock: clock, onOutage: { grace.notice() })
+            clock: clock,
+            onFailure: { [own = configuration.ownProcess] error in
+                if let error = error as? PostgresError, error.isUnavailable { grace.notice() }
+                own.notice(error)
+            })
 
         // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
         // batcher and the sequencer, and these two at the end.
@@ -176,9 +180,8 @@ public enum SchemaMigration {
 
     /// What a failure says of the files of the database, if they are at fault: class XX, an undefined file, or a database whose directory is gone.
     public static func damage(in error: any Error) -> String? {
-        guard let code = (error as? PostgresError)?.sqlState?.code,
-            code.hasPrefix("XX") || ["58P01", "3D000"].contains(code)
-        else { return nil }
+        // What PostgreSQL calls an internal error has no other cause in so plain a place.
+        guard let error = error as? PostgresError, error.isDamage || error.sqlState?.code == "XX000" else { return nil }
         return "\(error)"
     }
 }

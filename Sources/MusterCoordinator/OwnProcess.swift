@@ -1,3 +1,5 @@
+import MusterPostgres
+
 /// What the process of a coordinator knows besides the database, where it is more than a coordinator.
 public struct OwnProcess: Sendable {
     /// What the process has of workers for a sink, where nothing is heard of any.
@@ -19,6 +21,14 @@ public struct OwnProcess: Sendable {
     /// What keeps the database of the process from working, in words, if that is known.
     public var databaseTrouble: @Sendable () -> String? = { nil }
 
+    /// Told what the database says where its files are damaged; maybe again and again.
+    public var onDamage: @Sendable (_ reason: String) -> Void = { _ in }
+
     /// A coordinator and nothing more.
     public init() {}
+
+    /// Takes notice of an error.
+    func notice(_ error: any Error) {
+        if let error = error as? PostgresError, error.isDamage { onDamage("\(error)") }
+    }
 }

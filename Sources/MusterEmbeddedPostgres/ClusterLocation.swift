@@ -61,7 +61,7 @@ struct ClusterLocation: Sendable, Hashable {
         if try await canReach(inside, account: account) { return local }
 
         let outside = fallback.appending("pg-\(hash(of: stateDirectory.string))")
-        try PrivateFiles.makeDirectories(outside)
+        try PrivateFiles.makePassage(outside)
         return ClusterLocation(root: outside, pointer: pointer)
     }
 
@@ -104,7 +104,7 @@ struct ClusterLocation: Sendable, Hashable {
     }
 
     /// Asks the kernel, by a process of that account, so that every kind of permission counts.
-    private static func canReach(_ directory: FilePath, account: ServerAccount) async throws -> Bool {
+    static func canReach(_ directory: FilePath, account: ServerAccount) async throws -> Bool {
         guard account.needsSwitch else { return true }
         let check = PostgresTool(
             path: "/bin/sh",

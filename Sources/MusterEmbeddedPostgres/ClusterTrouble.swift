@@ -68,8 +68,9 @@ extension ClusterLocation {
     }
 
     /// What keeps a server from its files, by what it has said; `nil` where it says nothing of them.
-    func trouble(in log: String, _ account: ServerAccount) throws -> EmbeddedPostgresError? {
+    func trouble(in log: String, _ account: ServerAccount) async throws -> EmbeddedPostgresError? {
         if ClusterTrouble.isDenied(in: log) {
+            if let barrier = try await barrier(account) { return barrier }
             let foreign = try given.compactMap { try PrivateFiles.foreign(in: $0, to: account) }.first
             let reason = foreign.map { "\($0.path) belongs to the user \($0.owner.name)" }
             return try self.foreign(reason ?? ClusterTrouble.denial(in: log) ?? "Permission denied", account)
@@ -78,6 +79,20 @@ extension ClusterLocation {
             return .immutable(dataDirectory: dataDirectory, files: try given, reason: reason)
         }
         return ClusterTrouble.damage(in: log).map(damaged)
+    }
+
+    /// The error that says which directories keep an account from the data, whatever it owns there; `nil` where none does.
+    private func barrier(_ account: ServerAccount) async throws -> EmbeddedPostgresError? {
+        guard try await !Self.canReach(root, account: account) else { return nil }
+        var directories: [FilePath] = []
+        var directory = root
+        while !directory.components.isEmpty {
+            if let found = try PrivateFiles.status(directory), !account.canPass(found) { directories.append(directory) }
+            directory.removeLastComponent()
+        }
+        return .impassable(
+            dataDirectory: dataDirectory, directories: directories.isEmpty ? [root] : directories.reversed(),
+            account: account.name)
     }
 
     /// The directories of the server's account that are there.

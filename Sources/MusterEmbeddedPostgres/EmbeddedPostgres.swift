@@ -187,10 +187,10 @@ public actor EmbeddedPostgres {
     }
 
     /// What keeps the server from its files, by what it has said since its start, and by what a client was told; `nil` where that says nothing of them.
-    public func trouble(telling text: String) throws -> EmbeddedPostgresError? {
+    public func trouble(telling text: String) async throws -> EmbeddedPostgresError? {
         switch state {
         case .running(let server), .stopping(let server):
-            try server.location.trouble(in: "\(server.location.logTail())\nFATAL:  \(text)", server.account)
+            try await server.location.trouble(in: "\(server.location.logTail())\nFATAL:  \(text)", server.account)
         case .stopped, .starting: nil
         }
     }

@@ -22,6 +22,8 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case busy
     /// Files belong to another user than the one that the server runs as, `account`, as `reason` says. `files` is what has to be his.
     case foreignOwner(dataDirectory: FilePath, files: [FilePath], account: String, reason: String)
+    /// The user that the server runs as, `account`, can't pass through `directories`, which are on the way to its data.
+    case impassable(dataDirectory: FilePath, directories: [FilePath], account: String)
     /// The state directory points to a data directory outside of it that does not exist any more. Removing the
     /// pointer file starts with an empty database.
     case dataMissing(dataDirectory: FilePath, pointer: FilePath)
@@ -79,7 +81,7 @@ extension EmbeddedPostgresError {
             .diskFull, .filesFull, .busy:
             true
         case .serverBinariesNotFound, .binaryDirectoryUnusable, .versionMismatch, .noServerAccount, .noAccountSwitch,
-            .inUse, .foreignOwner, .dataMissing, .socketDirectoryRefused, .templateRefused, .damaged,
+            .inUse, .foreignOwner, .impassable, .dataMissing, .socketDirectoryRefused, .templateRefused, .damaged,
             .immutable, .dataReplaced:
             false
         }
@@ -135,6 +137,13 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             PostgreSQL may not use the private database in \(dataDirectory): \(reason)
               To give it back to the user that PostgreSQL runs as, which loses nothing, type (as root):
               chown -R \(account) \(Self.words(files)) && chmod -R u=rwX,go= \(Self.words(files))
+            """
+        case .impassable(let dataDirectory, let directories, let account):
+            """
+            PostgreSQL may not use the private database in \(dataDirectory): the user that it runs as, \(account), can't enter \
+            \(directories.map(\.string).joined(separator: " and "))
+              To let every user pass through, but not look inside, type:
+              chmod a+x \(Self.words(directories))
             """
         case .dataMissing(let dataDirectory, let pointer):
             """

@@ -76,7 +76,9 @@ struct Supervised: Sendable {
             if let ended {
                 if ended.isKill { throw EmbeddedPostgresError.serverKilled }
                 let log = location.logTail()
-                if let trouble = try location.trouble(in: log, account), !isNew || !trouble.isDamage { throw trouble }
+                if let trouble = try await location.trouble(in: log, account), !isNew || !trouble.isDamage {
+                    throw trouble
+                }
                 guard log.contains("pre-existing shared memory block"), ContinuousClock.now < deadline else {
                     throw EmbeddedPostgresError.serverExited(status: ended.text, log: log)
                 }

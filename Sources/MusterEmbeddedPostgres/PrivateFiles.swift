@@ -61,12 +61,26 @@ enum PrivateFiles {
         return false
     }
 
-    /// Makes a directory with all its parents, each readable by all, where they are missing.
+    /// Makes a directory with all its parents, where they are missing; who else may enter them is for the umask to say.
     static func makeDirectories(_ path: FilePath) throws {
         var current = FilePath(root: path.root, [])
         for component in path.components {
             current.append(component)
             if mkdir(current.string, 0o755) != 0, errno != EEXIST { throw failure("mkdir", current) }
+        }
+    }
+
+    /// Makes a directory and the one above it, with all its parents, so that every account can pass through both, whatever the umask is, or was when
+    /// they were made.
+    static func makePassage(_ path: FilePath) throws {
+        let parent = path.removingLastComponent()
+        try makeDirectories(parent.removingLastComponent())
+        for directory in [parent, path] where try !makeDirectory(directory, permissions: 0o755) {
+            guard let found = try status(directory), ServerAccount(found).userID == geteuid() else { continue }
+            let mode = found.permissions.rawValue | 0o111
+            guard mode == found.permissions.rawValue || chmod(directory.string, mode) == 0 else {
+                throw failure("chmod", directory)
+            }
         }
     }
 

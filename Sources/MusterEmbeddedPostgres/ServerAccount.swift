@@ -54,6 +54,13 @@ struct ServerAccount: Sendable, Hashable {
         (self.userID, self.groupID) = (userID, groupID)
     }
 
+    /// Whether the mode of a directory lets it pass through that.
+    func canPass(_ directory: Stat) -> Bool {
+        let bit: CInterop.Mode =
+            directory.userID.rawValue == userID ? 0o100 : directory.groupID.rawValue == groupID ? 0o010 : 0o001
+        return directory.permissions.rawValue & bit != 0
+    }
+
     /// The name of its user, or else the number.
     var name: String { getpwuid(userID).map { String(cString: $0.pointee.pw_name) } ?? "\(userID)" }
 

@@ -13,12 +13,12 @@ struct RoundTableTests {
     /// Runs a table until `body` returns.
     private static func with(
         _ rounds: [Round], lanes: Int, metrics: CoordinatorMetrics = CoordinatorMetrics(),
-        onOutage: @escaping @Sendable () -> Void = {}, _ body: @Sendable () async throws -> Void
+        onFailure: @escaping @Sendable (any Error) -> Void = { _ in }, _ body: @Sendable () async throws -> Void
     ) async throws {
         let table = RoundTable(
             rounds: rounds, lanes: lanes, metrics: metrics,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            clock: .system, onOutage: onOutage)
+            clock: .system, onFailure: onFailure)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await table.run() }
             try await body()
@@ -76,7 +76,7 @@ struct RoundTableTests {
         let away = Round(.purges, every: .milliseconds(1)) {
             throw PostgresError.connection(.init(kind: .unreachable, message: "away"))
         }
-        try await Self.with([away], lanes: 2, onOutage: { outages.update { $0 += 1 } }) {
+        try await Self.with([away], lanes: 2, onFailure: { _ in outages.update { $0 += 1 } }) {
             try await outages.wait(for: "outages") { $0 > 1 }
         }
     }

@@ -40,6 +40,21 @@ import Glibc
         }
     }
 
+    /// A umask is for what a person makes. What an earlier start has left under it is put right.
+    @Test(.enabled(if: PrivateServer.isRoot), arguments: [nil, 0o700 as mode_t])
+    func dataElsewhereIsReachedWhateverTheUmaskIs(left: mode_t?) async throws {
+        let place = try PrivateServer(permissions: .ownerReadWriteExecute)
+        let elsewhere = try TemporaryDirectory(
+            permissions: [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute])
+        let fallback = elsewhere.path.appending("fallback")
+        if let left { try #require(mkdir(fallback.string, left) == 0) }
+        let server = place.server { $0.fallbackDirectory = fallback }
+        let before = umask(0o077)
+        defer { _ = umask(before) }
+        #expect(try await query("SELECT 1", try await server.start()) == "1")
+        await server.stop()
+    }
+
     @Test func longStateDirectoryGetsAShortSocketDirectory() async throws {
         let place = try PrivateServer()
         let long = place.directory.path.appending(String(repeating: "l", count: 120))

@@ -50,6 +50,19 @@ extension EndToEnd {
             #expect(try await up.waitForExit(limit: .seconds(60)) == .exited(0))
         }
 
+        /// It is asleep for longer than its session lives.
+        @Test func aWorkerThatWasToLeaveWhileItSleptLeavesWhenItWakesUp() async throws {
+            try await Fleet.run(timeToLive: "2s") { fleet in
+                let worker = try await fleet.startWorker("first")
+                try await fleet.waitForWorkers(["first"])
+                try worker.signal(SIGSTOP)
+                try await fleet.client().drain(worker: "first")
+                try await fleet.waitForWorkers([])
+                try worker.signal(SIGCONT)
+                #expect(try await worker.waitForExit(limit: .seconds(40)) == .exited(0))
+            }
+        }
+
         @Test(arguments: Way.allCases)
         func drainedWorkerGivesBackAtOnceWhatItHasFetched(way: Way) async throws {
             let origin = try await ScriptedOrigin.start()

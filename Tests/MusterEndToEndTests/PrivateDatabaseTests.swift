@@ -114,6 +114,8 @@ extension EndToEnd {
             ("chown 0 D/base/5/PG_VERSION", "base/5/PG_VERSION belongs to the user root"),
             ("chown -R 1 D/base", "base belongs to the user"),
             ("chown -R 1 D", "it belongs to the user"),
+            ("chmod 700 D/../../..", "can't enter"),
+            ("chmod -R go-rwx D/../../..", "can't enter"),
             ("chattr +i D", "Nobody can while something there is immutable"),
         ])
         func whatIsTypedHelpsADatabaseThatCanNotBeUsed(damage: String, reason: String) async throws {
@@ -130,6 +132,29 @@ extension EndToEnd {
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
         }
 
+        /// What another program is told of its server by the environment, and signals that a shell ignores, are not for the private one.
+        @Test(arguments: [
+            "PGHOSTADDR": "127.0.0.2", "PGSERVICE": "none", "PGTZ": "none", "PGSSLMODE": "none", "PGPORT": "1",
+            "PGTARGETSESSIONATTRS": "standby", "PGCHANNELBINDING": "require", "PGGSSENCMODE": "require",
+        ])
+        func whatLibpqReadsInTheEnvironmentIsForOthers(name: String, value: String) async throws {
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            let get = try await get(file, [name: value])
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+        }
+
+        /// A parent that does not wait for its children lets them ignore the ends of theirs.
+        @Test func endsOfChildrenThatAreIgnoredAreWaitedFor() async throws {
+            let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
+            let get = try await TestProcess.start(
+                "/bin/sh",
+                arguments: [
+                    "-c", "trap '' CHLD; exec \"$@\"", "sh", try TestProcess.musterExecutable().string, "get", "-d",
+                    files.string, file.url,
+                ])
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+        }
+
         /// Settings are the same for each database.
         @Test(arguments: ["postgresql.conf", "pg_hba.conf"])
         func settingsThatAreMissingAreWrittenAgain(name: String) async throws {
@@ -140,6 +165,17 @@ extension EndToEnd {
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
             #expect(again.standardError.contains("\(name) was missing; wrote it again"), "\(again.standardError)")
             #expect(again.standardOutput.contains("nothing to do"), "what the database knew is there")
+        }
+
+        /// The server goes on until it looks for a file that is not there.
+        @Test func whoseDatabaseIsDamagedWhileItIsUsedIsToldSo() async throws {
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let running = try await get(file)
+            try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100))
+            try await shell("rm -rf D/base")
+            #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(running.standardError.contains("is damaged"), "\(running.standardError)")
         }
 
         /// A clumsy hand takes the database away while it is used, or puts another one there.

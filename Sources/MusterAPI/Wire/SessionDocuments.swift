@@ -18,11 +18,13 @@ public struct SessionRequest: Hashable, Sendable, Codable {
     public var labels: [String: String]
     /// The rate that the worker keeps to by itself, in bytes per second, if it does; only shown.
     public var bytesPerSecond: Int64?
+    /// The session that the same process had before, if it had one: what that was told holds for it still.
+    public var previous: SessionID?
 
     /// An introduction.
     public init(
         name: String, sinks: [String], slots: Int, version: String, labels: [String: String] = [:],
-        bytesPerSecond: Int64? = nil
+        bytesPerSecond: Int64? = nil, previous: SessionID? = nil
     ) {
         self.name = name
         self.sinks = sinks
@@ -30,6 +32,7 @@ public struct SessionRequest: Hashable, Sendable, Codable {
         self.version = version
         self.labels = labels
         self.bytesPerSecond = bytesPerSecond
+        self.previous = previous
     }
 }
 

@@ -173,7 +173,8 @@ struct GetCommand: MusterSubcommand {
         let own = OwnWorkers()
         coordinator.ownProcess.workers = { _ in own.arePassing ? .passing : .within }
         coordinator.ownProcess.databaseTrouble = { room.lack.map { "\($0)" } }
-        let database = Eventual<String>()
+        let (database, damage) = (Eventual<String>(), Eventual<String>())
+        coordinator.ownProcess.onDamage = { damage.fulfil($0) }
         let (port, workPort) = (Eventual<Int>(), Eventual<Int>())
         let result = Eventual<GetSession.Result>()
         let postgres = PostgresService(
@@ -184,6 +185,7 @@ struct GetCommand: MusterSubcommand {
             room: room,
             onFull: onFull,
             database: database,
+            damage: damage,
             remark: remark,
             logger: logger
         )

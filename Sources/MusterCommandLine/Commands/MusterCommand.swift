@@ -2,6 +2,14 @@ import ArgumentParser
 import FoundationEssentials
 import MusterWorker
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The command line of Muster.
 struct MusterCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -60,6 +68,8 @@ public enum MusterProgram {
     public static func main(_ arguments: [String]) async -> Int32 {
         if arguments.first == GetCommand.section { EarlyInterruption.endsProcess() }
         DescriptorLimit.raise()
+        // Whoever starts this may ignore it, and a child that has ended can't be waited for then.
+        signal(SIGCHLD, SIG_DFL)
         let arguments = arguments == ["version"] ? ["--version"] : ArgumentOrder.normalized(arguments)
         if let complaint = CommandSuggestion.complaint(arguments) {
             Console(json: false).remark(TextWidth.escaped(complaint, keepingLineBreaks: true))

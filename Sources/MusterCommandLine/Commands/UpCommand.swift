@@ -113,6 +113,8 @@ struct UpCommand: MusterSubcommand {
         for sink in sinks { announcement.sink(sink) }
         let remark: @Sendable (String) -> Void = { context.console.remark(TextWidth.escaped($0)) }
         let room = DatabaseRoom(tellsOfRunning: true, remark: remark)
+        let damage = Eventual<String>()
+        configuration.ownProcess.onDamage = { damage.fulfil($0) }
         configuration.ownProcess.databaseTrouble = { room.lack.map { "\($0)" } }
         let database = Eventual<String>()
         let port = Eventual<Int>()
@@ -133,6 +135,7 @@ struct UpCommand: MusterSubcommand {
                     room: room,
                     onFull: .wait,
                     database: database,
+                    damage: damage,
                     remark: remark,
                     logger: logger
                 ),

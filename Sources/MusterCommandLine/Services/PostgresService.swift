@@ -5,6 +5,14 @@ import MusterEmbeddedPostgres
 import ServiceLifecycle
 import SystemPackage
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The private PostgreSQL of `get` and `up`: starts it, brings its schema up to date, starts it again whenever it dies, and shuts it
 /// down last.
 ///
@@ -29,6 +37,7 @@ struct PostgresService: Service {
 
     private let postgres: EmbeddedPostgres
     private let database: Eventual<String>
+    private let damage: Eventual<String>
     private let room: DatabaseRoom
     private let onFull: OnFull
     private let remark: @Sendable (String) -> Void
@@ -42,6 +51,7 @@ struct PostgresService: Service {
     ///   - room: told whether its disk has room for it.
     ///   - onFull: what happens when there is none.
     ///   - database: told the connection string once the schema is up to date.
+    ///   - damage: what the server has told somebody of damage to its files, once it has.
     ///   - remark: told what a person should know.
     init(
         stateDirectory: FilePath,
@@ -51,9 +61,12 @@ struct PostgresService: Service {
         room: DatabaseRoom,
         onFull: OnFull,
         database: Eventual<String>,
+        damage: Eventual<String>,
         remark: @escaping @Sendable (String) -> Void,
         logger: Logger
     ) {
+        // What libpq reads there is meant for other servers, and a connection string can't gainsay all of it: a service, or another address.
+        for name in environment.keys where name.hasPrefix("PG") { unsetenv(name) }
         postgres = EmbeddedPostgres(
             stateDirectory: stateDirectory,
             environment: environment,
@@ -62,6 +75,7 @@ struct PostgresService: Service {
             logger: logger
         )
         self.database = database
+        self.damage = damage
         self.room = room
         self.onFull = onFull
         self.remark = remark
@@ -123,11 +137,13 @@ struct PostgresService: Service {
         }
     }
 
-    /// What became of the data, if somebody has removed or replaced it while it was used: what is read of it then means nothing.
+    /// What became of the data, if somebody has removed, replaced or damaged it while it was used: what is read of it then means nothing.
     func replacement() async -> (any Error)? {
         do {
             try await postgres.checkData()
-            return nil
+            guard let reason = damage.current else { return nil }
+            if let trouble = try await postgres.trouble(telling: reason) { return trouble }
+            return await postgres.damaged(reason)
         } catch {
             return error
         }
@@ -178,7 +194,7 @@ struct PostgresService: Service {
         case ofItself
         /// This service was shut down.
         case stopped
-        /// Its data is not there any more, as the error says.
+        /// Its data is not there any more, or damaged, as the error says.
         case replaced(any Error)
     }
 

@@ -19,8 +19,8 @@ struct RoundTable: Service {
     let metrics: CoordinatorMetrics
     let logger: Logger
     let clock: MonotonicClock
-    /// Called when a round found the database away.
-    let onOutage: @Sendable () -> Void
+    /// Told why a round failed.
+    let onFailure: @Sendable (any Error) -> Void
 
     /// The lanes over a pool: half of its connections.
     static func lanes(connections: Int) -> Int { max(1, connections / 2) }
@@ -78,7 +78,7 @@ struct RoundTable: Service {
         } catch {
             guard !Task.isCancelled else { return (.failed, error) }
             metrics.count(round.name, isFailure: true)
-            if let error = error as? PostgresError, error.isUnavailable { onOutage() }
+            onFailure(error)
             return (.failed, error)
         }
     }

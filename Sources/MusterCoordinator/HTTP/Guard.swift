@@ -76,6 +76,7 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
             // Bytes that are not HTTP: nothing after them can be read. The server answers 400 and hangs up.
             throw error
         } catch {
+            own.notice(error)
             var problem = Problem(error)
             if problem.code == .databaseUnavailable, let trouble = own.databaseTrouble() {
                 problem = Problem(.databaseUnavailable, "\(trouble); it goes on by itself when there is room")

@@ -38,7 +38,7 @@ struct SyncService: Sendable {
             SessionOpening(
                 worker: request.name, version: ReportedText.clean(request.version), labels: labels,
                 slots: Int32(request.slots), sinks: request.sinks, marks: request.marks ?? [:],
-                replaced: request.replaced ?? [], bytesPerSecond: request.bytesPerSecond),
+                replaced: request.replaced ?? [], bytesPerSecond: request.bytesPerSecond, previous: request.previous),
             timeToLive: configuration.sessionTimeToLive)
         metrics.add(.sessionsOpened)
         return SessionDocument(

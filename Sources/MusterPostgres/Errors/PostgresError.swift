@@ -201,6 +201,9 @@ extension PostgresError {
         }
     }
 
+    /// Whether it tells that files of the database are damaged or gone: data or an index that is corrupt, a file or a database that is not there.
+    public var isDamage: Bool { ["XX001", "XX002", "58P01", "3D000"].contains(sqlState?.code) }
+
     /// Whether the database could not be reached or used for writing just now, through no fault of the statement.
     public var isUnavailable: Bool {
         switch self {

@@ -19,11 +19,13 @@ public struct SessionOpening: Sendable {
     public var replaced: [String]
     /// The rate that the worker keeps to by itself, in bytes per second, if it does; only shown.
     public var bytesPerSecond: Int64?
+    /// The session that the same process had before, if it had one.
+    public var previous: SessionID?
 
     /// An introduction.
     public init(
         worker: String, version: String, labels: String, slots: Int32, sinks: [String], marks: [String: String] = [:],
-        replaced: [String] = [], bytesPerSecond: Int64? = nil
+        replaced: [String] = [], bytesPerSecond: Int64? = nil, previous: SessionID? = nil
     ) {
         self.worker = worker
         self.version = version
@@ -33,6 +35,7 @@ public struct SessionOpening: Sendable {
         self.marks = marks
         self.replaced = replaced
         self.bytesPerSecond = bytesPerSecond
+        self.previous = previous
     }
 }
 
@@ -120,7 +123,7 @@ extension Store {
             """
             SELECT session, expected, sink, other, begun FROM open_session(\(opening.worker), \(opening.version),
                 \(PostgresJSON(opening.labels)), \(opening.slots), \(opening.sinks), \(opening.sinks.map { opening.marks[$0] ?? "" }),
-                \(opening.replaced), \(opening.bytesPerSecond), \(timeToLive.milliseconds)::bigint * interval '1 ms')
+                \(opening.replaced), \(opening.bytesPerSecond), \(opening.previous), \(timeToLive.milliseconds)::bigint * interval '1 ms')
             """, waking: .nobody)
         guard let session: SessionID = try rows[0].decode("session") else {
             let sink: String = try rows[0].decode("sink")

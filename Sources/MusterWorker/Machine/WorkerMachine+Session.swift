@@ -26,7 +26,8 @@ extension WorkerMachine {
                     slots: configuration.slots,
                     version: configuration.version,
                     labels: configuration.labels,
-                    bytesPerSecond: configuration.bytesPerSecond
+                    bytesPerSecond: configuration.bytesPerSecond,
+                    previous: previous
                 )
             )
         )
@@ -43,6 +44,7 @@ extension WorkerMachine {
             park(status.name, SinkTrouble(kind: kind, detail: status.detail ?? ""), now)
         }
         let trust = SessionTrust(requested: requested, timeToLive: .milliseconds(document.ttlMilliseconds))
+        previous = document.id
         session = .open(OpenSession(id: document.id, trust: trust, lastSent: requested))
         effects.append(.guardAddresses(document.addresses))
         effects.append(.trust(until: trust.end))

@@ -10,6 +10,8 @@ struct WorkerMachine: Sendable {
     let configuration: MachineConfiguration
     var random: JitterGenerator
     var session: SessionState
+    /// The last session that was opened.
+    var previous: SessionID?
     var course: Course = .working
     var leases = LeaseTable()
     var ledger = ReportLedger()

@@ -24,6 +24,30 @@ import Testing
         }
     }
 
+    /// The process may have slept for longer than its session lived. Another one of the same name is none of it.
+    @Test func whoseSessionExpiredIsStillToLeave() async throws {
+        try await StoreFixture.run { fixture in
+            let first = try await fixture.makeWorker("w")
+            try await fixture.store.drain(worker: "w")
+            try await fixture.expire(first.session)
+            func isDraining(after previous: SessionID?) async throws -> (SessionID, Bool) {
+                let session = try await fixture.store.openSession(
+                    SessionOpening(
+                        worker: "w", version: "1", labels: "{}", slots: 8, sinks: ["sink"], previous: previous),
+                    timeToLive: .seconds(3600)
+                ).id
+                var worker = TestWorker(fixture: fixture, session: session)
+                return (session, try #require(try await worker.sync()).isDraining)
+            }
+            #expect(try await !isDraining(after: nil).1)
+            // The answer may be lost, and the session with it.
+            #expect(try await isDraining(after: first.session).1)
+            let (second, isStillDraining) = try await isDraining(after: first.session)
+            #expect(isStillDraining)
+            #expect(try await isDraining(after: second).1, "it is not over yet")
+        }
+    }
+
     @Test func lostAnswersAreRepairedWithoutSuspicion() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))

@@ -179,7 +179,7 @@ struct StoreFixture: Sendable {
         try await run(
             """
             WITH a AS (DELETE FROM ready_chunks), b AS (DELETE FROM leases), c AS (DELETE FROM done_chunks),
-                d AS (DELETE FROM sessions), e AS (DELETE FROM events), p AS (DELETE FROM pending_events), h AS (DELETE FROM holdouts), r AS (DELETE FROM revocations),
+                d AS (DELETE FROM sessions), e AS (DELETE FROM events), p AS (DELETE FROM pending_events), h AS (DELETE FROM holdouts), r AS (DELETE FROM revocations), ds AS (DELETE FROM drained_sessions),
                 f AS (UPDATE event_log SET last_position = 0), g AS (DELETE FROM staged_tasks), s AS (DELETE FROM sources),
                 t AS (DELETE FROM tasks)
             DELETE FROM groups

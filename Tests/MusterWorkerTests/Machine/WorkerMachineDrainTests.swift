@@ -12,6 +12,16 @@ struct WorkerMachineDrainTests {
         #expect(harness.feed(.sessionClosed).last == .stop)
     }
 
+    @Test func aNewSessionNamesTheOneThatIsOver() {
+        var harness = MachineHarness()
+        harness.open(7)
+        harness.feed(.syncFailed(SessionID(7), sequence: 1, .sessionGone))
+        let asked = harness.effects.compactMap { effect -> SessionRequest? in
+            if case .openSession(let request) = effect { request } else { nil }
+        }
+        #expect(asked.map(\.previous) == [nil, SessionID(7)])
+    }
+
     @Test func workerWithoutSessionJustStops() {
         var harness = MachineHarness()
         harness.feed(.tick)

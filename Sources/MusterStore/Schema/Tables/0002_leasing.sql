@@ -43,6 +43,13 @@ CREATE TABLE revocations (
     PRIMARY KEY (sink, session_id)
 );
 
+-- Sessions that ended without a word, and whose workers were to leave: one that wakes up and opens another session is still to leave (I10).
+-- A row goes after 30 days.
+CREATE TABLE drained_sessions (
+    session_id bigint PRIMARY KEY,                           -- no foreign key: the session is gone
+    ended_at   timestamptz NOT NULL DEFAULT statement_timestamp()   -- when it went
+);
+
 -- What can be leased: now (ready), when it is due or when another task's file is there (waiting), or when it is wanted again (parked).
 CREATE TABLE ready_chunks (
     id          bigint PRIMARY KEY DEFAULT nextval('chunk_ids'),   -- the chunk

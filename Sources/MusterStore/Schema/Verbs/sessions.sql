@@ -1,10 +1,11 @@
 -- Opens a session, and says for each of its sinks which directory that has to be (`expected`; empty where nobody knows): files of one group would
 -- lie in two places (I8). The directory that comes takes the place of another one where no group uses the sink, or where the operator says so
 -- (p_replaced), but not before the sessions are over that reach the sink, which work in the other one, nor while a group has files there and is to get
--- more. Until then there is no session, but that sink and the name of such a worker or group.
+-- more. Until then there is no session, but that sink and the name of such a worker or group. The process that had the session p_previous, if it
+-- was to leave, is to leave still.
 CREATE FUNCTION open_session(
     p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_replaced text[], p_rate bigint,
-    p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text, OUT begun text
+    p_previous bigint, p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text, OUT begun text
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -27,8 +28,11 @@ BEGIN
     expected := ARRAY(
         SELECT coalesce(k.mark, '') FROM unnest(p_sinks) WITH ORDINALITY AS u (sink, place) LEFT JOIN sinks k ON k.name = u.sink
         ORDER BY u.place);
-    INSERT INTO sessions (worker, version, labels, slots, sinks, bytes_per_second, expires_at)
-    VALUES (p_worker, p_version, p_labels, p_slots, p_sinks, p_rate, statement_timestamp() + p_ttl)
+    INSERT INTO sessions (worker, version, labels, slots, sinks, bytes_per_second, draining, expires_at)
+    VALUES (p_worker, p_version, p_labels, p_slots, p_sinks, p_rate,
+        EXISTS (SELECT FROM drained_sessions d WHERE d.session_id = p_previous)
+            OR EXISTS (SELECT FROM sessions s WHERE s.id = p_previous AND s.draining),
+        statement_timestamp() + p_ttl)
     RETURNING id INTO open_session.session;
 END
 $$;
@@ -116,7 +120,11 @@ $$;
 CREATE FUNCTION end_sessions(p_sessions bigint[]) RETURNS void
 LANGUAGE sql AS $$
     WITH gone AS (
-        DELETE FROM sessions s WHERE s.id = ANY (p_sessions) RETURNING s.id, s.sinks
+        DELETE FROM sessions s WHERE s.id = ANY (p_sessions) RETURNING s.id, s.sinks, s.draining
+    ), old AS (
+        DELETE FROM drained_sessions d WHERE d.ended_at < statement_timestamp() - interval '30 days'
+    ), drained AS (
+        INSERT INTO drained_sessions (session_id) SELECT g.id FROM gone g WHERE g.draining
     )
     INSERT INTO revocations (sink, session_id) SELECT DISTINCT sink, g.id FROM gone g, unnest(g.sinks) AS sink ON CONFLICT DO NOTHING
 $$;
