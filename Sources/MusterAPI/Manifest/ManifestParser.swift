@@ -4,7 +4,7 @@ public import MusterCore
 /// Reads a manifest line by line: a URL per line, or NDJSON, one task per line. Blank lines and lines that begin with `#`
 /// are skipped. Sans-IO: bytes go in as they come, tasks come out; no more than one line is held.
 ///
-/// What is wrong is thrown, or told to who asks to be told; the parser goes on with the next line then.
+/// A bad line is thrown, unless the caller gives a closure for refusals: then that is told of it, and the parser goes on with the next line.
 public struct ManifestParser {
     /// One task of the manifest.
     public struct Entry: Sendable {
@@ -42,7 +42,7 @@ public struct ManifestParser {
         self.names = names
     }
 
-    /// What becomes of a line that is refused: whoever throws ends the parser.
+    /// What becomes of a line that is refused. If it throws, the parser must not be used any more.
     public typealias Refused = (InputRefusal) throws(InputRefusal) -> Void
 
     /// Takes the next bytes and returns the tasks whose lines are complete now.

@@ -68,7 +68,7 @@ public enum MusterProgram {
     public static func main(_ arguments: [String]) async -> Int32 {
         if arguments.first == GetCommand.section { EarlyInterruption.endsProcess() }
         DescriptorLimit.raise()
-        // Whoever starts this may ignore it, and a child that has ended can't be waited for then.
+        // A parent may pass it on as ignored, and a child that has ended can't be waited for then.
         signal(SIGCHLD, SIG_DFL)
         let arguments = arguments == ["version"] ? ["--version"] : ArgumentOrder.normalized(arguments)
         if let complaint = CommandSuggestion.complaint(arguments) {
