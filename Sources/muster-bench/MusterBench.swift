@@ -17,7 +17,8 @@ struct MusterBench: AsyncParsableCommand {
             """,
         subcommands: [
             LargeCommand.self, SmallCommand.self, ControlPlaneCommand.self, GroupsCommand.self, BacklogCommand.self,
-            ImportCommand.self, RecoveryCommand.self, ScalingCommand.self, LatencyCommand.self, AllCommand.self,
+            ImportCommand.self, RecoveryCommand.self, ScalingCommand.self, LatencyCommand.self, DistanceCommand.self,
+            SessionsCommand.self, SoakCommand.self, AllCommand.self,
             ShowCommand.self, BareTransfersCommand.self,
         ]
     )

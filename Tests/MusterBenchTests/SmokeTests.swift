@@ -44,6 +44,26 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: files.string).isEmpty, "nothing is left behind")
     }
 
+    @Test(arguments: [
+        ("distance", 4), ("sessions", 1), ("soak", 1), ("backlog", 1),
+    ])
+    func benchmarkMeasuresEverySubject(name: String, sections: Int) async throws {
+        let place = try TemporaryDirectory()
+        let json = place.path.appending("report.json")
+        let process = try await TestProcess.start(
+            Self.program(),
+            arguments: [
+                name, "--quick", "--warm-ups", "0", "--directory", place.path.string, "--json", json.string,
+            ])
+        #expect(try await process.waitForExit() == .exited(0), "\(process.standardError)")
+        let report = try JSONDecoder().decode(
+            BenchReport.self, from: Data(contentsOf: URL(filePath: json.string)))
+        #expect(report.sections.count == sections)
+        for row in report.sections.flatMap(\.rows) {
+            #expect(!row.values.isEmpty && row.values.allSatisfy { $0 > 0 }, "\(row.subject)")
+        }
+    }
+
     @Test func bareLoopFetchesFilesWholeAndInRanges() async throws {
         let place = try TemporaryDirectory()
         let bench = Bench(

@@ -4,7 +4,8 @@ import MusterAPI
 /// `muster-bench backlog`: whether a claim takes longer when much is queued.
 struct BacklogCommand: Benchmark {
     static let configuration = CommandConfiguration(
-        commandName: "backlog", abstract: "How long a claim of 256 takes with few and with many queued tasks.")
+        commandName: "backlog",
+        abstract: "How long a claim of 256 takes with few and with many queued tasks, and where nothing is vacuumed.")
 
     @Option(
         help: ArgumentHelp(
@@ -56,6 +57,15 @@ struct BacklogCommand: Benchmark {
                 },
                 Contestant(name: "\(Figure.count(many)) queued", role: .muster) { _ in
                     try await claim(large)
+                },
+                Contestant(name: "\(Figure.count(many)) queued, behind an old snapshot", role: .muster) { turn in
+                    // What the first files leave behind is still there when the claims are timed.
+                    try await large.database.withOldSnapshot {
+                        let dead = min(Self.few, many / 8)
+                        try await SyntheticLoad(client: large.client).fill("dead-\(turn)", count: dead)
+                        _ = try await Lifecycles(fleet: large, workers: 4).run(dead)
+                        return try await claim(large)
+                    }
                 },
             ],
             notes: [

@@ -30,6 +30,8 @@ struct TransferContest: Sendable {
     var peers: (peers: [Peer], notes: [String])
     /// How the bare loop fetches: transfers at once, and ranges of a file.
     var bare: (connections: Int, ranges: Int)
+    /// How far away from the worker the coordinator is.
+    var coordinator: Distance?
 
     /// Measures.
     func run(_ bench: Bench) async throws -> Section {
@@ -37,7 +39,8 @@ struct TransferContest: Sendable {
         let job = try FetchJob(files, scratch: scratch.path)
         return try await BenchFleet.withPostgres(bench) { postgres in
             try await BenchFleet.run(bench, on: postgres) { fleet in
-                try await fleet.startWorker("worker", slots: slots)
+                let path = try await coordinator?.path(to: fleet.port)
+                try await fleet.startWorker("worker", slots: slots, server: path?.url)
                 var contestants = variants.map { variant in
                     Contestant(name: variant.name, role: .muster) { turn in
                         try await fetch(by: fleet, variant, turn: turn)
@@ -83,7 +86,7 @@ struct TransferContest: Sendable {
     /// From the start of `muster add` to its end, which is that of the group: every file is verified, durable and recorded by then.
     private func fetch(by fleet: BenchFleet, _ variant: Variant, turn: Int) async throws -> Sample {
         _ = try await fleet.client.setOrigin(
-            files.server.url, OriginPatch(maxConnections: variant.cap.map { .set($0) } ?? .clear))
+            files.url, OriginPatch(maxConnections: variant.cap.map { .set($0) } ?? .clear))
         let group = "\(name)-\(turn)-\(variant.cap ?? 0)"
         let meter = await fleet.meter([("origin", files.server.processIDs[0])])
         meter.resetPeaks()

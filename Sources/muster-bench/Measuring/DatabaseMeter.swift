@@ -20,12 +20,50 @@ struct DatabaseMeter: Sendable {
     }
 
     private let connection: PostgresConnection
+    private let configuration: PostgresConfiguration
 
     /// A meter with a connection of its own.
     init(conninfo: String) async throws {
         var configuration = PostgresConfiguration(conninfo)
         configuration.applicationName = "muster-bench"
+        self.configuration = configuration
         connection = try await PostgresConnection.open(configuration)
+    }
+
+    /// Does something while a transaction is open that sees what is there now, so that nothing which is outdated from now on can be removed, and while no
+    /// table is vacuumed.
+    func withOldSnapshot<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        try await setAutovacuum(false)
+        let reader = try await PostgresConnection.open(configuration)
+        do {
+            _ = try await reader.query("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            _ = try await reader.query("SELECT count(*) FROM groups")
+            let value = try await body()
+            await reader.close()
+            try await setAutovacuum(true)
+            return value
+        } catch {
+            await reader.close()
+            try? await setAutovacuum(true)
+            throw error
+        }
+    }
+
+    private func setAutovacuum(_ isOn: Bool) async throws {
+        let tables = try await connection.query(
+            "SELECT oid::regclass::text AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        )
+        for table in tables {
+            let name: String = try table.decode("name")
+            _ = try await connection.query("ALTER TABLE \(name) SET (autovacuum_enabled = \(isOn))")
+        }
+    }
+
+    /// Bytes of the database's tables and indexes together.
+    func size() async throws -> Double {
+        let rows = try await connection.query("SELECT pg_database_size(current_database())::float8 AS size")
+        guard let row = rows.first else { throw BenchFailure("the database has no size") }
+        return try row.decode("size")
     }
 
     /// What was written so far. Ids rather than `pg_stat_database`, which learns of commits up to ten seconds late.

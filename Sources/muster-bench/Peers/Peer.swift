@@ -25,7 +25,7 @@ struct FetchJob: Sendable {
     init(_ files: OriginFiles, scratch: FilePath) throws {
         urls = files.urls
         names = files.names
-        base = files.server.url
+        base = files.url
         size = files.size
         urlList = scratch.appending("urls.txt")
         nameList = scratch.appending("names.txt")

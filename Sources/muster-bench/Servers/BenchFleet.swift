@@ -8,7 +8,9 @@ import SystemPackage
 actor BenchFleet {
     /// The typed client of the coordinator.
     nonisolated let client: MusterClient
-    /// The coordinator's base URL.
+    /// The coordinator's port.
+    nonisolated let port: Int
+    /// Its base URL.
     nonisolated let url: String
     /// Where the workers' files go.
     nonisolated let sink: FilePath
@@ -83,18 +85,19 @@ actor BenchFleet {
         sink = directory.path.appending("sink")
         try Bench.make(sink)
         transport = try CurlTransport()
+        self.port = port
         url = "http://127.0.0.1:\(port)"
         client = MusterClient(servers: [url], token: nil, send: transport.send)
         database = try await DatabaseMeter(conninfo: conninfo)
     }
 
-    /// Starts a worker on the fleet's sink, and waits until the coordinator knows it.
+    /// Starts a worker on the fleet's sink, and waits until the coordinator knows it. `server` is another URL of that.
     @discardableResult
-    func startWorker(_ name: String, slots: Int) async throws -> TestProcess {
+    func startWorker(_ name: String, slots: Int, server: String? = nil) async throws -> TestProcess {
         let process = try await TestProcess.start(
             bench.muster,
             arguments: [
-                "work", "--server", url, "--name", name, "--slots", "\(slots)", "--sink", "default=\(sink)",
+                "work", "--server", server ?? url, "--name", name, "--slots", "\(slots)", "--sink", "default=\(sink)",
             ])
         workers.append((name, process))
         try await process.waitForLine(containing: "Session opened", in: .standardError)

@@ -11,10 +11,14 @@ final class OriginFiles: Sendable {
     let names: [String]
     /// How many bytes each of them has.
     let size: Int64
+    /// What leads to the server from far away, if something does.
+    private let path: DistantPath?
     private let directory: TemporaryDirectory
 
+    /// What all URLs begin with, without a slash at the end.
+    var url: String { path?.url ?? server.url }
     /// The URLs, in the order of the names.
-    var urls: [String] { names.map { "\(server.url)/\($0)" } }
+    var urls: [String] { names.map { "\(url)/\($0)" } }
     /// All bytes together.
     var totalBytes: Int64 { size * Int64(names.count) }
 
@@ -24,8 +28,10 @@ final class OriginFiles: Sendable {
     ///   - isShared: Whether all names lead to one content, which saves room.
     ///   - limitRate: Bytes per second and connection; nil is no limit.
     ///   - isLogged: Whether requests are to be counted.
+    ///   - distance: How far away the server is.
     init(
-        _ bench: Bench, count: Int, size: Int64, isShared: Bool = false, limitRate: Int? = nil, isLogged: Bool = false
+        _ bench: Bench, count: Int, size: Int64, isShared: Bool = false, limitRate: Int? = nil, isLogged: Bool = false,
+        distance: Distance? = nil
     ) async throws {
         directory = try bench.directory()
         self.size = size
@@ -45,6 +51,7 @@ final class OriginFiles: Sendable {
         server = try await NginxServer.start(
             documentRoot: directory.path, limitRate: limitRate,
             serverDirectives: isLogged ? "" : "access_log off;")
+        path = try await distance?.path(to: server.port)
     }
 
     /// Lines of a manifest that puts the first files, or all of them, below a directory of the sink.
@@ -60,7 +67,7 @@ final class OriginFiles: Sendable {
     /// Serves one more file, and returns its URL.
     func put(_ name: String, _ content: String) throws -> String {
         try Bench.write(content.utf8, to: path(name))
-        return "\(server.url)/\(name)"
+        return "\(url)/\(name)"
     }
 
     private static func fill(_ path: FilePath, with content: [UInt8], size: Int64) throws {
@@ -86,5 +93,19 @@ final class OriginFiles: Sendable {
             state ^= state << 17
             return UInt8(truncatingIfNeeded: state >> 32)
         }
+    }
+}
+
+/// How far away something is.
+struct Distance: Sendable {
+    /// How long an answer takes at least.
+    var roundTrip: Duration
+    /// The share of packets that are lost.
+    var loss = 0.0
+
+    /// Opens a way of this length to a port.
+    func path(to port: Int) async throws -> DistantPath {
+        let rate = loss > 0 ? DistantPath.rate(atLoss: loss, roundTrip: roundTrip) : nil
+        return try await DistantPath.open(to: port, roundTrip: roundTrip, bytesPerSecond: rate)
     }
 }
