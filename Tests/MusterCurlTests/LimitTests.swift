@@ -121,7 +121,8 @@ struct LimitTests {
                 easy: try #require(EasyHandle(shared)),
                 timers: TimerBoard(),
                 pacing: PacingQueue(),
-                inbox: LoopInbox(try #require(MultiHandle()), .http)
+                inbox: LoopInbox(try #require(MultiHandle()), .http),
+                sockets: OpenSockets()
             )
             #expect(transfer.mayConnect(to: "127.0.0.1"))
             transfer.socketFailed(number)

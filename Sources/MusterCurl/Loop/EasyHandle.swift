@@ -120,6 +120,10 @@ extension EasyHandle {
     func onOpenSocket(_ callback: curl_opensocket_callback?) {
         note(muster_curl_set_opensocket_callback(pointer, callback))
     }
+
+    func onCloseSocket(_ callback: curl_closesocket_callback?) {
+        note(muster_curl_set_closesocket_callback(pointer, callback))
+    }
 }
 
 // What libcurl tells of the transfer so far.
@@ -173,6 +177,8 @@ final class SharedSessions {
 /// the handle lives (curl_multi_wakeup), and the pointer never changes.
 final class MultiHandle: @unchecked Sendable {
     private let pointer: UnsafeMutableRawPointer
+    /// The sockets of its connections, for the loop's thread; they are closed before this is gone.
+    let sockets = OpenSockets()
 
     /// Nil if libcurl has no memory or no descriptors.
     init?() {

@@ -79,7 +79,8 @@ final class LoopEngine {
     }
 
     private func start(
-        _ id: TransferID, _ request: TransferRequest, _ handler: any TransferHandler, closesIdle: Bool = false
+        _ id: TransferID, _ request: TransferRequest, _ handler: any TransferHandler, closesIdle: Bool = false,
+        followsSurplus: Bool = false
     ) {
         guard let easy = sessions.flatMap({ EasyHandle($0) }) else {
             let detail = TransferError.Detail(
@@ -97,7 +98,9 @@ final class LoopEngine {
             timers: timers,
             pacing: pacing,
             inbox: inbox,
-            closesIdle: closesIdle
+            sockets: multi.sockets,
+            closesIdle: closesIdle,
+            followsSurplus: followsSurplus
         )
         if let problem = transfer.configure() {
             handler.finished(.failed(problem, TransferStatistics()))
@@ -155,6 +158,10 @@ final class LoopEngine {
     /// Takes the transfer out of libcurl first and calls the handler last, so that nothing can follow `finished`.
     private func finish(_ transfer: Transfer, as end: TransferEnd) {
         guard active.removeValue(forKey: transfer.id) != nil else { return }
+        if transfer.isSpoiled, case .curl = end {
+            askOnNewConnection(transfer)
+            return
+        }
         let outcome = transfer.close(end)
         multi.remove(transfer.easy)
         Unmanaged.passUnretained(transfer).release()
@@ -168,6 +175,16 @@ final class LoopEngine {
             // Its own connection is idle now.
             closeIdle(like: waiting)
         }
+    }
+
+    /// Makes the same request on a connection of its own: the one that it was to go out on is closed, since more had come on it than was asked for.
+    private func askOnNewConnection(_ transfer: Transfer) {
+        multi.remove(transfer.easy)
+        idle.end(transfer.request)
+        var request = transfer.request
+        request.isAlone = true
+        start(transfer.id, request, transfer.handler, followsSurplus: true)
+        Unmanaged.passUnretained(transfer).release()
     }
 
     /// Takes a connection that nothing runs on out of libcurl's pool by a transfer that never sends its request: libcurl has no other

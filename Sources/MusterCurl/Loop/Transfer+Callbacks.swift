@@ -18,6 +18,8 @@ extension Transfer {
         easy.setPointer(CURLOPT_SEEKDATA, user)
         easy.setPointer(CURLOPT_PREREQDATA, user)
         easy.setPointer(CURLOPT_OPENSOCKETDATA, user)
+        // A connection, and with it its socket, lives longer than the transfer that opened it.
+        easy.setPointer(CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque())
         easy.onWrite { bytes, size, count, user in
             Transfer.at(user)?.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
         }
@@ -34,9 +36,9 @@ extension Transfer {
             }
             return Int32(CURL_SEEKFUNC_OK)
         }
-        easy.onPrerequest { user, peer, _, _, _ in
+        easy.onPrerequest { user, peer, _, _, port in
             let address = peer.map { String(cString: $0) } ?? ""
-            return Transfer.at(user)?.beforeRequest(to: address) == true
+            return Transfer.at(user)?.beforeRequest(to: address, from: UInt16(truncatingIfNeeded: port)) == true
                 ? Int32(CURL_PREREQFUNC_OK) : Int32(CURL_PREREQFUNC_ABORT)
         }
         if fileScheme != nil {
@@ -47,6 +49,9 @@ extension Transfer {
         easy.onOpenSocket { user, _, address in
             guard let address, let transfer = Transfer.at(user) else { return muster_curl_socket_bad() }
             return transfer.openSocket(address)
+        }
+        easy.onCloseSocket { sockets, socket in
+            sockets.map { Unmanaged<OpenSockets>.fromOpaque($0).takeUnretainedValue().close(socket) } ?? -1
         }
     }
 
@@ -63,7 +68,7 @@ extension Transfer {
         let type = address.pointee.socktype
         #endif
         let opened = socket(address.pointee.family, type, address.pointee.protocol)
-        if opened < 0 { socketFailed(errno) }
+        if opened < 0 { socketFailed(errno) } else { sockets.opened(opened) }
         return opened
     }
 

@@ -109,6 +109,7 @@ extension Transfer {
         // libcurl would count the data connections of ftp too.
         let opened = fileScheme == nil ? easy.integer(CURLINFO_NUM_CONNECTS) > 0 : hasOpenedConnection
         statistics.connectionReused = !peer.isEmpty && !opened
+        statistics.followsSurplus = followsSurplus
         statistics.redirectCount = easy.integer(CURLINFO_REDIRECT_COUNT)
         statistics.effectiveURL = effectiveURL
         return statistics

@@ -12,7 +12,9 @@ import Darwin
 extension Transfer {
     /// A connection stands, and the request is about to go out on it (CURLOPT_PREREQFUNCTION): each hop, also on a
     /// reused connection, whose address may have been opened under other rules.
-    func beforeRequest(to address: String) -> Bool {
+    ///
+    /// - Parameter port: the local port of the connection.
+    func beforeRequest(to address: String, from port: UInt16) -> Bool {
         switch phase {
         case .ended: return false
         case .connecting where closesIdle:
@@ -34,6 +36,12 @@ extension Transfer {
         }
         if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
             phase = .ended(.failed(refusal(of: address)))
+            return false
+        }
+        if openedSockets == 0, fileScheme == nil, request.httpVersion == .http1, sockets.hasUnread(at: port) {
+            isSpoiled = true
+            let detail = TransferError.Detail(code: 0, message: "more came on the connection than was asked for")
+            phase = .ended(.failed(.reset(detail)))
             return false
         }
         keepSecretsAtHome()

@@ -70,9 +70,14 @@ final class Transfer {
     let timers: TimerBoard
     let pacing: PacingQueue
     let inbox: LoopInbox
+    let sockets: OpenSockets
     let startedAt: UInt64
     /// Whether it only takes an idle connection, to close it, and opens none.
     let closesIdle: Bool
+    /// Whether the request was to go out on a connection that was used before, and on which more had come than was asked for (row 28).
+    let followsSurplus: Bool
+    /// Whether it is to go out now on such a connection: nothing was sent, and the same is asked for on a new one.
+    var isSpoiled = false
 
     /// A connection on which a transfer was given up is closed: libcurl 7.88 does not tell the peer that a stream of HTTP/2 is, which would go on
     /// with it, and count it where it limits them. Nothing happens to a connection that others use.
@@ -124,10 +129,14 @@ final class Transfer {
         timers: TimerBoard,
         pacing: PacingQueue,
         inbox: LoopInbox,
-        closesIdle: Bool = false
+        sockets: OpenSockets,
+        closesIdle: Bool = false,
+        followsSurplus: Bool = false
     ) {
         self.id = id
+        self.sockets = sockets
         self.closesIdle = closesIdle
+        self.followsSurplus = followsSurplus
         self.request = request
         self.handler = handler
         self.easy = easy

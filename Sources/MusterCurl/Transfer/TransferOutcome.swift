@@ -49,6 +49,8 @@ public struct TransferStatistics: Sendable, Hashable {
     public var totalTime: Duration = .zero
     /// Whether no new connection was opened for it.
     public var connectionReused: Bool = false
+    /// Whether more had come than was asked for on the connection that the request was to go out on, so that it went out on a new one (row 28).
+    public var followsSurplus: Bool = false
     /// How many redirects were followed.
     public var redirectCount: Int = 0
     /// The last URL asked for, without credentials.

@@ -28,7 +28,7 @@ extension FetchJob {
         plan.triesManner = false
         if wasTried, ending.wasAccepted { context.conduct.wants(plan.manner, origin) }
         // What comes behind an answer may come a moment too late to be told from the next one (row 28).
-        if case .completed(_, .surplus) = ending.outcome {
+        if ending.outcome.hasSurplus {
             plan.manner.isAlone = true
             context.conduct.wants(plan.manner, origin)
         }
@@ -56,6 +56,13 @@ extension FetchJob {
         }
         plan.triesManner = true
         return true
+    }
+}
+
+extension TransferOutcome {
+    /// Whether more came than was asked for, behind this answer or behind the one before it on the same connection.
+    fileprivate var hasSurplus: Bool {
+        if case .completed(_, .surplus) = self { true } else { statistics.followsSurplus }
     }
 }
 
