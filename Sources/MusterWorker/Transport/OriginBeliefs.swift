@@ -145,11 +145,8 @@ final class OriginBeliefs: Sendable {
     private func change<Result>(_ look: Appearance, _ origin: String, _ body: (inout Kind) -> Result) -> Result {
         let moment = now()
         let key = Self.key(look, origin)
-        return state.withLock { state in
-            var kind = state.kinds.value(of: key, at: moment) ?? Kind()
-            let result = body(&kind)
-            state.kinds.note(kind, of: key, until: moment + Self.memory)
-            return result
+        return state.withLock {
+            $0.kinds.change(of: key, at: moment, until: moment + Self.memory, from: Kind(), body)
         }
     }
 

@@ -14,6 +14,16 @@ struct Remembered<Value: Sendable>: Sendable {
         entries[origin] = (value, until)
     }
 
+    /// Changes in place what is known at a moment, and notes it until another one; `value` is changed where nothing is known.
+    mutating func change<Result>(
+        of origin: String, at moment: Int64, until: Int64, from value: @autoclosure () -> Value,
+        _ body: (inout Value) -> Result
+    ) -> Result {
+        if entries[origin].map({ $0.until <= moment }) ?? true { note(value(), of: origin, until: until) }
+        entries[origin]!.until = until
+        return body(&entries[origin]!.value)
+    }
+
     mutating func forget(_ origin: String) {
         if !entries.isEmpty { entries[origin] = nil }
     }
