@@ -86,7 +86,8 @@ public struct Examination: Sendable {
 
     private let body: Body
     private var turn = 0
-    private var hasWitness = false
+    /// Whether a file that was served before has come once more.
+    public private(set) var hasWitness = false
     /// Whether something else came for a file that was served before, which says no more.
     private var isLikeOthers = false
     /// Whether another body of the same look has come each time, which says nothing of the next file that looks so.

@@ -14,6 +14,12 @@ struct Arrival: Sendable {
     var isSecond = false
 }
 
+/// A body that is larger than the one before, as far as it was read.
+private struct LargerBody: Hashable {
+    let size: Int64
+    let read: DurablePrefix?
+}
+
 extension FetchJob {
     /// Watches how far the part is durable.
     func watch(_ writer: ChunkWriter) {
@@ -46,7 +52,7 @@ extension FetchJob {
         else { return nil }
         let read = writer.prefix
         repeat {
-            let isPage = look.mayBeNotice && !look.hasValidator && address.namesNoText
+            let isPage = look.mayBeNotice && !look.hasValidator || look.isHTML && address.namesNoPage
             switch context.beliefs.standing(of: read, as: look, isPage: isPage, from: source.url, of: origin) {
             case .file: return nil
             case .limit: return refusal(look, ", as of others", isLimit: true, &plan)
@@ -70,11 +76,11 @@ extension FetchJob {
                 step = examination.hear(await testimony(turn: turn, waits: examination.isAskedAgain))
             case .askAgain:
                 let isIdle = context.conduct.isIdle(origin)
-                let second = await askAgain(plan, look, read, settings, budgets)
+                let second = await second(plan, look, read, settings, budgets, isServed: examination.hasWitness)
                 if second == .same { context.witnesses.servedAgain(origin) }
                 step = examination.hear(
                     second, isAlone: isIdle && !isRepeated(read, look),
-                    turns: context.witnesses.turns(of: address, status: 200)
+                    turns: turns(of: address, status: 200)
                 ) {
                     lease.looks != .failed && context.beliefs.leaves(source.url, as: look, of: origin)
                 }
@@ -82,7 +88,8 @@ extension FetchJob {
                 if isTold { context.witnesses.told(isLimit: false, address, status: 200) }
                 if !(examination.mayBePage && examination.isVaried) {
                     context.beliefs.believe(
-                        read, as: look, mayBePage: examination.mayBePage, from: source.url, of: origin)
+                        read, as: look, mayBePage: examination.mayBePage || examination.isVaried, from: source.url,
+                        of: origin)
                 }
                 if let request = plan.arrival.request { noteWitness(request, plan, came: read.offset, isOver: true) }
                 return nil
@@ -133,14 +140,26 @@ extension FetchJob {
     /// So many bytes of a second body are read to see how large it is, if it does not say so.
     private static let mostOfASecond: Int64 = 1 << 20
 
-    /// Asks for the file once more, plainly, and compares what comes with what came.
+    /// What a second request for the file brings, in comparison with what came. Where the origin serves files more than once (`isServed`), a larger body
+    /// that comes twice is the file rather than one that came once: a page may say something else each time.
+    private func second(
+        _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
+        _ budgets: [ByteBudget], isServed: Bool
+    ) async -> Examination.Second {
+        let (second, larger) = await askAgain(plan, look, read, settings, budgets)
+        guard isServed, let larger, control.wish == .work else { return second }
+        let (_, third) = await askAgain(plan, look, read, settings, budgets)
+        return third == larger ? .better : second
+    }
+
+    /// Asks for the file once more, plainly, and compares what comes with what came. Returns with it what came, if it is larger and as good.
     private func askAgain(
         _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
         _ budgets: [ByteBudget]
-    ) async -> Examination.Second {
+    ) async -> (Examination.Second, larger: LargerBody?) {
         switch await answer(
-            to: plan.look, plan, settings, bytes: max(read.offset, min(8 * read.offset, Self.mostOfASecond)) + 1,
-            within: .seconds(5), budgets)
+            to: plan.look, plan, settings,
+            bytes: max(read.offset, min(8 * read.offset, Self.mostOfASecond)) + 1, within: .seconds(5), budgets)
         {
         case .came(let head, _, let end) where [200, 203, 206, 226].contains(head.status):
             let facts = ResponseFacts(head)
@@ -149,14 +168,17 @@ extension FetchJob {
             let stated = facts.contentCoding == nil ? (try? facts.contentLength()) ?? nil : nil
             let size = isDecoded ? read.offset : end?.offset ?? stated ?? .max
             let other = Appearance(facts, size: size)
-            guard !isDecoded, end != read else { return .same }
+            guard !isDecoded, end != read else { return (.same, nil) }
             let namesNoPage = address?.namesNoPage == true
-            let isRather = other.isRatherTheFile(
-                than: look, isRepeated: isRepeated(read, look), namesNoPage: namesNoPage)
-            if isRather { return .better }
+            let isRather = { (isRepeated: Bool) in
+                other.isRatherTheFile(than: look, isRepeated: isRepeated, namesNoPage: namesNoPage)
+            }
+            if isRather(isRepeated(read, look)) { return (.better, nil) }
+            let isRepeatedToo = end.map { isRepeated($0, other) } ?? false
+            let larger = isRather(true) && !isRepeatedToo && size < .max ? LargerBody(size: size, read: end) : nil
             // Pages differ in size.
-            return other.isOther(than: look) && !(other.isHTML && look.isHTML && namesNoPage) ? .none : .alike
-        case .came, .failed, .cancelled: return .none
+            return (other.isOther(than: look) && !(other.isHTML && look.isHTML && namesNoPage) ? .none : .alike, larger)
+        case .came, .failed, .cancelled: return (.none, nil)
         }
     }
 

@@ -34,7 +34,7 @@ extension FetchJob {
         if status != OriginWitnesses.silence {
             await context.witnesses.waitForTurns(of: address, status: status) { control.wish == .work }
         }
-        guard count < context.witnesses.turns(of: address, status: status) else {
+        guard count < turns(of: address, status: status) else {
             context.witnesses.told(isLimit: false, address, status: status, isPartClosed: witness.isElsewhere)
             plan.turns = .over(isLimit: false)
             return nil
@@ -96,11 +96,16 @@ extension FetchJob {
     /// The pause before the second turn; each further one is longer by as much.
     static let pause: Duration = .milliseconds(40)
 
-    /// The same as others are told, where few turns are enough: what was asked for after the refusal.
+    /// How many turns tell of a refusal. While others are served, a connection that the witness has left may be taken before the file is asked for again.
+    func turns(of address: SourceURL, status: Int) -> Int {
+        context.witnesses.turns(of: address, status: status, isBusy: context.conduct.isBusy(origin))
+    }
+
+    /// The same as others are told, where one turn is enough: what was asked for after the refusal.
     private func testimony(
         of witness: OriginWitnesses.Witness, for address: SourceURL, status: Int, after refused: Int
     ) async -> Examination.Testimony {
-        guard context.witnesses.turns(of: address, status: status) == OriginWitnesses.fewTurns else {
+        guard turns(of: address, status: status) == OriginWitnesses.oneTurn else {
             return await testimony(of: witness, status: status)
         }
         return await context.witnesses.shared.testimony(

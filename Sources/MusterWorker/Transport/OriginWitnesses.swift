@@ -57,8 +57,9 @@ final class OriginWitnesses: Sendable {
     static let noHTTP = 1
     /// How often a witness has to be served between two refusals of a file.
     static let turns = 6
-    /// The same where other files were refused for themselves already.
-    static let fewTurns = 1
+    /// The same where other files were refused for themselves already: while others are served, whose connections may be the ones too many, and while none is.
+    static let fewTurns = 4
+    static let oneTurn = 1
     /// So many files make few turns enough.
     private static let filesToBelieve = 3
     /// How long a witness is good for, and when it is replaced by a newer one, in nanoseconds.
@@ -225,13 +226,13 @@ final class OriginWitnesses: Sendable {
         state.withLock { $0.leave(source, at: moment) }
     }
 
-    /// How often the witness has to be served before a refusal with this status counts as one of the file.
-    func turns(of source: SourceURL, status: Int) -> Int {
+    /// How often the witness has to be served before a refusal with this status counts as one of the file; `isBusy` while others are served.
+    func turns(of source: SourceURL, status: Int, isBusy: Bool) -> Int {
         let (key, moment) = (Self.key(source, status), now())
         guard case .files(Self.filesToBelieve...) = state.withLock({ $0.meanings.value(of: key, at: moment) }) else {
             return Self.turns
         }
-        return Self.fewTurns
+        return isBusy ? Self.fewTurns : Self.oneTurn
     }
 
     /// Whether the origin was seen to tell of a limit by silence.

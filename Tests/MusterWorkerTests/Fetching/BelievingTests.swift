@@ -157,6 +157,24 @@ import Testing
         }
     }
 
+    /// A page that names its request is another one each time, and the file the same.
+    @Test func pageIsNotTakenForTheFileThatComesTwiceAfterIt() async throws {
+        try await withBench { bench, origin in
+            var (file, page) = (
+                ScriptedOrigin.File(.seeded(seed: 75, size: 3_000)), ScriptedOrigin.File(.seeded(seed: 76, size: 60))
+            )
+            (file.contentType, file.etag, file.lastModified) = ("application/json", nil, nil)
+            (page.contentType, page.etag, page.lastModified) = ("application/json", nil, nil)
+            for name in ["a.json", "b.json"] { origin.serve("/\(name)", file) }
+            #expect(await bench.run(lease(origin, "a.json", task: 1)).finished?.size == 3_000)
+            origin.misbehave("/b.json", .replaced(with: page), when: .first(1))
+            _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+            let failure = await bench.run(lease(origin, "b.json", task: 2)).failure
+            #expect(failure?.kind == .httpStatus(200) && failure?.isLimit == true, "\(failure as Any)")
+            #expect(await bench.run(lease(origin, "b.json", task: 2)).finished?.size == 3_000)
+        }
+    }
+
     /// A page with an advertisement is another one each time, and has another size for each file.
     @Test func pagesOfManySizesAreNotTakenForFiles() async throws {
         try await withBench { bench, origin in

@@ -19,7 +19,7 @@ import Testing
                 }
                 for await failure in group { #expect(failure?.isLimit == false, "\(failure as Any)") }
             }
-            let (all, few) = (OriginWitnesses.turns, OriginWitnesses.fewTurns)
+            let (all, few) = (OriginWitnesses.turns, OriginWitnesses.oneTurn)
             // A request more may tell whether the connection, or the way of asking, is at fault.
             let counts = (2...13).map { task in origin.requests.count { $0.path == "/\(task).bin" } }
             #expect(counts.count { $0 > few + 2 } == 3, "\(counts)")
