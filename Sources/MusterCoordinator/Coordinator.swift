@@ -180,8 +180,10 @@ public enum SchemaMigration {
 
     /// What a failure says of the files of the database, if they are at fault: class XX, an undefined file, or a database whose directory is gone.
     public static func damage(in error: any Error) -> String? {
-        // What PostgreSQL calls an internal error has no other cause in so plain a place.
-        guard let error = error as? PostgresError, error.isDamage || error.sqlState?.code == "XX000" else { return nil }
+        // What PostgreSQL calls an internal error has no other cause in so plain a place; nor has a function or a table that no record is there of.
+        guard let error = error as? PostgresError,
+            error.isDamage || ["XX000", "42723", "42P07"].contains(error.sqlState?.code)
+        else { return nil }
         return "\(error)"
     }
 }

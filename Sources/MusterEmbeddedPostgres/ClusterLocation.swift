@@ -40,7 +40,7 @@ struct ClusterLocation: Sendable, Hashable {
     ///
     /// That is inside of it, unless the server's account differs from ours and cannot reach the place, as below a
     /// directory of mode 0700: then the files go to `fallback/pg-<hash of the state directory>`, and a pointer file in
-    /// the state directory names that place from then on.
+    /// the state directory names that place from then on, wherever it is moved. A copy of it is not the one that this belongs to.
     static func resolve(
         stateDirectory: FilePath,
         account: ServerAccount,
@@ -54,15 +54,46 @@ struct ClusterLocation: Sendable, Hashable {
             guard try PrivateFiles.status(location.dataDirectory) != nil else {
                 throw EmbeddedPostgresError.dataMissing(dataDirectory: location.dataDirectory, pointer: pointer)
             }
+            if let original = try location.otherHome(than: stateDirectory) {
+                throw EmbeddedPostgresError.copied(
+                    stateDirectory: stateDirectory, original: original, dataDirectory: location.dataDirectory,
+                    pointer: pointer)
+            }
             return location
         }
         let local = ClusterLocation(root: inside, pointer: nil)
         if try PrivateFiles.status(local.dataDirectory) != nil { return local }
         if try await canReach(inside, account: account) { return local }
 
-        let outside = fallback.appending("pg-\(hash(of: stateDirectory.string))")
+        // What stood at the path before, and was moved away, is another directory.
+        let inode = try PrivateFiles.status(inside).map { "\($0.inode.rawValue)" } ?? ""
+        let outside = fallback.appending("pg-\(hash(of: "\(stateDirectory) \(inode)"))")
         try PrivateFiles.makePassage(outside)
         return ClusterLocation(root: outside, pointer: pointer)
+    }
+
+    /// The file that names the state directory whose cluster it is, where that is elsewhere.
+    private var home: FilePath { root.appending("home") }
+
+    /// Another state directory than this one that the cluster belongs to, if that is still there and points to it.
+    private func otherHome(than stateDirectory: FilePath) throws -> FilePath? {
+        guard let text = try PrivateFiles.tail(home, limitBytes: 8 * 1024) else { return nil }
+        let other = FilePath(String(text.prefix { $0 != "\n" }))
+        func pointing(_ state: FilePath) throws -> Stat? {
+            let pointer = state.appending("pg/location")
+            let text = try? PrivateFiles.tail(pointer, limitBytes: 8 * 1024)
+            return text == "\(root)\n" ? try PrivateFiles.status(pointer) : nil
+        }
+        guard let there = try pointing(other), let here = try pointing(stateDirectory) else { return nil }
+        // One directory may be reached by two paths.
+        return (there.deviceID, there.inode) == (here.deviceID, here.inode) ? nil : other
+    }
+
+    /// Notes which state directory the cluster belongs to. The caller holds the owner's lock.
+    func settle(_ stateDirectory: FilePath) throws {
+        let text = "\(stateDirectory)\n"
+        guard pointer != nil, try PrivateFiles.tail(home, limitBytes: 8 * 1024) != text else { return }
+        try PrivateFiles.write(text, to: home)
     }
 
     /// Chooses the socket directory, and makes it: `run` in the cluster's root if the socket's path is short enough

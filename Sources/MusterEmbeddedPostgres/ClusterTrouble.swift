@@ -7,7 +7,7 @@ enum ClusterTrouble {
         "pg_control", "control file", "checkpoint record", "incompatible with server", "could not load",
         "could not open file", "could not open directory", "could not read", "could not access status",
         "could not access the server configuration", "critical system index", "invalid page",
-        "not a valid data directory", "is missing", "WAL", "redo",
+        "not a valid data directory", "is missing", "WAL", "redo", "\" does not exist",
     ]
     /// Words that tell of files which are not the server's to use.
     private static let permissions = ["ermission denied", "invalid permissions", "wrong ownership"]
@@ -24,6 +24,15 @@ enum ClusterTrouble {
     /// The message that tells of damage in a server's log; `nil` where none does.
     static func damage(in log: String) -> String? {
         messages(in: log, after: lastWords).last { says($0, damages) && !says($0, others) }
+    }
+
+    /// Whether a server has ended for the sake of its settings.
+    static func blamesSettings(_ log: String) -> Bool {
+        !isDenied(in: log)
+            && reason(in: log).map {
+                says($0, ["contains errors", "could not access the server configuration", "could not load"])
+                    && says($0, [".conf"])
+            } == true
     }
 
     /// Whether a server's log tells of a file or directory that the server may not use.
@@ -106,7 +115,9 @@ extension ClusterLocation {
 
 extension EmbeddedPostgres {
     /// The error that says that the data of the server which runs is damaged; `nil` without one.
-    public func damaged(_ reason: String) -> EmbeddedPostgresError? { location?.damaged(reason) }
+    public func damaged(_ reason: String) -> EmbeddedPostgresError? {
+        location?.damaged(ClusterTrouble.reason(in: "FATAL:  \(reason)") ?? reason)
+    }
 
     /// A path as a POSIX shell takes it.
     static func quoted(_ path: String) -> String {

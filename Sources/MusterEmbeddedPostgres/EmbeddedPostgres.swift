@@ -32,8 +32,8 @@ public actor EmbeddedPostgres {
     public enum StartNews: Sendable, Hashable {
         /// The server of an earlier process neither answers nor ends, and was waited for a few seconds.
         case waiting(Predecessor)
-        /// A file of settings was missing, and was written again: nothing is lost by that.
-        case restored(FilePath)
+        /// Something without data was put right in the cluster, as the words say: nothing is lost by that.
+        case mended(String)
     }
 
     private enum State {

@@ -27,6 +27,9 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     /// The state directory points to a data directory outside of it that does not exist any more. Removing the
     /// pointer file starts with an empty database.
     case dataMissing(dataDirectory: FilePath, pointer: FilePath)
+    /// The state directory is a copy of another one, whose data is outside of both and belongs to that one. Removing the pointer file starts with an
+    /// empty database.
+    case copied(stateDirectory: FilePath, original: FilePath, dataDirectory: FilePath, pointer: FilePath)
     /// The socket directory exists, but is not a private directory of the server's account.
     case socketDirectoryRefused(path: FilePath, reason: String)
     /// The place of the templates of new clusters is not this user's own directory, to which nobody else can write.
@@ -81,7 +84,8 @@ extension EmbeddedPostgresError {
             .diskFull, .filesFull, .busy:
             true
         case .serverBinariesNotFound, .binaryDirectoryUnusable, .versionMismatch, .noServerAccount, .noAccountSwitch,
-            .inUse, .foreignOwner, .impassable, .dataMissing, .socketDirectoryRefused, .templateRefused, .damaged,
+            .inUse, .foreignOwner, .impassable, .dataMissing, .copied, .socketDirectoryRefused, .templateRefused,
+            .damaged,
             .immutable, .dataReplaced:
             false
         }
@@ -149,6 +153,13 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             """
             the private database in \(dataDirectory) is not there any more: bring it back, if it was moved, or its disk is not mounted.
               \(Self.beginningAnew([pointer]))
+            """
+        case .copied(let stateDirectory, let original, let dataDirectory, let pointer):
+            """
+            \(stateDirectory) is a copy of \(original), whose private database in \(dataDirectory) was not copied along
+              To give the copy one of its own, type the line below: files that are finished are safe and are taken over once their origins have \
+            confirmed them, and unfinished ones begin anew.
+              rm \(Self.words([pointer]))
             """
         case .socketDirectoryRefused(let path, let reason):
             "the socket directory \(path) is refused: \(reason)"

@@ -16,6 +16,7 @@ struct Supervised: Sendable {
     let binaries: ServerBinaries
     let account: ServerAccount
     let ownerLock: FileLock
+    let mending: ClusterMending
     let deadline: ContinuousClock.Instant
 
     /// Takes a server over: from now on it ends with this process.
@@ -52,9 +53,7 @@ struct Supervised: Sendable {
                 await supervisor.waitUntilEnded()
                 throw error
             }
-            // Backends that outlived a killed server end by themselves as soon as they notice.
-            try await Task.sleep(for: .milliseconds(200))
-            next = try await launch.superviseNext(location, deadline: deadline)
+            next = try await launch.superviseNext(location, account, deadline: deadline)
         }
     }
 
@@ -68,7 +67,7 @@ struct Supervised: Sendable {
         )
     }
 
-    /// Waits for the server to be ready; nil if it ended in a way that is worth another try.
+    /// Waits for the server to be ready; nil if it ended for the sake of settings that are written again now.
     private func ready(_ supervisor: Supervisor, isNew: Bool) async throws -> PostmasterFile? {
         while true {
             // Read in this order: what ended after its file said "ready" is noticed in the next round.
@@ -76,13 +75,11 @@ struct Supervised: Sendable {
             if let ended {
                 if ended.isKill { throw EmbeddedPostgresError.serverKilled }
                 let log = location.logTail()
+                if try mending.renewSettings(refusedIn: log) { return nil }
                 if let trouble = try await location.trouble(in: log, account), !isNew || !trouble.isDamage {
                     throw trouble
                 }
-                guard log.contains("pre-existing shared memory block"), ContinuousClock.now < deadline else {
-                    throw EmbeddedPostgresError.serverExited(status: ended.text, log: log)
-                }
-                return nil
+                throw EmbeddedPostgresError.serverExited(status: ended.text, log: log)
             }
             if let file = try PostmasterFile.read(dataDirectory: location.dataDirectory),
                 file.status == .ready, file.socketDirectory != nil,

@@ -22,6 +22,9 @@ struct Launch: Sendable {
     /// How often files and processes are looked at while something is waited for.
     static let pollInterval: Duration = .milliseconds(20)
 
+    /// How often it is looked whether what has outlived a server has ended.
+    static let outlivingPause: Duration = .milliseconds(200)
+
     /// From the state directory to a server that accepts connections.
     func run() async throws -> RunningServer {
         try PrivateFiles.makeDirectories(absolute(stateDirectory))
@@ -37,6 +40,7 @@ struct Launch: Sendable {
         }
         let ownerLock = try await own(location, stateDirectory: state)
         do {
+            try location.settle(state)
             return try await run(location: location, account: account, ownerLock: ownerLock)
         } catch {
             ownerLock.unlock()
@@ -68,11 +72,11 @@ struct Launch: Sendable {
         ownerLock: FileLock
     ) async throws -> RunningServer {
         let deadline = ContinuousClock.now + configuration.startLimit
-        let supervision = try await tellingOfPredecessor(location) {
-            try await superviseNext(location, deadline: deadline)
+        let mending = ClusterMending(location: location, account: account, onNews: onNews)
+        let supervision = try await tellingOfPredecessor(location, account) {
+            try await superviseNext(location, account, deadline: deadline)
         }
         try refuseIncompleteData(location)
-        try restoreSettings(location, account: account)
         let reserve = configuration.reserve(location)
         try reserve.begin(isNew: try PrivateFiles.status(location.dataDirectory) == nil)
         let (binaries, isNew) = try await cluster(at: location, account: account)
@@ -80,8 +84,8 @@ struct Launch: Sendable {
         let predecessor =
             isNew
             ? nil
-            : try await tellingOfPredecessor(location) {
-                try await leftover(location, binaries: binaries, deadline: deadline)
+            : try await tellingOfPredecessor(location, account) {
+                try await leftover(location, binaries: binaries, mending: mending, deadline: deadline)
             }
         let supervised = Supervised(
             launch: self,
@@ -89,22 +93,26 @@ struct Launch: Sendable {
             binaries: binaries,
             account: account,
             ownerLock: ownerLock,
+            mending: mending,
             deadline: deadline
         )
         if let predecessor {
             return try await supervised.adopt(predecessor, lock: consume supervision)
         }
+        if !isNew { try mending.prepare() }
         return try await supervised.start(lock: consume supervision, isNew: isNew)
     }
 
     /// The supervision lock. While an earlier supervisor holds it, its parent is dead (we hold the owner's lock), so
     /// that it is about to stop its server: adopting that would mean to lose it a moment later.
-    func superviseNext(_ location: ClusterLocation, deadline: ContinuousClock.Instant) async throws -> FileLock {
+    func superviseNext(
+        _ location: ClusterLocation, _ account: ServerAccount, deadline: ContinuousClock.Instant
+    ) async throws -> FileLock {
         while true {
             if let lock = try FileLock.acquire(location.supervisionLock) { return lock }
             guard ContinuousClock.now < deadline else {
                 throw EmbeddedPostgresError.predecessorRunning(
-                    predecessor(of: location), log: location.logTail())
+                    try await predecessor(of: location, account), log: location.logTail())
             }
             try await Task.sleep(for: Self.pollInterval)
         }
@@ -151,63 +159,61 @@ struct Launch: Sendable {
         throw location.damaged("\(missing) is missing or empty")
     }
 
-    /// Writes settings again that somebody has removed: they are the same for all clusters, and tell nothing of the data.
-    private func restoreSettings(_ location: ClusterLocation, account: ServerAccount) throws {
-        guard try PrivateFiles.status(location.dataDirectory) != nil else { return }
-        for (name, text) in ClusterCreation.settings {
-            let path = location.dataDirectory.appending(name)
-            guard try PrivateFiles.status(path) == nil else { continue }
-            try PrivateFiles.write(text, to: path)
-            try PrivateFiles.give(path, to: account)
-            onNews(.restored(path))
-        }
-    }
-
     private func prepareLogDirectory(_ location: ClusterLocation, account: ServerAccount) throws {
         let isNew = try PrivateFiles.makeDirectoryIfMissing(location.logDirectory, permissions: 0o700)
         if isNew, account.needsSwitch { try PrivateFiles.give(location.logDirectory, to: account) }
     }
 
-    /// The server that an earlier process left over, if there is one that can be used.
+    /// The server that an earlier process left over, if there is one that can be used; nobody works in the data directory if there is none.
     private func leftover(
         _ location: ClusterLocation,
         binaries: ServerBinaries,
+        mending: ClusterMending,
         deadline: ContinuousClock.Instant
     ) async throws -> PostmasterFile? {
+        let path = location.dataDirectory.appending(PostmasterFile.name)
         var silences = 0
         let beganAt = ContinuousClock.now
         var isToldToQuit = false
-        while let file = try PostmasterFile.read(dataDirectory: location.dataDirectory) {
-            guard try await file.isServer(of: location.dataDirectory) else {
-                // A process that died is left to PostgreSQL, which also looks for backends that outlived it.
+        while try PrivateFiles.status(path) != nil {
+            let file = try PostmasterFile.read(dataDirectory: location.dataDirectory)
+            var pause = Self.pollInterval
+            if let file, try await file.isServer(of: location.dataDirectory) {
+                switch file.status {
+                case .ready:
+                    if try await answers(file, binaries: binaries) { return file }
+                    silences += 1
+                    // Its socket may have been cleaned away; a server that nobody can reach is of no use.
+                    if silences == 10, kill(file.processID, SIGINT) != 0 {
+                        throw EmbeddedPostgresError.fileOperation("signal", path: path, errno: Errno(rawValue: errno))
+                    }
+                case .starting: break
+                case .stopping:
+                    // A fast shutdown may wait for one of the server's processes in vain. An immediate one kills what does not end; the next start
+                    // recovers from the log (F5).
+                    guard !isToldToQuit, ContinuousClock.now - beganAt > configuration.stopLimit else { break }
+                    isToldToQuit = true
+                    logger.warning("postgres.predecessor.stuck", metadata: ["postgres.pid": "\(file.processID)"])
+                    _ = kill(file.processID, SIGQUIT)
+                }
+            } else if try await ServerProcesses.working(in: location.dataDirectory, as: mending.account).isEmpty {
+                guard let file else {
+                    try mending.setServerFileAside()
+                    return nil
+                }
                 if kill(file.processID, 0) == 0 || errno == EPERM {
                     try file.disown(dataDirectory: location.dataDirectory)
                 }
                 return nil
-            }
-            switch file.status {
-            case .ready:
-                if try await answers(file, binaries: binaries) { return file }
-                silences += 1
-                // Its socket may have been cleaned away; a server that nobody can reach is of no use.
-                if silences == 10, kill(file.processID, SIGINT) != 0 {
-                    let path = location.dataDirectory.appending(PostmasterFile.name)
-                    throw EmbeddedPostgresError.fileOperation("signal", path: path, errno: Errno(rawValue: errno))
-                }
-            case .starting: break
-            case .stopping:
-                // A fast shutdown may wait for one of the server's processes in vain. An immediate one kills what does not end; the next start
-                // recovers from the log (F5).
-                guard !isToldToQuit, ContinuousClock.now - beganAt > configuration.stopLimit else { break }
-                isToldToQuit = true
-                logger.warning("postgres.predecessor.stuck", metadata: ["postgres.pid": "\(file.processID)"])
-                _ = kill(file.processID, SIGQUIT)
+            } else {
+                // Processes that outlived a killed server end by themselves as soon as they notice.
+                pause = Self.outlivingPause
             }
             guard ContinuousClock.now < deadline else {
                 throw EmbeddedPostgresError.predecessorRunning(
-                    predecessor(of: location), log: location.logTail())
+                    try await predecessor(of: location, mending.account), log: location.logTail())
             }
-            try await Task.sleep(for: Self.pollInterval)
+            try await Task.sleep(for: pause)
         }
         return nil
     }

@@ -32,7 +32,10 @@ struct PostmasterFile: Sendable, Hashable {
 
     /// Reads the file; nil when there is none, or none that was written to its end.
     static func read(dataDirectory: FilePath) throws -> PostmasterFile? {
-        guard let text = try PrivateFiles.tail(dataDirectory.appending(name), limitBytes: 8 * 1024) else { return nil }
+        let path = dataDirectory.appending(name)
+        guard try PrivateFiles.status(path)?.type == .regular,
+            let text = try PrivateFiles.tail(path, limitBytes: 8 * 1024)
+        else { return nil }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard let first = lines.first, let processID = Int32(first), processID > 1 else { return nil }
         let socketDirectory = lines.count > 4 && !lines[4].isEmpty ? FilePath(String(lines[4])) : nil

@@ -3,16 +3,16 @@ public import SystemPackage
 extension EmbeddedPostgres {
     /// The server of an earlier process, which has to answer or to end before there can be another one.
     public struct Predecessor: Sendable, Hashable {
-        /// Its process, as far as its data directory names one.
-        public let processID: Int32?
+        /// Its process, or those that have outlived it, as far as they can be told.
+        public let processIDs: [Int32]
         /// Its files.
         public let dataDirectory: FilePath
         /// How long it is waited for in all.
         public let limit: Duration
 
         /// A server that is waited for.
-        public init(processID: Int32?, dataDirectory: FilePath, limit: Duration) {
-            self.processID = processID
+        public init(processIDs: [Int32], dataDirectory: FilePath, limit: Duration) {
+            self.processIDs = processIDs
             self.dataDirectory = dataDirectory
             self.limit = limit
         }
@@ -25,14 +25,21 @@ extension EmbeddedPostgres {
 extension EmbeddedPostgres.Predecessor: CustomStringConvertible {
     /// Which one it is.
     public var description: String {
-        "the PostgreSQL of an earlier run (\(processID.map { "process \($0)" } ?? "of an unknown process"), its files in \(dataDirectory))"
+        let processes =
+            switch processIDs.count {
+            case 0: "of an unknown process"
+            case 1: "process \(processIDs[0])"
+            default: "processes \(processIDs.map(String.init).joined(separator: ", "))"
+            }
+        return "the PostgreSQL of an earlier run (\(processes), its files in \(dataDirectory))"
     }
 
     /// How a person can end the wait.
     public var help: String {
-        guard let processID else { return "end it, or wait for it" }
+        guard !processIDs.isEmpty else { return "end it, or wait for it" }
+        let words = processIDs.map(String.init).joined(separator: " ")
         return """
-            let it go on if it was stopped (kill -CONT \(processID)), or end it (kill -KILL \(processID)): nothing that was committed is lost
+            let it go on if it was stopped (kill -CONT \(words)), or end it (kill -KILL \(words)): nothing that was committed is lost
             """
     }
 }
@@ -40,13 +47,13 @@ extension EmbeddedPostgres.Predecessor: CustomStringConvertible {
 extension Launch {
     /// Does something that may have to wait for the server of an earlier process, and tells of that wait once it is no short one.
     func tellingOfPredecessor<Value: Sendable>(
-        _ location: ClusterLocation, _ wait: @escaping @Sendable () async throws -> Value
+        _ location: ClusterLocation, _ account: ServerAccount, _ wait: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         try await withThrowingTaskGroup(of: Value?.self) { tasks in
             tasks.addTask { try await wait() }
             tasks.addTask {
                 try await Task.sleep(for: EmbeddedPostgres.Predecessor.telling)
-                onNews(.waiting(predecessor(of: location)))
+                onNews(.waiting(try await predecessor(of: location, account)))
                 return nil
             }
             defer { tasks.cancelAll() }
@@ -57,11 +64,18 @@ extension Launch {
         }
     }
 
-    /// The server whose end is waited for.
-    func predecessor(of location: ClusterLocation) -> EmbeddedPostgres.Predecessor {
+    /// The server whose end is waited for, or what has outlived it.
+    func predecessor(
+        of location: ClusterLocation, _ account: ServerAccount
+    ) async throws -> EmbeddedPostgres.Predecessor {
+        let data = location.dataDirectory
         // A file that can't be read names nobody, and the wait is told all the same.
-        let file = try? PostmasterFile.read(dataDirectory: location.dataDirectory)
+        let file = try? PostmasterFile.read(dataDirectory: data)
+        let processIDs =
+            if let file, try await file.isServer(of: data) { [file.processID] } else {
+                try await ServerProcesses.working(in: data, as: account)
+            }
         return EmbeddedPostgres.Predecessor(
-            processID: file?.processID, dataDirectory: location.dataDirectory, limit: configuration.startLimit)
+            processIDs: processIDs, dataDirectory: data, limit: configuration.startLimit)
     }
 }

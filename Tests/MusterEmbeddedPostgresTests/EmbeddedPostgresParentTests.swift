@@ -157,7 +157,7 @@ import Glibc
             Issue.record("nothing was told of it")
             return
         }
-        #expect(predecessor.processID == serverID)
+        #expect(predecessor.processIDs == [serverID])
         #expect(predecessor.description.contains("process \(serverID)"))
         #expect(predecessor.description.contains(place.root.appending("data").string))
         #expect(predecessor.help.contains("kill -CONT \(serverID)"))
@@ -165,6 +165,40 @@ import Glibc
         try #require(kill(serverID, SIGCONT) == 0)
         #expect(try await start.provenance == .started)
         await server.stop()
+    }
+
+    /// What was stopped when its server was killed keeps the memory of that one, and nothing in the data directory names it.
+    @Test func whatOutlivesAKilledServerIsNamedWhileItIsWaitedFor() async throws {
+        let place = try PrivateServer()
+        let (parent, serverID, _) = try await startParent(place)
+        // A session says which process it is before it goes on until its end is asked for.
+        let session = try await TestProcess.start(
+            "/usr/bin/env",
+            arguments: [
+                "psql", "-XAtq", "-h", place.root.appending("run").string, "-U", "muster", "muster",
+                "-c", "SELECT 'backend ' || pg_backend_pid()", "-c", "SELECT pg_sleep(600)",
+            ])
+        let line = try await session.waitForLine(containing: "backend ", in: .standardOutput)
+        let backendID = try #require(line.split(separator: " ").last.flatMap { Int32($0) })
+        try #require(kill(backendID, SIGSTOP) == 0)
+        try parent.signal(SIGKILL)
+        try #require(kill(serverID, SIGKILL) == 0)
+        try await parent.waitForExit()
+
+        let server = place.server()
+        let (waits, continuation) = AsyncStream.makeStream(of: EmbeddedPostgres.StartNews.self)
+        async let start = server.start { continuation.yield($0) }
+        guard case .waiting(let predecessor)? = await waits.first(where: { _ in true }) else {
+            Issue.record("nothing was told of it")
+            return
+        }
+        #expect(predecessor.processIDs.contains(backendID), "\(predecessor)")
+        #expect(predecessor.help.contains("\(backendID)"))
+
+        try #require(kill(backendID, SIGKILL) == 0)
+        #expect(try await start.provenance == .started)
+        await server.stop()
+        try await session.waitForExit()
     }
 
     @Test func processIDThatIsSomebodyElsesByNowDoesNotHinderTheStart() async throws {

@@ -40,6 +40,49 @@ import Glibc
         }
     }
 
+    /// What is kept elsewhere goes with the state directory that points there, and with one alone.
+    @Test(.enabled(if: PrivateServer.isRoot))
+    func movedStateDirectoryKeepsItsDataAndACopyHasNone() async throws {
+        let place = try PrivateServer(permissions: .ownerReadWriteExecute)
+        let fallback = try TemporaryDirectory(
+            permissions: [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute])
+        func server(_ name: String) -> EmbeddedPostgres {
+            place.server(in: place.directory.path.appending(name)) { $0.fallbackDirectory = fallback.path }
+        }
+        func tables(_ name: String) async throws -> String {
+            let server = server(name)
+            let count = try await query(
+                "SELECT count(*) FROM pg_tables WHERE tablename = 'kept'", try await server.start())
+            await server.stop()
+            return count
+        }
+        let first = server("first")
+        _ = try await query("CREATE TABLE kept (n int)", try await first.start())
+        let data = try #require(await first.dataDirectory)
+        await first.stop()
+
+        let (old, moved) = (place.directory.path.appending("first"), place.directory.path.appending("moved"))
+        try #require(rename(old.string, moved.string) == 0)
+        // What is made anew at the old path is another one, before that was used and after it.
+        #expect(try await tables("first") == "0")
+        #expect(try await tables("moved") == "1")
+        #expect(try await tables("first") == "0")
+
+        let copy = place.directory.path.appending("copy")
+        let copying = try await TestProcess.start("/bin/cp", arguments: ["-a", moved.string, copy.string])
+        #expect(try await copying.waitForExit() == .exited(0))
+        let pointer = copy.appending("pg/location")
+        await #expect(
+            throws: EmbeddedPostgresError.copied(
+                stateDirectory: copy, original: moved, dataDirectory: data, pointer: pointer)
+        ) {
+            _ = try await server("copy").start()
+        }
+        try #require(unlink(pointer.string) == 0)
+        #expect(try await tables("copy") == "0")
+        #expect(try await tables("moved") == "1")
+    }
+
     /// A umask is for what a person makes. What an earlier start has left under it is put right.
     @Test(.enabled(if: PrivateServer.isRoot), arguments: [nil, 0o700 as mode_t])
     func dataElsewhereIsReachedWhateverTheUmaskIs(left: mode_t?) async throws {

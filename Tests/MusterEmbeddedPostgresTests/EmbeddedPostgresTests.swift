@@ -38,27 +38,6 @@ import Glibc
         await server.stop()
     }
 
-    /// A server can't begin as long as a process of one that was killed has its memory. It is tried until that has gone.
-    @Test func serverBeginsOnceTheLastProcessOfAKilledOneHasGone() async throws {
-        let place = try PrivateServer()
-        let server = place.server { $0.startLimit = .seconds(40) }
-        _ = try await server.start()
-        let killed = try #require(await server.processID)
-        let checkpointer = try #require(
-            ProcessTree.descendants(of: killed).first {
-                ProcessTree.commandLine(of: $0).joined(separator: " ").contains("checkpointer")
-            })
-        try #require(kill(checkpointer, SIGSTOP) == 0)
-        try #require(kill(killed, SIGKILL) == 0)
-        await server.waitUntilExit()
-        async let endpoint = server.start()
-        let log = place.root.appending("start.log")
-        while try !read(log).contains("pre-existing shared memory block") { await Task.yield() }
-        try #require(kill(checkpointer, SIGCONT) == 0)
-        #expect(try await endpoint.provenance == .started)
-        await server.stop()
-    }
-
     @Test func committedRowsSurviveAnImmediateShutdown() async throws {
         let place = try PrivateServer()
         let server = place.server()

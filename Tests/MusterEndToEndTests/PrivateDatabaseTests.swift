@@ -114,6 +114,7 @@ extension EndToEnd {
             ("chown 0 D/base/5/PG_VERSION", "base/5/PG_VERSION belongs to the user root"),
             ("chown -R 1 D/base", "base belongs to the user"),
             ("chown -R 1 D", "it belongs to the user"),
+            ("find D/global -name '[0-9]*' -exec truncate -s 0 {} +", "role \"muster\" does not exist"),
             ("chmod 700 D/../../..", "can't enter"),
             ("chmod -R go-rwx D/../../..", "can't enter"),
             ("chattr +i D", "Nobody can while something there is immutable"),
@@ -135,7 +136,8 @@ extension EndToEnd {
         /// What another program is told of its server by the environment, and signals that a shell ignores, are not for the private one.
         @Test(arguments: [
             "PGHOSTADDR": "127.0.0.2", "PGSERVICE": "none", "PGTZ": "none", "PGSSLMODE": "none", "PGPORT": "1",
-            "PGTARGETSESSIONATTRS": "standby", "PGCHANNELBINDING": "require", "PGGSSENCMODE": "require",
+            "PGTARGETSESSIONATTRS": "standby", "PGOPTIONS": "-c nonsense=1", "PGCHANNELBINDING": "require",
+            "PGGSSENCMODE": "require",
         ])
         func whatLibpqReadsInTheEnvironmentIsForOthers(name: String, value: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
@@ -155,16 +157,50 @@ extension EndToEnd {
             #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
         }
 
-        /// Settings are the same for each database.
-        @Test(arguments: ["postgresql.conf", "pg_hba.conf"])
-        func settingsThatAreMissingAreWrittenAgain(name: String) async throws {
+        /// Settings are the same for each database, and nothing is in what copies leave out and others put in.
+        @Test(arguments: [
+            ("rm D/postgresql.conf", "postgresql.conf was missing; wrote it again"),
+            ("rm D/pg_hba.conf", "pg_hba.conf was missing; wrote it again"),
+            (": >D/pg_hba.conf", "pg_hba.conf can't be used; wrote it again (the old one is pg_hba.conf.old)"),
+            ("head -c 99 /dev/zero >D/postgresql.conf", "postgresql.conf can't be used; wrote it again"),
+            ("head -c 99 /dev/zero >D/postgresql.auto.conf", "postgresql.auto.conf can't be used; wrote it again"),
+            ("touch D/standby.signal", "standby.signal is for no private database; it is called standby.signal.old"),
+            ("echo x >D/backup_label", "backup_label is for no private database"),
+            ("find D -type d -empty -delete", "pg_notify, "),
+            ("head -c 99 /dev/zero >D/postmaster.pid", "postmaster.pid named no server"),
+            (": >D/postmaster.pid", "postmaster.pid named no server"),
+            ("mkdir D/postmaster.pid", "postmaster.pid named no server"),
+        ])
+        func whatHoldsNoDataIsMended(damage: String, reason: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
             #expect(try await get(file).waitForExit(limit: .seconds(120)) == .exited(0))
-            try FileManager.default.removeItem(atPath: data.appending(name).string)
+            try await shell(damage)
             let again = try await get(file)
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
-            #expect(again.standardError.contains("\(name) was missing; wrote it again"), "\(again.standardError)")
+            #expect(
+                again.standardError.contains(reason) && again.standardError.contains("and nothing is lost"),
+                "\(again.standardError)")
             #expect(again.standardOutput.contains("nothing to do"), "what the database knew is there")
+            #expect(try await get(file).waitForExit(limit: .seconds(120)) == .exited(0))
+        }
+
+        /// Files are what is wanted, whoever reads what is said on the way.
+        @Test func readerThatIsGoneStopsNothing() async throws {
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let script = "{ \"$@\"; echo \"status $?\" >&2; } | { head -n 1 >&2; exec <&-; echo closed >&2; }"
+            let get = try await TestProcess.start(
+                "/bin/sh",
+                arguments: [
+                    "-c", script, "sh", try TestProcess.musterExecutable().string, "get", "-d", files.string, file.url,
+                ])
+            try await get.waitForLine(containing: "closed", in: .standardError)
+            origin.release("/\(file.path)")
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
+            #expect(get.standardError.contains("nobody reads it any more"), "\(get.standardError)")
+            #expect(get.standardError.contains("status 0"), "\(get.standardError)")
+            #expect(try FileDigest.sha256(files.appending(file.path)) == file.sha256)
+            #expect(!FileManager.default.fileExists(atPath: data.appending("postmaster.pid").string))
         }
 
         /// The server goes on until it looks for a file that is not there.

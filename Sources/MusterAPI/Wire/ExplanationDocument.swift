@@ -66,7 +66,7 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         public var origin: String
         /// `usable`, `failed` (given up), or `differs` (its content is another one than the rest of this version's).
         public var state: String
-        /// Failures of it.
+        /// Failures of it, of which the newest are among the attempts.
         public var failures: Int32
         /// Bytes that came from it, if there are several sources.
         public var bytes: Int64

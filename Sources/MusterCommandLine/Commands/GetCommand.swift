@@ -27,6 +27,8 @@ struct GetCommand: MusterSubcommand {
             A file that is there and can't be checked again, such as with a token that has expired, stays as it is; the exit code is 1, \
             since nobody knows whether it is still the origin's.
 
+            When the reader of standard output is gone, as of muster get … | head -1, it goes on, and its exit code is that of the files.
+
             With --json the result is the group's document with more fields: directory, failures, explanations, there (how many more files earlier lists of the directory have brought), changed (files that \
             somebody changed since, which makes the exit code 1), unchecked (files that are there and could not be checked again), \
             and wasComplete (every file was there already, and nothing was done).
@@ -103,6 +105,9 @@ struct GetCommand: MusterSubcommand {
             .slots: slots, .onFull: onFull,
         ]).merging(sources.given) { $1 }.merging(policy.given) { $1 }.merging(tuning.given) { $1 }
     }
+
+    /// Files are what is wanted, as of `curl -o`.
+    static let outlivesReader = true
 
     /// How long a killed `get` blocks its own leases: nothing lies between this worker and this coordinator.
     private static let sessionTimeToLive: Duration = .seconds(5)

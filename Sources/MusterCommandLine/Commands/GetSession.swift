@@ -244,7 +244,7 @@ struct GetSession {
 
     func watcher(_ name: String) -> GroupWatcher {
         var watcher = context.watcher(client, group: name, patience: patience)
-        watcher.tellsStandstills = true
+        watcher.ownsWorkers = true
         // It was read without complaint before anything began.
         watcher.maxRate = try? context.settings.rate(.maxRate)
         return watcher

@@ -68,6 +68,8 @@ public enum MusterProgram {
     public static func main(_ arguments: [String]) async -> Int32 {
         if arguments.first == GetCommand.section { EarlyInterruption.endsProcess() }
         DescriptorLimit.raise()
+        // A reader that is gone is an error of the write, which each command answers in its own way.
+        signal(SIGPIPE, SIG_IGN)
         // A parent may pass it on as ignored, and a child that has ended can't be waited for then.
         signal(SIGCHLD, SIG_DFL)
         let arguments = arguments == ["version"] ? ["--version"] : ArgumentOrder.normalized(arguments)

@@ -12,6 +12,8 @@ protocol MusterSubcommand: AsyncParsableCommand {
     var global: GlobalOptions { get }
     /// The options that stood on the command line, without the global ones.
     var given: [SettingName: [String]] { get }
+    /// Whether it goes on when the reader of standard output is gone: it does more than say something.
+    static var outlivesReader: Bool { get }
     /// Does the work.
     ///
     /// - Throws: `CommandFailure`, or anything that it can be made from.
@@ -20,6 +22,7 @@ protocol MusterSubcommand: AsyncParsableCommand {
 
 extension MusterSubcommand {
     static var section: String { configuration.commandName ?? "" }
+    static var outlivesReader: Bool { false }
 
     /// Gathers the settings, does the work, and reports why it failed.
     mutating func run() async throws {
@@ -32,7 +35,7 @@ extension MusterSubcommand {
                 configuration: global.config,
                 environment: ProcessInfo.processInfo.environment
             )
-            console = Console(json: try settings.flag(.json))
+            console = Console(json: try settings.flag(.json), outlivesReader: Self.outlivesReader)
             try await perform(CommandContext(settings: settings, console: console))
         } catch {
             let failure = CommandFailure(error)
@@ -61,6 +64,10 @@ struct CommandContext: Sendable {
             .split(separator: ",").map { $0.split(separator: " ").joined(separator: " ") }
         guard !servers.isEmpty else { throw settings.refusal(.server, "must be a URL") }
         for server in servers {
+            guard !server.contains("?"), !server.contains("#") else {
+                throw settings.refusal(
+                    .server, "must be a URL without a query and a fragment, such as \(ClientOptions.defaultServer)")
+            }
             do {
                 guard try SourceURL(validating: server).origin.hasPrefix("http") else {
                     throw settings.refusal(.server, "must be an http or https URL")
@@ -104,12 +111,15 @@ struct CommandContext: Sendable {
             let groups = try? await client.groups(limit: Limits.pageSize).items.map(\.name)
             await transport.shutdown()
             throw CommandSuggestion.completed(problem, among: groups ?? [])
+        } catch let problem as Problem {
+            await transport.shutdown()
+            throw ServerHint.strayed(problem, servers: servers) ?? problem
         } catch let answer as UnexpectedAnswer {
             await transport.shutdown()
             let names = servers.joined(separator: " or ")
             throw CommandFailure.unreachable(
                 "\(names) is no Muster coordinator, or one of another version\n  \(answer)",
-                hint: ServerHint.elsewhere)
+                hint: ServerHint.base(servers))
         } catch let unreachable as Unreachable {
             await transport.shutdown()
             throw CommandFailure.unreachable(

@@ -25,7 +25,7 @@ extension SubscriptionSwitch {
             try context.console.document(document)
         } else {
             try context.console.table(SubscriptionsListCommand.table([document]))
-            for line in SubscriptionsListCommand.waits([document]) { try context.console.line(line) }
+            for line in SubscriptionsListCommand.notes([document]) { try context.console.line(line) }
         }
     }
 }

@@ -68,16 +68,19 @@ struct SubscriptionsListCommand: MusterSubcommand {
             try context.console.line("there are no subscriptions")
         } else {
             try context.console.table(Self.table(subscriptions))
-            for line in Self.waits(subscriptions) { try context.console.line(line) }
+            for line in Self.notes(subscriptions) { try context.console.line(line) }
         }
     }
 
-    /// Which deliveries wait for somebody, a line for each subscription.
-    static func waits(_ subscriptions: [SubscriptionDocument]) -> [String] {
-        subscriptions.filter { !$0.enabled && $0.pending > 0 }.map { item in
+    /// Why subscriptions are disabled, and which deliveries wait for somebody: a line for each.
+    static func notes(_ subscriptions: [SubscriptionDocument]) -> [String] {
+        subscriptions.filter { !$0.enabled }.flatMap { item in
+            let reason = item.disabledReason.map { TextWidth.escaped("\(item.name) is disabled: \($0)") }
+            guard item.pending > 0 else { return [reason].compactMap { $0 } }
             let one = item.pending == 1
-            return
+            let wait =
                 "\(item.pending) pending deliver\(one ? "y" : "ies") to \(item.name) wait\(one ? "s" : "") until it is enabled: muster subscriptions enable \(item.name)"
+            return [reason, wait].compactMap { $0 }
         }
     }
 
@@ -88,7 +91,7 @@ struct SubscriptionsListCommand: MusterSubcommand {
             .sentence("URL"),
         ])
         for item in subscriptions {
-            let state = item.enabled ? "enabled" : "disabled" + (item.disabledReason.map { ": \($0)" } ?? "")
+            let state = item.enabled ? "enabled" : "disabled"
             let types = item.types.isEmpty ? "all" : item.types.map(EventType.short).joined(separator: ",")
             table.add([item.name, state, "\(item.pending)", "\(item.dead)", item.groups, types, item.url])
         }

@@ -11,7 +11,10 @@ import Glibc
 #endif
 
 /// The reader of standard output went away.
-struct OutputClosed: Error {}
+struct OutputClosed: Error, CustomStringConvertible {
+    /// What has happened, for people.
+    var description: String { "nobody reads it any more" }
+}
 
 /// Where a command prints: results on standard output, everything else on standard error.
 ///
@@ -19,6 +22,8 @@ struct OutputClosed: Error {}
 final class Console: Sendable {
     /// Whether results are JSON.
     let json: Bool
+    /// Whether the work goes on when nobody reads what is said of it.
+    private let outlivesReader: Bool
     private let output: FileDescriptor
     private let errorOutput: FileDescriptor
     /// What stands in place on the live terminal. Its lock keeps the lines of several tasks apart.
@@ -27,8 +32,12 @@ final class Console: Sendable {
     private let isMute = Mutex(false)
 
     /// A console on two descriptors; tests give pipes.
-    init(json: Bool, output: FileDescriptor = .standardOutput, errorOutput: FileDescriptor = .standardError) {
+    init(
+        json: Bool, outlivesReader: Bool = false, output: FileDescriptor = .standardOutput,
+        errorOutput: FileDescriptor = .standardError
+    ) {
         self.json = json
+        self.outlivesReader = outlivesReader
         self.output = output
         self.errorOutput = errorOutput
     }
@@ -51,10 +60,11 @@ final class Console: Sendable {
     }
 
     /// What is said to people on the way is not the work: where it can't be written, as on a full disk, the work goes on, and standard error says so once.
+    /// A command that does nothing but say something ends with its reader.
     private func saying(_ body: () throws -> Void) throws {
         do {
             try body()
-        } catch let error as OutputClosed {
+        } catch let error as OutputClosed where !outlivesReader {
             throw error
         } catch {
             let isNews = isMute.withLock { isMute in

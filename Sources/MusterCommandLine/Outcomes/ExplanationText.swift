@@ -56,7 +56,7 @@ enum ExplanationText {
         }
     }
 
-    /// How often it was tried in vain, as a list of tasks and `try 3 of 8` count; and how many requests failed, where these are more: the chunks of a
+    /// How often it was tried in vain, as a list of tasks and `try 3 of 8` count; and how many failures there were, where these are more: the chunks of a
     /// file are tried beside each other, and what an origin refused since there were too many at once does not count, nor does a look.
     private static func count(_ explanation: ExplanationDocument) -> String {
         let (tries, requests) = (Int(explanation.task.attempts), explanation.attempts.count)
@@ -64,7 +64,7 @@ enum ExplanationText {
         guard requests > tries, requests < Limits.attemptsKept else {
             return "\(tries) \(tries == 1 ? "try" : "tries") failed"
         }
-        let failed = requests == 1 ? "1 request failed" : "\(requests) requests failed"
+        let failed = requests == 1 ? "1 failure" : "\(requests) failures"
         guard tries > 0 else { return "\(failed), which \(requests == 1 ? "does" : "do") not count as tries" }
         return "\(failed), which count\(requests == 1 ? "s" : "") as \(tries == 1 ? "one try" : "\(tries) tries")"
     }
@@ -111,7 +111,7 @@ enum ExplanationText {
     /// The sources.
     private static func sources(_ sources: [ExplanationDocument.Source], _ clock: WallClock) -> Table {
         var table = Table([
-            .text("STATE"), .number("FAILED REQUESTS"), .number("BYTES"), .number("SPEED"),
+            .text("STATE"), .number("FAILURES"), .number("BYTES"), .number("SPEED"),
             .text("RESOLVED", isOptional: true), .sentence("SOURCE"),
         ])
         for source in sources {

@@ -60,10 +60,15 @@ struct Gain: Hashable, Sendable {
     func text(all: Int64) -> String {
         let total = "\(ByteCount(bytes: all))"
         // What was there before came at no speed that anybody has seen.
-        guard bytes > 0, time > .zero else { return total }
+        guard let rate else { return total }
         let come = areAll ? total : "\(total), \(ByteCount(bytes: bytes)) of it"
-        let speed = Double(bytes) / time.seconds
-        return "\(come) in \(Self.text(time)), \(ProgressSnapshot.rate(Int64(min(speed, 1e18))))"
+        return "\(come) in \(Self.text(time)), \(rate)"
+    }
+
+    /// How fast that came on average; nothing where nothing came.
+    var rate: String? {
+        guard bytes > 0, time > .zero else { return nil }
+        return ProgressSnapshot.rate(Int64(min(Double(bytes) / time.seconds, 1e18)))
     }
 
     /// `14s`, and `1.4s` where a second is much.

@@ -63,8 +63,9 @@ struct GroupWatcher {
     /// The most bytes per second that the command allows its workers, if it does: that is why no more comes.
     var maxRate: Int64?
 
-    /// Whether it is said why files are not begun when nothing has changed for a while.
-    var tellsStandstills = false
+    /// Whether the workers are the command's own: it is said why files are not begun when nothing has changed for a while, and nothing comes any more
+    /// when it stops.
+    var ownsWorkers = false
 
     /// How often a group is looked at that somebody watches in a terminal: its bytes grow without any event.
     private static let livePeriod: Duration = .milliseconds(500)
@@ -115,7 +116,7 @@ struct GroupWatcher {
                         group: document, namedFailures: teller.failures,
                         gain: Gain(document, since: begun.without(teller.startedOver), now: clock.now))
                 }
-                if tellsStandstills { standstill = Standstill(document, after: standstill, now: clock.now) }
+                if ownsWorkers { standstill = Standstill(document, after: standstill, now: clock.now) }
                 silence = Silence(document, after: silence, now: .ofThisMachine)
                 let look = try await look(document, display, deadline, standstill, silence)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
@@ -138,7 +139,10 @@ struct GroupWatcher {
         } catch {
             if let last, !(error is OutputClosed) {
                 let look = await lastLook(display) ?? last
-                try? display.stop(look.snapshot, troubles: look.troubles)
+                let gain = beginning.map {
+                    Gain(look.snapshot.group, since: $0.without(teller.startedOver), now: clock.now)
+                }
+                try? display.stop(look.snapshot, ownsWorkers ? gain : nil, troubles: look.troubles)
             } else {
                 try? display.finish()
             }

@@ -28,6 +28,11 @@ struct PlainProgress: Sendable {
         return WallClock.ofThisMachine.sentence(text)
     }
 
+    /// The last line about a group of which no more comes: how fast it came.
+    static func stopped(_ snapshot: ProgressSnapshot, _ gain: Gain, clock: WallClock = .ofThisMachine) -> String {
+        clock.sentence(line(snapshot, speed: gain.rate.map { "\($0) on average" }))
+    }
+
     /// A line about the group, with moments by the clock on the wall.
     static func sentence(_ snapshot: ProgressSnapshot, clock: WallClock = .ofThisMachine) -> String {
         clock.sentence(line(snapshot))
@@ -35,12 +40,13 @@ struct PlainProgress: Sendable {
 
     /// A line about the group, with moments as in JSON.
     private static func line(_ snapshot: ProgressSnapshot) -> String {
+        let eta = snapshot.group.etaSeconds.map { ", ETA \(DurationNotation.format(.seconds($0)))" } ?? ""
+        return line(snapshot, speed: snapshot.speedText.map { $0 + eta })
+    }
+
+    private static func line(_ snapshot: ProgressSnapshot, speed: String?) -> String {
         let group = snapshot.group
-        var parts = [snapshot.filesText, snapshot.bytesText]
-        if let speed = snapshot.speedText {
-            parts.append(speed)
-            if let eta = group.etaSeconds { parts.append("ETA \(DurationNotation.format(.seconds(eta)))") }
-        }
+        var parts = [snapshot.filesText, snapshot.bytesText] + [speed].compactMap { $0 }
         parts += snapshot.troubles.map(\.text) + group.notes.map { TextWidth.escaped($0) }
         return "\(TextWidth.escaped(group.name)): " + parts.joined(separator: ", ")
     }

@@ -87,11 +87,12 @@ struct ProgressDisplay {
     /// Takes away what stands in place, so that results can follow.
     func finish() throws { try console.clear() }
 
-    /// Says how far it came, where nobody waits for the end: the last that was seen stays, with what was in trouble.
-    func stop(_ snapshot: ProgressSnapshot, troubles: [TaskDocument]) throws {
+    /// Says how far it came, where nobody waits for the end: the last that was seen stays, with what was in trouble; and what came in all where no more
+    /// comes.
+    func stop(_ snapshot: ProgressSnapshot, _ gain: Gain?, troubles: [TaskDocument]) throws {
         try finish()
         guard printsFailures else { return }
         for line in PlainTroubles.lines(troubles, of: snapshot.group) { console.remark(line) }
-        try console.line(PlainProgress.sentence(snapshot))
+        try console.line(gain.map { PlainProgress.stopped(snapshot, $0) } ?? PlainProgress.sentence(snapshot))
     }
 }

@@ -65,8 +65,8 @@ struct PostgresService: Service {
         remark: @escaping @Sendable (String) -> Void,
         logger: Logger
     ) {
-        // What libpq reads there is meant for other servers, and a connection string can't gainsay all of it: a service, or another address.
-        for name in environment.keys where name.hasPrefix("PG") { unsetenv(name) }
+        // It is meant for other servers, and a connection string can't gainsay all of it: a service, or another address.
+        for name in Self.readByLibpq { unsetenv(name) }
         postgres = EmbeddedPostgres(
             stateDirectory: stateDirectory,
             environment: environment,
@@ -81,6 +81,20 @@ struct PostgresService: Service {
         self.remark = remark
         self.logger = logger
     }
+
+    /// What libpq reads in the environment (PostgreSQL's documentation, "Environment Variables" of libpq), or a server and its programs do.
+    private static let readByLibpq =
+        [
+            "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGPASSFILE", "PGREQUIREAUTH",
+            "PGCHANNELBINDING", "PGSERVICE", "PGSERVICEFILE", "PGOPTIONS", "PGAPPNAME", "PGSSLMODE", "PGREQUIRESSL",
+            "PGSSLNEGOTIATION", "PGSSLCOMPRESSION", "PGSSLCERT", "PGSSLKEY", "PGSSLCERTMODE", "PGSSLROOTCERT",
+            "PGSSLCRL",
+            "PGSSLCRLDIR", "PGSSLSNI", "PGREQUIREPEER", "PGSSLMINPROTOCOLVERSION", "PGSSLMAXPROTOCOLVERSION",
+            "PGGSSENCMODE", "PGKRBSRVNAME", "PGGSSLIB", "PGGSSDELEGATION", "PGCONNECT_TIMEOUT", "PGCLIENTENCODING",
+            "PGTARGETSESSIONATTRS", "PGLOADBALANCEHOSTS", "PGMINPROTOCOLVERSION", "PGMAXPROTOCOLVERSION", "PGDATESTYLE",
+            "PGTZ", "PGGEQO", "PGSYSCONFDIR", "PGLOCALEDIR", "PGREALM", "PGTTY", "PGSSLKEYLOGFILE",
+            "PGOAUTHDEBUG", "PGOAUTHCAFILE", "PGDATA", "PG_COLOR", "PG_COLORS",
+        ]
 
     /// The schema that a copied database has before its first use.
     private static let schema = ClusterContent(digest: SchemaMigration.build) { endpoint in
@@ -182,7 +196,7 @@ struct PostgresService: Service {
 
     private static func text(_ news: EmbeddedPostgres.StartNews) -> String {
         switch news {
-        case .restored(let path): "\(path) was missing; wrote it again, and nothing is lost"
+        case .mended(let what): "\(what), and nothing is lost"
         case .waiting(let predecessor):
             "waiting for \(predecessor), which neither answers nor ends, for \(predecessor.limit) at most; \(predecessor.help)"
         }

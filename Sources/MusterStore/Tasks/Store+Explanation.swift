@@ -93,7 +93,7 @@ extension Store {
     private func sources(of task: TaskID) async throws -> [ExplanationRecord.Source] {
         try await query(
             """
-            SELECT s.ordinal, s.url, s.dead, s.differs_in IS NOT DISTINCT FROM t.version AS differs, s.failures, s.bytes,
+            SELECT s.ordinal, s.url, s.dead, s.differs_in IS NOT DISTINCT FROM t.version AS differs, s.failed, s.bytes,
                 (s.bytes * 1000 / nullif(s.busy_ms, 0))::bigint AS speed, s.resolved_at,
                 (SELECT count(*) FROM ready_chunks c
                     WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.status = 'ready' AND c.source = s.ordinal) AS ready,
@@ -108,7 +108,7 @@ extension Store {
             ExplanationRecord.Source(
                 ordinal: try row.decode("ordinal"), url: try row.decode("url"), origin: try OriginRecord(row),
                 state: try row.decode("dead") ? .failed : try row.decode("differs") ? .differs : .usable,
-                failures: try row.decode("failures"), bytes: try row.decode("bytes"),
+                failures: try row.decode("failed"), bytes: try row.decode("bytes"),
                 bytesPerSecond: try row.decode("speed"), resolvedAt: try Self.moment("resolved_at", of: row),
                 readyChunks: try row.decode("ready"))
         }

@@ -102,7 +102,8 @@ struct ExitStatusTests {
         ["events", "--after", "-1"], ["work", "--sink", "default"], ["add", "g", "--open", "--wait"],
         ["status", "--server", "gopher://x"], ["serve", "--listen", "7300", "--database", "x"],
         ["status", "--config", "/nonexistent"], ["up", "--workers", "1000"], ["remove", "g", "--files", "burn"],
-        ["limit", "g"], ["limit", "g", "--rate", "fast"], ["limit", "g", "--tz", "UTC"],
+        ["limit", "g"], ["status", "--server", "http://h/?a=1"], ["limit", "g", "--rate", "fast"],
+        ["limit", "g", "--tz", "UTC"],
         ["limit", "a b", "--rate", "1"],
         ["limit", "g", "--between", "22-6"], ["limit", "g", "--deadline", "soon"], ["limit", "g", "--after", "g:odd"],
         ["on", "g"], ["on", "a b", "--", "true"], ["on", "g", "--", "no-such-program-anywhere"],
@@ -132,6 +133,16 @@ struct ExitStatusTests {
         #expect(remote == "check whether it runs there; --server URL (MUSTER_SERVER) names another one")
         let occupied = ServerHint.text(silent, servers: [ClientOptions.defaultServer])
         #expect(occupied.hasPrefix("something listens there that does not answer") && !occupied.contains("muster up"))
+    }
+
+    @Test func whoAddsAPathToTheAddressOfACoordinatorIsToldSo() {
+        let astray = ServerHint.strayed(Problem(.notFound, "no such path"), servers: ["http://127.0.0.1:7300/foo"])
+        #expect(astray?.status == .unreachable)
+        let message = astray?.message ?? ""
+        #expect(message.contains("http://127.0.0.1:7300/foo leads to no Muster coordinator"), "\(message)")
+        #expect(message.contains("--server http://127.0.0.1:7300"), "\(message)")
+        #expect(ServerHint.strayed(Problem(.notFound, "no such path"), servers: ["http://127.0.0.1:7300/"]) == nil)
+        #expect(ServerHint.strayed(Problem(.groupNotFound, "none"), servers: ["http://127.0.0.1:7300/foo"]) == nil)
     }
 
     @Test(arguments: [["--help"], ["--version"], ["get", "--help"], ["help", "add"]])

@@ -46,18 +46,25 @@ struct ListingTests {
     }
 
     @Test func whoDisabledASubscriptionIsToldWhatWaitsForThat() {
-        func subscription(_ name: String, enabled: Bool, pending: Int64) -> SubscriptionDocument {
+        func subscription(
+            _ name: String, enabled: Bool, pending: Int64, _ reason: String? = nil
+        ) -> SubscriptionDocument {
             SubscriptionDocument(
                 name: name, url: "https://example.org", groups: "*", types: [], enabled: enabled,
-                disabledReason: nil, secret: nil, previousSecretUntil: nil, position: 7, pending: pending, dead: 0,
+                disabledReason: reason, secret: nil, previousSecretUntil: nil, position: 7, pending: pending, dead: 0,
                 createdAt: Samples.moment)
         }
-        let waits = SubscriptionsListCommand.waits([
-            subscription("a", enabled: true, pending: 3), subscription("b", enabled: false, pending: 0),
+        let gone = "the receiver answered 410: it wants no more, and that is a reason of some length"
+        let subscriptions = [
+            subscription("a", enabled: true, pending: 3), subscription("b", enabled: false, pending: 0, gone),
             subscription("c", enabled: false, pending: 1), subscription("d", enabled: false, pending: 2),
-        ])
+        ]
+        // A reason is a sentence, for which no column has room.
+        #expect(SubscriptionsListCommand.table(subscriptions).lines(width: 80).allSatisfy { $0.count <= 80 })
+        #expect(SubscriptionsListCommand.table(subscriptions).lines()[2].hasPrefix("b     disabled        0     0"))
         #expect(
-            waits == [
+            SubscriptionsListCommand.notes(subscriptions) == [
+                "b is disabled: \(gone)",
                 "1 pending delivery to c waits until it is enabled: muster subscriptions enable c",
                 "2 pending deliveries to d wait until it is enabled: muster subscriptions enable d",
             ])

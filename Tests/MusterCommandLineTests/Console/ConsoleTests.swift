@@ -3,6 +3,14 @@ import Testing
 
 @testable import MusterCommandLine
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 @Suite struct ConsoleTests {
     /// A full disk below the log of a command is no reason to stop the work.
     @Test func linesThatCanNotBeWrittenStopNothing() throws {
@@ -19,6 +27,28 @@ import Testing
         try reader.close()
         let said = String(decoding: bytes[..<count], as: UTF8.self)
         #expect(said == "standard output can't be written (No space left on device); the work goes on\n")
+    }
+
+    /// Files are what is wanted of some commands, and of others that they say something.
+    @Test func readerThatIsGoneEndsWhatOnlySpeaks() throws {
+        // As the program does first of all.
+        _ = signal(SIGPIPE, SIG_IGN)
+        let (reader, writer) = try FileDescriptor.pipe()
+        try reader.close()
+        defer { try? writer.close() }
+        #expect(throws: OutputClosed.self) { try Console(json: false, output: writer).line("one") }
+        let (remarks, errorOutput) = try FileDescriptor.pipe()
+        let console = Console(json: false, outlivesReader: true, output: writer, errorOutput: errorOutput)
+        try console.line("one")
+        try console.line("two")
+        // The result is what was asked for.
+        #expect(throws: OutputClosed.self) { try console.document([1]) }
+        try errorOutput.close()
+        var bytes = [UInt8](repeating: 0, count: 1_000)
+        let count = try bytes.withUnsafeMutableBytes { try remarks.read(into: $0) }
+        try remarks.close()
+        let said = String(decoding: bytes[..<count], as: UTF8.self)
+        #expect(said == "standard output can't be written (nobody reads it any more); the work goes on\n")
     }
 
     /// A document that is not whole would be taken for one.

@@ -56,8 +56,8 @@ struct ExplanationTextTests {
                 "  w1      fetch     0  8388608  4.0 MiB  2026-03-01 13:00:00 (15s ago)  https://a.example/b.tar",
                 "",
                 "sources:",
-                "  STATE   FAILED REQUESTS     BYTES       SPEED  SOURCE",
-                "  usable                2  12.0 MiB  35.1 MiB/s  https://a.example/b.tar",
+                "  STATE   FAILURES     BYTES       SPEED  SOURCE",
+                "  usable         2  12.0 MiB  35.1 MiB/s  https://a.example/b.tar",
                 "",
                 "2 tries failed:",
                 "  TIME                           FAILURE                  THEN   WORKER  REQUEST  DETAIL",
@@ -72,7 +72,7 @@ struct ExplanationTextTests {
         explanation.attempts = Array(repeating: attempt(.httpStatus(503), 503), count: 20)
         explanation.attempts[19].detail = "the newest"
         let lines = ExplanationText.lines(explanation, width: 200)
-        #expect(lines.contains("20 requests failed, which count as 2 tries; the last 5:"), "\(lines)")
+        #expect(lines.contains("20 failures, which count as 2 tries; the last 5:"), "\(lines)")
         #expect(lines.count { $0.contains("503 Service") } == 5 && lines.last?.hasSuffix("the newest") == true)
     }
 
@@ -101,7 +101,7 @@ struct ExplanationTextTests {
         limited.task.attempts = 1
         #expect(
             ExplanationText.tries(limited, most: 1)[0]
-                == "a/b.tar: 2 requests failed, which count as one try; the last 1:",
+                == "a/b.tar: 2 failures, which count as one try; the last 1:",
             "one was refused since there were too many at once")
         var once = explanation()
         once.attempts.removeLast()

@@ -27,6 +27,19 @@ import Testing
         }
     }
 
+    /// A page that a disk has lost reads as an empty one, and no error of PostgreSQL's tells of it.
+    @Test func aDatabaseWithoutTheRowThatEachHasIsDamaged() async throws {
+        try await StoreFixture.run { fixture in
+            try await Self.enter(fixture)
+            try await fixture.run("DELETE FROM event_log")
+            await #expect {
+                try await Self.enter(fixture)
+            } throws: { error in
+                (error as? PostgresError)?.isDamage == true
+            }
+        }
+    }
+
     /// All databases of these tests are copies of one that was made and never used.
     @Test func copiesOfADatabaseThatWasNeverUsedAreDatabasesOfTheirOwn() async throws {
         let identity = Observed<[[String]]>([])

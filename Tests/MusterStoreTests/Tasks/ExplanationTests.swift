@@ -50,6 +50,20 @@ import Testing
         }
     }
 
+    /// Whatever follows from a failure, and whether it says something of the source: what is listed is what is counted.
+    @Test func everyFailureThatIsListedIsCounted() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker("w1")
+            try await worker.fail(try #require(try await worker.claim().first), .storageFull)
+            try await worker.restart(try #require(try await worker.claim().first))
+            try await worker.refuse(try #require(try await worker.claim().first), 500)
+            let facts = try await fixture.store.explanation(of: "t", in: "g")
+            #expect(facts.attempts.map(\.outcome) == [.returned, .startOver, .retry])
+            #expect(facts.sources.map(\.failures) == [3])
+        }
+    }
+
     @Test func aMirrorThatDiffersIsNotAFailedSource() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])

@@ -80,7 +80,7 @@ BEGIN
         SET failure_kind = f.kind, failure_detail = f.detail, failure_at = statement_timestamp(), failure_status = f.status,
             failure_source = v_source, failure_request = f.request
         WHERE id = t.id RETURNING * INTO t;
-        UPDATE sources SET failures = failures + 1
+        UPDATE sources SET failures = failures + 1, failed = failed + (l.kind = 'finalize')::integer
         WHERE task_id = t.id AND ordinal = v_source AND (l.kind = 'fetch' OR f.kind = 'digestMismatch');
         PERFORM heed_retry_after(l.origin_id, f);
 
@@ -264,13 +264,14 @@ BEGIN
 END
 $$;
 
--- Adds to the record of what was tried. The newest 50 are kept (Limits.attemptsKept).
+-- Adds to the record of what was tried, and counts it. The newest 50 are kept (Limits.attemptsKept).
 CREATE FUNCTION note_attempt(p_task bigint, p_source integer, p_byte bigint, p_outcome text, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO attempts (task_id, worker, source, kind, status, detail, request_id, address, byte, outcome)
     VALUES (p_task, (SELECT s.worker FROM sessions s WHERE s.id = f.session_id), p_source, f.kind, f.status, f.detail, f.request,
         f.address, p_byte, p_outcome);
+    UPDATE sources SET failed = failed + 1 WHERE task_id = p_task AND ordinal = p_source;
     DELETE FROM attempts a WHERE a.task_id = p_task AND a.serial <= (
         SELECT o.serial FROM attempts o WHERE o.task_id = p_task ORDER BY o.serial DESC OFFSET 50 LIMIT 1);
 END

@@ -19,6 +19,10 @@ DECLARE
     v_known text;
 BEGIN
     IF pg_is_in_recovery() THEN RETURN; END IF;
+    -- Every database has had this row since its table was made: files are damaged where it is gone, whatever else they say.
+    IF NOT EXISTS (SELECT 1 FROM event_log) THEN
+        RAISE EXCEPTION 'the only row of the table event_log is gone' USING ERRCODE = 'data_corrupted';
+    END IF;
     -- The first use gives the database its id. Where two connections come first at once, one of them inserts it.
     IF NOT EXISTS (SELECT 1 FROM installation) THEN INSERT INTO installation DEFAULT VALUES ON CONFLICT DO NOTHING; END IF;
     v_now := database_incarnation();

@@ -1,0 +1,31 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+/// What is said of work that has not come to its end.
+@Suite struct UndecidedTests {
+    /// Workers that were stopped bring nothing, which says nothing of how fast they were.
+    @Test func aStoppedGroupSaysHowFastItCame() {
+        var group = Samples.group()
+        let start = Gain.Start(group, at: .now)
+        group.bytes.done += 40 << 20
+        group.bytesPerSecond = 0
+        let gain = Gain(group, since: start, now: start.moment + .seconds(4))
+        let line = PlainProgress.stopped(ProgressSnapshot(group: group), gain)
+        #expect(
+            line.contains(", 10.0 MiB/s on average") && !line.contains("ETA") && !line.contains(" 0 B/s"), "\(line)")
+        let nothing = Gain(group, since: Gain.Start(group, at: start.moment), now: start.moment + .seconds(4))
+        #expect(!PlainProgress.stopped(ProgressSnapshot(group: group), nothing).contains("/s"))
+    }
+
+    /// What brought something is decided on by the next try.
+    @Test func aFileIsNotCalledAnotherOneBeforeThatIsDecided() throws {
+        var task = Samples.troubled("a.txt", kind: .httpStatus(200))
+        task.failure?.status = 200
+        #expect(try #require(TroubleText(task)).reason == "not known yet whether it is the file (status 200)")
+        let end = try #require(task.failure)
+        #expect(FailureText.text(end).hasPrefix("not the file (status 200)"))
+    }
+}
