@@ -54,7 +54,7 @@ public struct Appearance: Sendable, Hashable {
 
     /// Whether the body is small enough to be a page.
     public var isSmall: Bool {
-        size ?? 0 <= (isHTML || mayBeNotice && !hasValidator ? Self.mostBytesOfAPage : Self.mostBytes)
+        size ?? 0 <= (mayBeNotice ? Self.mostBytesOfAPage : Self.mostBytes)
     }
 
     /// What all answers of the kind have in common, as a key.

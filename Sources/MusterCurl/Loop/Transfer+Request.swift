@@ -38,7 +38,7 @@ extension Transfer {
             phase = .ended(.failed(refusal(of: address)))
             return false
         }
-        if openedSockets == 0, fileScheme == nil, request.httpVersion == .http1, sockets.hasUnread(at: port) {
+        if openedSockets == 0, fileScheme == nil, speaksHTTP1, sockets.hasUnread(at: port) {
             isSpoiled = true
             let detail = TransferError.Detail(code: 0, message: "more came on the connection than was asked for")
             phase = .ended(.failed(.reset(detail)))
@@ -52,6 +52,15 @@ extension Transfer {
         openedSockets = 0
         waitForPeer()
         return true
+    }
+
+    /// Whether the connection that stands is one of HTTP/1.1: a peer that speaks HTTP/2 may say something at any time.
+    private var speaksHTTP1: Bool {
+        switch request.httpVersion {
+        case .http1: true
+        case .http2OverTLS: easy.string(CURLINFO_SCHEME).lowercased() == "http"
+        case .priorKnowledge: false
+        }
     }
 
     /// Asked before a socket is opened (CURLOPT_OPENSOCKETFUNCTION), so that not even a SYN reaches a refused address.

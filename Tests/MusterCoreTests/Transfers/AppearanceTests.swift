@@ -51,7 +51,7 @@ struct AppearanceTests {
     @Test func largerBodiesAreExaminedWhereTheyLookLikePages() {
         #expect(Self.look(300 << 10, ("Content-Type", "text/html")).isSmall)
         #expect(!Self.look(5 << 20, ("Content-Type", "text/html")).isSmall)
-        #expect(!Self.look(300 << 10, ("Content-Type", "text/html"), ("ETag", "\"a\"")).isSmall)
+        #expect(Self.look(300 << 10, ("Content-Type", "text/plain"), ("ETag", "\"a\"")).isSmall)
         #expect(!Self.look(300 << 10, ("Content-Type", "application/zip")).isSmall)
     }
 
