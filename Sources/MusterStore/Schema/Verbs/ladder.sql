@@ -9,8 +9,9 @@ BEGIN
     RETURN f.kind = 'noSpace' AND l.attempts >= 2 AND f.max_attempts < 2147483647 AND f.detail ~ 'the whole file system has'
         OR f.kind = 'network' AND l.kind = 'fetch' AND l.attempts >= 2 AND t.failure_status BETWEEN 200 AND 299
         AND (l.durable < l.resume + little(l, t) OR t.rung = 'whole') AND (
-            SELECT count(*) FILTER (WHERE bytes_said(a.detail) = bytes_said(f.detail) AND a.status BETWEEN 200 AND 299) = 2
-            FROM (SELECT detail, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a);
+            SELECT count(*) FILTER (WHERE bytes_said(a.detail) = bytes_said(f.detail) AND a.status BETWEEN 200 AND 299
+                AND a.byte BETWEEN l.first AND l.durable) = 2
+            FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a);
 END
 $$;
 
