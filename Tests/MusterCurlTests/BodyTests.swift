@@ -70,6 +70,23 @@ struct BodyTests {
         }
     }
 
+    /// libcurl waits for the end of a connection that is kept.
+    @Test(arguments: [("5", "there"), ("0", "")]) func codingThatIsNoneEndsWithTheLength(
+        length: String, body: String
+    ) async throws {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: Identity\r\nContent-Length: \(length)\r\n\r\n"
+        try await withServer(Self.answering(head + body)) { loop, server in
+            for _ in 1...2 {
+                let (outcome, record) = try await fetch(loop, TransferRequest(url: server.url()))
+                #expect(outcome.end == .framed, "\(outcome)")
+                #expect(record.body == Array(body.utf8))
+            }
+            let (outcome, record) = try await fetch(
+                loop, TransferRequest(url: server.url()), Recorder(onHead: { _ in .accept(limit: 2) }))
+            #expect(outcome.end == (body.isEmpty ? .framed : .surplus) && record.body == Array(body.utf8.prefix(2)))
+        }
+    }
+
     @Test func closeWithoutFramingIsToldApart() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()

@@ -137,6 +137,11 @@ public struct Ladder: Hashable, Sendable {
         case .ending(let kind, let detail, let count):
             note(detail, situation)
             let mayBeLimit = count == 0 && situation.isShared && kind.limitSignal(status: nil) != .none
+            // It is about to be given up, and may be cut in HTTP/2 alone (row 23).
+            if situation.isHTTP2, !isHTTP1, !mayBeLimit, kind == .network, situation.looks == .failed {
+                isHTTP1 = true
+                return .ask
+            }
             guard situation.hasRange, !mayBeLimit, kind.mayNotBeForPlain, count <= Self.mostToDoubt,
                 situation.looks == .ended || situation.looks == .failed
             else { return .fail(kind, summary, retryAfter: nil) }

@@ -34,8 +34,8 @@ public struct ResponseFacts: Sendable, Hashable {
         fields.last { $0.name == name }?.value
     }
 
-    /// Whether a transfer coding delimits the body.
-    public var isChunked: Bool { value("transfer-encoding") != nil }
+    /// Whether a transfer coding delimits the body. `identity` is none.
+    public var isChunked: Bool { values("transfer-encoding").contains { $0.lowercased() != "identity" } }
 
     /// The Content-Encoding that is not `identity` (range contract, row 13). Some origins say `none` for that, which is no coding of
     /// anybody's.

@@ -87,15 +87,22 @@ struct HeadCollector {
         asciiCaseInsensitiveEqual(field.name, "Location") && !field.value.isEmpty
     }
 
+    /// Whether libcurl waits for the end of the connection though a length is stated: any transfer coding makes it do so, even the one that says that there is
+    /// none (RFC 2616 §3.6).
+    var endsBeforeConnection: Bool {
+        !transferCodings.isEmpty && transferCodings.allSatisfy { asciiCaseInsensitiveEqual($0, "identity") }
+    }
+
+    private var transferCodings: [String] {
+        headers.all("Transfer-Encoding").flatMap { $0.split(separator: ",") }.map {
+            String(decoding: trimmed($0.utf8), as: UTF8.self)
+        }
+    }
+
     /// How the body's end can be known (RFC 9112 §6.3); the first valid statement counts.
     func framing(isHead: Bool) -> BodyFraming {
         if isHead || status == 204 || status == 304 { return .none }
-        let codings = headers.all("Transfer-Encoding").flatMap { $0.split(separator: ",") }
-        if codings.contains(where: {
-            asciiCaseInsensitiveEqual(String(decoding: trimmed($0.utf8), as: UTF8.self), "chunked")
-        }) {
-            return .chunked
-        }
+        if transferCodings.contains(where: { asciiCaseInsensitiveEqual($0, "chunked") }) { return .chunked }
         for value in headers.all("Content-Length") {
             // libcurl counts by a number with a plus before it too.
             let text = trimmed(value.utf8)

@@ -232,10 +232,13 @@ extension Transfer {
     }
 
     private func accept(_ limit: Int64?) {
-        let remaining = limit.map { max(0, $0) } ?? Self.unlimited
-        if case .contentLength(let length) = framing, length > remaining { cutsAtLimit = true }
+        var remaining = limit.map { max(0, $0) } ?? Self.unlimited
+        if case .contentLength(let length) = framing {
+            cutsAtLimit = length > remaining || collector.endsBeforeConnection
+            if length <= remaining, cutsAtLimit { (remaining, limitEnd) = (length, .delivered) }
+        }
         if cutsAtLimit && remaining == 0 {
-            phase = .ended(.surplus)
+            phase = .ended(limitEnd)
             return
         }
         phase = .body(remaining: remaining)

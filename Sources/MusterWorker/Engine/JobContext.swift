@@ -33,7 +33,7 @@ final class JobContext: Sendable {
     private let receivedBytes = Atomic<Int64>(0)
     private let revocations = Mutex<Set<RevokedSession>>([])
 
-    /// The context of one run of a worker. `now` tells nanoseconds of a clock that never jumps.
+    /// The context of one run of a worker. `now` tells nanoseconds of a clock that never jumps; a `conduct` that is given may have a clock of its own.
     init(
         configuration: WorkerConfiguration,
         gate: TrustGate,
@@ -41,11 +41,12 @@ final class JobContext: Sendable {
         stations: [SinkStation],
         logger: Logger,
         now: @escaping @Sendable () -> Int64 = MonotonicClock.now,
+        conduct: OriginConduct? = nil,
         tell: @escaping @Sendable (LeaseName, JobNews) -> Void
     ) {
         self.configuration = configuration
         sources = SourceGuard(besides: configuration.addressAllowed)
-        conduct = OriginConduct(now: now)
+        self.conduct = conduct ?? OriginConduct(now: now)
         witnesses = OriginWitnesses(now: now)
         budgets = BudgetBook(bytesPerSecond: configuration.bytesPerSecond)
         self.gate = gate

@@ -24,6 +24,14 @@ extension FetchJob {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
             let (kind, detail, status) = mayBeLimit(ending, to: question, plan.arrival), let address
         else { return nil }
+        // Where nothing has come for longer than a limit lasts, a witness that is refused too shows nothing.
+        guard
+            !context.witnesses.isLimit(status, of: address.origin)
+                || context.conduct.isServing(origin, despite: status)
+        else {
+            plan.turns = .over(isLimit: nil)
+            return nil
+        }
         let refused = context.witnesses.shared.moment
         let witness = await context.witnesses.witness(
             for: address, turn: count, isServing: { context.conduct.isServing($0, despite: status) },
@@ -127,7 +135,7 @@ extension FetchJob {
             // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
             let isOfLimit = (head.status == status || status == 200 && isOther) && showsLimit(witness, status)
             return isOfLimit ? .refused : isOther ? .other : .nothing
-        case .failed(let error, _) where error.saidAsStatus == status:
+        case .failed(let error, let statistics) where error.saidAsStatus(statistics) == status:
             return showsLimit(witness, status) ? .refused : .nothing
         case .failed, .cancelled: return .nothing
         }
@@ -172,8 +180,8 @@ extension FetchJob {
                 kind.limitSignal(status: status) != .none || isUnusualLimit(kind, status, question, arrival)
             else { return nil }
             return (kind, detail, status)
-        case (.waiting, .failed(let error, _)):
-            guard let status = error.saidAsStatus,
+        case (.waiting, .failed(let error, let statistics)):
+            guard let status = error.saidAsStatus(statistics),
                 status == OriginWitnesses.silence || isUnusualLimit(error.failureKind, status, question, arrival)
             else { return nil }
             return (error.failureKind, error.description, status)
@@ -185,20 +193,22 @@ extension FetchJob {
     private func isUnusualLimit(
         _ kind: FailureKind, _ status: Int, _ question: FetchQuestion, _ arrival: Arrival
     ) -> Bool {
-        guard kind.rule == .nextSource, status != 407, lease.mayMoveOn != true else { return false }
-        return (question.range == nil || !kind.mayBeForRange && kind != .badRange)
+        guard kind.rule == .nextSource || kind == .network, status != 407, lease.mayMoveOn != true else { return false }
+        // A redirect to nobody is not followed by a request without the range.
+        return (question.range == nil || !kind.mayBeForRange && kind != .badRange || kind == .network)
             && (arrival.isShared || context.conduct.isServing(origin, despite: status))
     }
 }
 
 extension TransferError {
     /// The status that stands for what came in the place of a head, where that may tell of too much at once: nothing in time, what is no HTTP, or a redirect
-    /// that leads nowhere or round in circles.
-    fileprivate var saidAsStatus: Int? {
+    /// that leads nowhere, to nobody, or round in circles.
+    fileprivate func saidAsStatus(_ statistics: TransferStatistics) -> Int? {
         switch self {
         case .firstByteTimeout: OriginWitnesses.silence
         case .protocolViolation: OriginWitnesses.noHTTP
         case .tooManyRedirects: 302
+        case .connect where statistics.redirectCount > 0, .dns where statistics.redirectCount > 0: 302
         default: nil
         }
     }

@@ -38,7 +38,7 @@ final class OriginConduct: Sendable {
     }
 
     /// How long after its last answer an origin counts as one that serves, in nanoseconds: limits are set for so many seconds.
-    private static let servingMemory: Int64 = 15_000_000_000
+    private static let servingMemory: Int64 = 8_000_000_000
     /// The same where it refuses by a status that says what is wrong, such as 401: a limit for so many seconds is hardly ever told by one.
     private static let servingMemoryOfPlainRefusals: Int64 = 5_000_000_000
     private static let plainRefusals: Set<Int> = [401, 409, 410, 451]

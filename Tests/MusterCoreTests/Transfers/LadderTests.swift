@@ -35,6 +35,20 @@ struct LadderTests {
                 == .fail(.badRange, "with a range and without one: odd", retryAfter: nil))
     }
 
+    @Test func bodyThatIsCutInHTTP2IsAskedForInHTTP1BeforeItIsGivenUp() {
+        var situation = Self.planned
+        situation.isHTTP2 = true
+        let cut = Ladder.Contradiction.ending(.network, "no", after: 0)
+        var ladder = Ladder()
+        situation.looks = .ended
+        #expect(ladder.move(after: cut, in: situation) == .look)
+        #expect(!ladder.isHTTP1)
+        situation.looks = .failed
+        #expect(ladder.move(after: cut, in: situation) == .ask)
+        #expect(ladder.isHTTP1)
+        #expect(ladder.move(after: cut, in: situation) == .look)
+    }
+
     @Test func rungsThatCannotHelpAreLeftOut() {
         var ladder = Ladder()
         #expect(ladder.move(after: .answer("coded", to: .whole), in: Self.fresh) == .ask)

@@ -88,10 +88,13 @@ struct ResponseFactsTests {
         #expect(found == Representation(size: 5))
     }
 
-    @Test func lengthBesideATransferCodingIsNotBelieved() {
+    @Test func lengthBesideATransferCodingIsNotBelieved() throws {
         let facts = Self.facts(("Content-Length", "5"), ("Transfer-Encoding", "chunked"))
         #expect(facts.isChunked)
         #expect(throws: ResponseFacts.MalformedLength.self) { try facts.contentLength() }
+        let uncoded = Self.facts(("Content-Length", "5"), ("Transfer-Encoding", "Identity"))
+        let length = try uncoded.contentLength()
+        #expect(!uncoded.isChunked && length == 5)
     }
 
     @Test(arguments: [("identity", nil), ("Identity", nil), ("", nil), ("gzip", "gzip"), ("br", "br")])

@@ -220,8 +220,8 @@ import Testing
                 while try await fixture.store.task(key, of: "g").state != .failed {
                     let lease = try #require(try await worker.claimWork().first)
                     let details = [
-                        "same": "100 bytes are missing", "whole": "100 bytes are missing",
-                        "other": "\(count) bytes are missing",
+                        "same": "cut, after 100 bytes", "whole": "cut, after 100 bytes",
+                        "other": "cut, after \(count) bytes",
                     ]
                     // What has come of a plain GET is lost with it.
                     let isWhole = key == "whole"

@@ -297,4 +297,47 @@ import Testing
             #expect(try await worker.claimWork().first?.earlierSize == nil)
         }
     }
+
+    /// One that comes in pieces of 100 bytes, each of them a request and a pause, would take hours.
+    @Test(arguments: [100, 2_000] as [Int64]) func hardlyAnyProgressClearsNothing(bytes: Int64) async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.firstChunk = 1 << 20
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 1 << 20)])
+            var worker = try await fixture.makeWorker()
+            for _ in 1...3 {
+                let lease = try #require(try await worker.claim().first)
+                try await worker.fail(lease, .network, at: lease.resume.offset + bytes, random: 0)
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == (bytes == 100 ? .failed : .queued))
+        }
+    }
+
+    /// Whatever is left of the file each time, and whether a plain GET was looked at. Where others are cut too, and nobody is served, it is no limit.
+    @Test(arguments: [1, 6]) func aBodyThatBreaksOffAfterAsManyBytesIsGivenUpSoon(files: Int) async throws {
+        var policy = StoreFixture.smallPolicy
+        (policy.firstChunk, policy.attempts) = (1 << 20, 8)
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(files, size: 1 << 20), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var tries = 0
+            while try await fixture.store.group("g").state == .sealed {
+                for lease in try await worker.claim(Int32(files)) {
+                    tries += 1
+                    let left = (1 << 20) - lease.resume.offset - 100
+                    let looked = lease.looks == .failed ? "; without a range: truncated, after 7 bytes" : ""
+                    try await worker.fail(
+                        lease, .network, at: lease.resume.offset + 100, status: 206, random: 0,
+                        detail: "truncated: \(left) bytes remaining to read, after 100 bytes\(looked)")
+                }
+                try await fixture.check()
+                try await fixture.passBackoffs()
+                try await fixture.run(
+                    "UPDATE origins SET learned_at = statement_timestamp() - interval '1 min' WHERE learned IS NOT NULL"
+                )
+            }
+            #expect(tries <= (files == 1 ? 3 : 5 * files), "\(tries)")
+        }
+    }
 }

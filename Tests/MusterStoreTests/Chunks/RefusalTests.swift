@@ -178,7 +178,7 @@ import Testing
     }
 
     /// As where tokens have expired in the middle of a list: 401 says so itself, and the others are borne for as long as limits are set.
-    @Test(arguments: [(401, 4, 6), (403, 19, 21)] as [(Int, Int32, Int32)])
+    @Test(arguments: [(401, 4, 6), (403, 9, 11)] as [(Int, Int32, Int32)])
     func statusThatWasALimitIsNoneWhenNothingHasComeForLong(status: Int, soon: Int32, late: Int32) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
@@ -253,6 +253,24 @@ import Testing
                 "SELECT count(DISTINCT t.key) FROM tasks t JOIN attempts a ON a.task_id = t.id AND a.detail = t.key",
                 as: Int64.self)
             #expect(details == 12)
+        }
+    }
+
+    /// A lane whose leases were granted together goes through them one by one: that of the next one is no other transfer.
+    @Test func originThatRefusesTheOnlyLaneIsLeftAlone() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4, size: 10))
+            var worker = try await fixture.makeWorker()
+            try await worker.finishAll(try await worker.claim(1))
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            try await fixture.run("UPDATE origins SET learned = 1, learned_at = statement_timestamp() WHERE id > 0")
+            let lease = try #require(try await worker.claim(1).first)
+            try await fixture.run("UPDATE origins SET refused_epoch = \(lease.name.epoch.rawValue) WHERE id > 0")
+            try await worker.refuse(lease, 403, isLimit: true)
+            #expect(
+                try await fixture.value(
+                    "SELECT not_before > statement_timestamp() FROM origins WHERE id > 0", as: Bool.self))
+            try await fixture.check()
         }
     }
 }

@@ -102,9 +102,12 @@ struct StoreModel {
             if case .leased(let lease) = status { lease } else { nil }
         }
 
+        /// Fewer bytes are as good as none.
+        private var little: Int64 { max(1, min(1_024, last.map { ($0 - first) / 16 } ?? .max)) }
+
         /// Whether the lease on it brought bytes that its next one can go on from.
         func hasProgress(in task: Task, after kind: FailureKind? = nil) -> Bool {
-            durable >= resume + (kind == .tooSlow ? 65_536 : 1) && task.rung != .whole
+            durable >= resume + (kind == .tooSlow ? 65_536 : little) && task.rung != .whole
         }
     }
 

@@ -232,6 +232,24 @@ import Testing
             #expect(await bench.run(lease(origin, "a.zip", task: 1)).finished?.size == 400_000)
         }
     }
+
+    /// A mirror that has the same few bytes for every file, which look in all like one: nothing tells that of the first file. What has come for another one is
+    /// left for the next mirror.
+    @Test func sameBytesOfAFirstMirrorAreTakenForOneFileAlone() async throws {
+        try await withBench { bench, origin in
+            var few = Page.octets.file
+            (few.etag, few.lastModified) = (file.etag, file.lastModified)
+            for task in 1...4 as ClosedRange<Int64> {
+                origin.serve("/\(task).bin", few)
+                var lease = lease(origin, "\(task).bin", task: task)
+                lease.mayMoveOn = true
+                let ending = await bench.run(lease)
+                #expect(ending.finished?.size == (task == 1 ? 900 : nil), "\(ending)")
+                #expect(ending.failure?.kind == (task == 1 ? nil : .httpStatus(200)), "\(ending)")
+            }
+            #expect(origin.requests.count == 4)
+        }
+    }
 }
 
 /// What is taken for a file without a question.

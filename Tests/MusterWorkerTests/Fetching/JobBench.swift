@@ -48,6 +48,8 @@ final class JobBench: Sendable {
             stations: [station],
             logger: Logger(label: "test"),
             now: { MonotonicClock.now() + age.now.load(ordering: .sequentiallyConsistent) },
+            // What came a moment ago did so however slow the machine is.
+            conduct: OriginConduct { age.now.load(ordering: .sequentiallyConsistent) },
             tell: { [news] name, what in news.update { $0.append((name, what)) } }
         )
         let mark = try SinkDirectory.mark(at: directory.path.string)

@@ -145,4 +145,20 @@ import Testing
             #expect(ending.failure?.detail.contains("the whole file system has") == true, "\(ending)")
         }
     }
+
+    /// A connection that has brought more than was announced serves nothing else: each request has one of its own.
+    @Test func originThatSendsMoreThanItAnnouncedGetsAConnectionForEachRequest() async throws {
+        try await withBench { bench, origin in
+            for (task, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] as [(Int64, String)] {
+                origin.serve("/\(name)", file)
+                origin.misbehave("/\(name)", .surplus(bytes: 100))
+                let ending = await bench.run(lease(origin, name, task: task))
+                #expect(ending.finished?.size == 9 * mebibyte, "\(ending)")
+            }
+            let served = ["/a", "/b", "/c", "/d"].map { paths(origin, $0).last?.connection }
+            #expect(Set(served).count == 4)
+            // What came behind the first answer may have been met by one request on the same connection.
+            #expect(origin.requests.count <= 5)
+        }
+    }
 }

@@ -1,6 +1,7 @@
 import MusterAPI
 import MusterCore
 import MusterTestSupport
+import Synchronization
 import Testing
 
 @testable import MusterWorker
@@ -24,6 +25,24 @@ import Testing
             let counts = (2...13).map { task in origin.requests.count { $0.path == "/\(task).bin" } }
             #expect(counts.count { $0 > few + 2 } == 3, "\(counts)")
             #expect(origin.requests.count { $0.path == "/a.bin" } <= 1 + 3 * all + 9 * few)
+        }
+    }
+
+    /// As where a token has expired: a file that is refused too would show nothing.
+    @Test func noWitnessIsAskedForWhereNothingHasComeForLongerThanALimitLasts() async throws {
+        try await withBench { bench, origin in
+            for name in ["a", "b", "c"] {
+                origin.serve("/\(name).bin", ScriptedOrigin.File(.seeded(seed: 59, size: 100_000)))
+            }
+            #expect(await bench.run(.first(origin.url("/a.bin"), path: "a.bin")).finished?.size == 100_000)
+            for name in ["a", "b", "c"] { origin.misbehave("/\(name).bin", .status(403, retryAfter: nil)) }
+            let limited = await bench.run(.first(origin.url("/b.bin"), task: 2, path: "b.bin")).failure
+            #expect(limited?.isLimit == true, "\(limited as Any)")
+            let before = origin.requests.count { $0.path == "/a.bin" }
+            bench.age.now.add(10_000_000_000, ordering: .sequentiallyConsistent)
+            let refused = await bench.run(.first(origin.url("/c.bin"), task: 3, path: "c.bin")).failure
+            #expect(refused?.kind == .httpStatus(403) && refused?.isLimit == nil, "\(refused as Any)")
+            #expect(origin.requests.count { $0.path == "/a.bin" } == before)
         }
     }
 }

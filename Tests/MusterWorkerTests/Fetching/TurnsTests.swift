@@ -68,10 +68,10 @@ import Testing
         }
     }
 
-    /// What is no HTTP, and a redirect that goes round in circles.
+    /// What is no HTTP, and a redirect that goes round in circles or leads to nobody.
     @Test(arguments: [
         ScriptedOrigin.Misbehaviour.garbage("Too many connections\r\n"), .negativeContentLength,
-        .redirect(to: "/circle", status: 302),
+        .redirect(to: "/circle", status: 302), .redirect(to: "http://127.0.0.1:1/nobody", status: 302),
     ])
     func whatIsNoAnswerMayShowALimitOrNone(refusal: ScriptedOrigin.Misbehaviour) async throws {
         try await withBench { bench, origin in

@@ -21,7 +21,7 @@ import Testing
         #expect(!conduct.isSilent("a"))
     }
 
-    @Test func originServesFor15SecondsAfterItsLastAnswer() {
+    @Test func originServesForEightSecondsAfterItsLastAnswer() {
         let now = Mutex<Int64>(0)
         let conduct = OriginConduct { now.withLock { $0 } }
         #expect(!conduct.isServing("a"))
@@ -29,7 +29,7 @@ import Testing
         now.withLock { $0 += 60_000_000_000 }
         #expect(conduct.isServing("a") && conduct.isBusy("a"))
         conduct.leave("a")
-        now.withLock { $0 += 14_000_000_000 }
+        now.withLock { $0 += 7_000_000_000 }
         #expect(conduct.isServing("a") && !conduct.isBusy("a"))
         #expect(conduct.isServing("a", despite: 403) && !conduct.isServing("a", despite: 401))
         now.withLock { $0 += 1_000_000_000 }

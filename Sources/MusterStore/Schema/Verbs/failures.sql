@@ -141,7 +141,7 @@ DECLARE
     v_counts boolean := heed_limit(l, t, f);
     v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, f) THEN 'nextSource' ELSE f.rule END;
     -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost, and not if hardly anything came before a silence.
-    v_before integer := CASE WHEN l.durable >= l.resume + little(t) AND t.rung <> 'whole'
+    v_before integer := CASE WHEN l.durable >= l.resume + little(l, t) AND t.rung <> 'whole'
         THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
     v_most integer := most_attempts(l.origin_id, v_attempts, f);

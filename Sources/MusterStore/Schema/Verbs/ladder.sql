@@ -1,17 +1,23 @@
 -- What a source will never do, and how it is asked then (range contract, "The ladder").
 
 -- Whether a failure is what the source will always come to, at the third time: a file that is larger than the whole file system of the sink, unless
--- room is waited for as long as it takes; or a body that breaks off at the same byte each time. Their details have to tell.
+-- room is waited for as long as it takes; or a body that breaks off after as many bytes each time, of which nothing is left or hardly anything. Their
+-- details have to tell; that of a range stands before that of a plain GET.
 CREATE FUNCTION is_hopeless(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN f.kind = 'noSpace' AND l.attempts >= 2 AND f.max_attempts < 2147483647 AND f.detail ~ 'the whole file system has'
         OR f.kind = 'network' AND l.kind = 'fetch' AND l.attempts >= 2 AND t.failure_status BETWEEN 200 AND 299
-        AND (l.durable = l.resume OR t.rung = 'whole') AND f.detail ~ '[0-9] bytes' AND (
-            SELECT count(*) FILTER (WHERE a.detail = f.detail AND a.byte = l.durable AND a.status = t.failure_status) = 2
+        AND (l.durable < l.resume + little(l, t) OR t.rung = 'whole') AND (
+            SELECT count(*) FILTER (WHERE bytes_said(a.detail) = bytes_said(f.detail) AND a.status BETWEEN 200 AND 299
+                AND a.byte BETWEEN l.first AND l.durable) = 2
             FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a);
 END
 $$;
+
+-- After how many bytes a body broke off, as a failure says it; NULL: it says nothing of that.
+CREATE FUNCTION bytes_said(p_detail text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT substring(p_detail FROM 'after ([0-9]+) bytes') $$;
 
 -- Whether a source is known not to have the content of the task's version.
 CREATE FUNCTION differs(t tasks, p_source integer) RETURNS boolean
@@ -61,10 +67,11 @@ $$;
 CREATE FUNCTION hardly_anything() RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT 65536 $$;
 
--- Fewer bytes than these are as good as none where the origin stopped after them.
-CREATE FUNCTION little(t tasks) RETURNS bigint
+-- Fewer bytes than these are as good as none: those after which an origin stopped, and otherwise 1 KiB, or a sixteenth of the chunk. A chunk that comes in
+-- smaller pieces than these would take hours, each of them a request and a pause.
+CREATE FUNCTION little(l leases, t tasks) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN hardly_anything() ELSE 1 END
+    SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN hardly_anything() ELSE greatest(1, least(1024, (l.last - l.first) / 16)) END
 $$;
 
 -- Whether hardly anything has come of a leased chunk, and nothing else but the beginning of its file. Fewer bytes than p_little are as good as none.
@@ -115,7 +122,7 @@ $$;
 CREATE FUNCTION looks_early(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.attempts >= 2 AND t.failure_kind = 'network' AND t.failure_status BETWEEN 200 AND 299
-        OR l.attempts > 0 AND has_little(l.chunk_id, little(t))
+        OR l.attempts > 0 AND has_little(l.chunk_id, little(l, t))
 $$;
 
 -- A source contradicts the way in which it was asked: the task starts over on a lower rung, which is no try. If there is none it is

@@ -59,7 +59,8 @@ BEGIN
     END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR shares_origin(l) OR coalesce(l.epoch <= o.refused_epoch, false);
-    IF f.unreached_attempts IS NOT NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
+    -- Whom a redirect did not reach is another origin.
+    IF f.unreached_attempts IS NOT NULL AND f.status IS NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
         o := doubt(o, v_is_shared);
         IF o.out_since IS NOT NULL OR is_out(o, l) THEN
             UPDATE origins SET out_since = coalesce(out_since, rate_at) WHERE id = o.id;
@@ -104,6 +105,8 @@ BEGIN
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
         doubted_at = NULL, limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
+    -- Whatever waits in the only lane is no other one.
+    IF v_allowed = 1 THEN PERFORM leave_alone(o.id, f); END IF;
     RETURN v_learned = v_allowed;
 END
 $$;
@@ -117,11 +120,11 @@ BEGIN
 END
 $$;
 
--- How long a limit may last that is told by this status, since something came: 20 s where it has another meaning most of the time, and 5 s where that
+-- How long a limit may last that is told by this status, since something came: 10 s where it has another meaning most of the time, and 5 s where that
 -- meaning is one of its own, as 401 has where a token has expired. Workers keep to less (`OriginConduct`).
 CREATE FUNCTION patience_with(p_status integer) RETURNS interval
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN p_status IN (429, 503) THEN interval '2 min' WHEN p_status IN (401, 409, 410, 451) THEN interval '5 s' ELSE interval '20 s' END
+    SELECT CASE WHEN p_status IN (429, 503) THEN interval '2 min' WHEN p_status IN (401, 409, 410, 451) THEN interval '5 s' ELSE interval '10 s' END
 $$;
 
 -- An origin refuses because of too much, though nothing else is asked for there: it has a limit for so many seconds, and may count refused requests
@@ -191,7 +194,7 @@ END
 $$;
 
 -- Whether a refusal that may have another reason may be a limit. A connection that ends before it has brought much may be one, though not for ever where it
--- ends in a body: that may be the file's own end. One of a file that worked before may be, and one of a file of which nothing has
+-- ends in a body: that may be the file's own end, and where the origin serves nobody else it is no limit at the third time. One of a file that worked before may be, and one of a file of which nothing has
 -- come, where the origin is known to limit with this status, or where nobody knows, and no other source may have it. It is tried again beside
 -- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. Three that are refused
 -- for good are believed, and so are those that follow with the same status. The caller has locked the origin.
@@ -202,7 +205,8 @@ DECLARE
     -- still count requests that have just ended.
     v_serves boolean := recent_answers(o) > 0.2;
     v_is_new boolean := (
-        SELECT s.failures < CASE WHEN v_serves THEN 16 ELSE 9 END FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source);
+        SELECT s.failures < CASE WHEN v_serves THEN 16 WHEN f.kind = 'network' AND served_beside(l) = 0 THEN 3 ELSE 9 END
+        FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source);
 BEGIN
     IF f.kind = 'network' THEN RETURN l.durable < l.resume + hardly_anything() AND (f.status IS NULL OR v_is_new); END IF;
     IF f.status = ANY (o.limits_with) THEN RETURN true; END IF;
