@@ -7,13 +7,12 @@ final class LoopSet: Sendable {
     private let loops: [CurlLoop]
     private let loads: Mutex<[Int]>
 
-    /// Starts the loops.
-    init(count: Int, slots: Int) throws(CurlLoopError) {
+    /// Starts the loops. A connection that nothing runs on is closed after `idlePatience`: another worker may have a lane by then (I5).
+    init(count: Int, slots: Int, idlePatience: Duration = .seconds(1)) throws(CurlLoopError) {
         var loops: [CurlLoop] = []
         for _ in 0..<max(1, count) {
-            // Another worker may have a lane by the time that this one has an idle connection (I5).
             let configuration = CurlLoopConfiguration(
-                maxConnections: max(256, slots), connectionCacheSize: 64, idlePatience: .seconds(1))
+                maxConnections: max(256, slots), connectionCacheSize: 64, idlePatience: idlePatience)
             loops.append(try CurlLoop(configuration))
         }
         self.loops = loops

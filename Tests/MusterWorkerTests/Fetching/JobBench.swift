@@ -33,7 +33,8 @@ final class JobBench: Sendable {
         self.age = age
         gate = TrustGate { clock.now.load(ordering: .sequentiallyConsistent) }
         station = try SinkStation(SinkConfiguration(name: "default", path: directory.path.string), gate: gate)
-        loops = try LoopSet(count: 1, slots: 16)
+        // A slow machine closes no connection that a test uses again.
+        loops = try LoopSet(count: 1, slots: 16, idlePatience: .seconds(600))
         var configuration = WorkerConfiguration(
             servers: [],
             name: "w",
