@@ -19,7 +19,8 @@ BEGIN
     SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
     IF t.planned THEN RETURN true; END IF;
 
-    IF p_asked_for_all AND p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last THEN
+    -- It may be divided, though it be no larger than a chunk: where a connection is slow, chunks are smaller (`at_most()`).
+    IF p_asked_for_all AND p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > least(l.last, 1048576) THEN
         v_tile := p_chunk_size;
     END IF;
     IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last AND v_tile IS NULL THEN
