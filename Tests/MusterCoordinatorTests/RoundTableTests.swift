@@ -1,5 +1,6 @@
 import Logging
 import MusterAPI
+import MusterCore
 import MusterPostgres
 import MusterTestSupport
 import Testing
@@ -61,7 +62,7 @@ struct RoundTableTests {
         let hanging = Round(.wishes, every: .milliseconds(1)) {
             isHanging.update { $0 = true }
             // Until the test is over.
-            await hangs.wait(since: 0, limit: .seconds(3_600))
+            await hangs.wait(since: 0)
         }
         let rounds = [hanging, Self.counting(.sessions, runs), Self.counting(.backoffs, Observed(0))]
         try await Self.with(rounds, lanes: RoundTable.lanes(connections: 4)) {
@@ -121,7 +122,7 @@ struct RoundTableTests {
                     case .wishes: Round(.wishes, every: round.period) { throw Broken() }
                     case .chains:
                         Round(.chains, every: round.period) {
-                            await hangs.wait(since: 0, limit: .seconds(3_600))
+                            await hangs.wait(since: 0)
                         }
                     case .polls, .sessions, .backoffs, .hours, .groupDeadlines, .recalls, .purges, .repeats,
                         .taskDeadlines,

@@ -46,7 +46,7 @@ actor Deliverer: Service {
                     while !Task.isCancelled {
                         let rings = bell.rings
                         door.ring()
-                        await bell.wait(since: rings, limit: policy.poll)
+                        await bell.wait(since: rings, limit: policy.poll, clock: .continuous)
                     }
                 }
                 group.addTask { [hurry, policy] in
@@ -117,7 +117,7 @@ actor Deliverer: Service {
         await withTaskGroup(of: WebhookOutcome.self) { group in
             group.addTask { [post] in await post(request) }
             group.addTask { [hurry, policy] in
-                await hurry.wait(since: 0, limit: policy.timeout + policy.claimMargin)
+                await hurry.wait(since: 0, limit: policy.timeout + policy.claimMargin, clock: .continuous)
                 return .cancelled
             }
             defer { group.cancelAll() }

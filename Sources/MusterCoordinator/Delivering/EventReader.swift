@@ -57,7 +57,7 @@ struct EventReader: Sendable {
             let left = end - clock.now()
             guard left > 0 else { return stretch }
             // A hint of another coordinator may be lost (fault F14); a second later the log is read anyway.
-            await bell.wait(since: rings, limit: min(.seconds(1), .nanoseconds(left)))
+            await bell.wait(since: rings, limit: min(.seconds(1), .nanoseconds(left)), clock: .continuous)
         }
     }
 }

@@ -66,4 +66,14 @@ extension FailureKind {
         default: false
         }
     }
+
+    /// How long a limit may last that is told by this status, since something last came from the origin (row 24): two minutes where it says that there is too
+    /// much at once, 5 s where it says what else is wrong, as 401 does where a token has expired, and 10 s where it may mean either, and where there is none.
+    public static func longestLimit(status: Int?) -> Duration {
+        switch status {
+        case 429, 503: .seconds(120)
+        case 401, 409, 410, 451: .seconds(5)
+        default: .seconds(10)
+        }
+    }
 }

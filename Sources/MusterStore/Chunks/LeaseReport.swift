@@ -159,6 +159,11 @@ public enum LeaseReport {
             return isLimit ? .certain : .refuted
         }
 
+        /// How long a limit may last that is told so, in seconds.
+        var limitSeconds: Int32 {
+            Int32(FailureKind.longestLimit(status: status.map { Int($0) }).components.seconds)
+        }
+
         /// Whether an expired URL is answered so (row 21).
         var isExpiry: Bool { kind.isExpiry(status: status.map { Int($0) }) }
     }

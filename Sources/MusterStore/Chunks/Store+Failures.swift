@@ -16,8 +16,8 @@ extension Store {
                     \(reports.map { Int64($0.progress.durable.crc) }), \(reports.map(\.kind.rule.rawValue)),
                     \(reports.map(\.kind.rawValue)), \(reports.map(\.detail)), \(reports.map(\.source)),
                     \(reports.map(\.retryAfter)), \(reports.map(\.status)), \(reports.map(\.requestID)),
-                    \(reports.map(\.address)), \(reports.map(\.limitSignal.rawValue)), \(reports.map(\.isExpiry)),
-                    \(reports.map(\.random)), \(limits.map(\.attempts)),
+                    \(reports.map(\.address)), \(reports.map(\.limitSignal.rawValue)), \(reports.map(\.limitSeconds)),
+                    \(reports.map(\.isExpiry)), \(reports.map(\.random)), \(limits.map(\.attempts)),
                     \(reports.map { $0.isUnreached ? policy.unreachedAttempts : nil }), \(limits.map(\.backoff.milliseconds)))
                     AS u))::text
             """, waking: [.work, .events])

@@ -128,11 +128,10 @@ public struct TaskRecord: Sendable {
             WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND u.moment > statement_timestamp() AND \(isOutage))
         """
 
-    /// Whether its last failure may be a limit that passes (may_pass): then no try is the last one.
-    private static let mayPass: SQL = """
-        EXISTS (
-            SELECT FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND s.failures <= 32
-                AND has_served(coalesce(s.fresh_origin_id, s.origin_id), patience_with(t.failure_status)))
+    /// How long ago something came of the origin that refused it last, where that may be a limit that passes (may_pass): then no try is the last one.
+    private static let millisecondsSinceServed: SQL = """
+        (SELECT floor(extract(epoch FROM statement_timestamp() - served_at(coalesce(s.fresh_origin_id, s.origin_id))) * 1000)::bigint
+            FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND s.failures <= 32 AND t.failure_status >= 400)
         """
 
     /// What is read of the tasks `t`.
@@ -142,11 +141,10 @@ public struct TaskRecord: Sendable {
         """
         \(standing),
         CASE WHEN \(isInTrouble) THEN \(tries) + 1 END AS next_try, \(secondsToTry) AS next_try_seconds,
-        \(onForSeconds) AS on_for_seconds,
+        \(onForSeconds) AS on_for_seconds, \(millisecondsSinceServed) AS ms_since_served,
         CASE
             WHEN t.failure_kind = 'noSpace' AND \(policy.waitsForRoom) THEN NULL
             WHEN \(onForSeconds) > 0 THEN NULL
-            WHEN t.failure_status >= 400 AND \(tries) + 1 >= \(policy.attempts)::integer AND \(mayPass) THEN NULL
             WHEN \(isOutage) THEN \(policy.attempts)::integer
             WHEN t.failure_kind IN ('dns', 'timeout') THEN \(policy.attempts(isUnreached: true))::integer
             -- Refused, which is given up as early, or cut on its way: which of both is not stored. A body may break off at the same byte
@@ -227,8 +225,12 @@ public struct TaskRecord: Sendable {
         // What is given up for what was answered is tried again only since that may have been a limit (row 24), nobody knows how often.
         let isGivenUp = failure?.kind.rule == .nextSource
         let limit = isGivenUp ? nil : try row.decode("retry_limit", as: Int32?.self)
+        let sinceServed = try row.decode("ms_since_served", as: Int64?.self).map(Duration.milliseconds)
+        let longestLimit = FailureKind.longestLimit(status: failure?.status.map { Int($0) })
+        let mayPass = sinceServed.map { $0 < longestLimit } ?? false
         retry = try row.decode("next_try", as: Int32?.self).map {
-            TaskRetry(
+            let limit = mayPass && $0 >= limit ?? 0 ? nil : limit
+            return TaskRetry(
                 number: min($0, limit ?? $0), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil },
                 onForSeconds: try row.decode("on_for_seconds"))
         }

@@ -1,3 +1,4 @@
+import MusterCore
 import MusterCurl
 import Synchronization
 
@@ -15,9 +16,12 @@ final class LeaseControl: Sendable {
         static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    private struct Running {
-        let loop: CurlLoop
-        let id: TransferID
+    /// What the job waits for.
+    private enum Awaited {
+        /// The end of a transfer.
+        case transfer(TransferID, CurlLoop)
+        /// That another job rings.
+        case bell(Bell)
     }
 
     /// Where the chunk ends.
@@ -25,7 +29,7 @@ final class LeaseControl: Sendable {
     /// The number of its lane among those of the worker, if it has one.
     let seat: Int?
     private let current = Atomic<Wish>(.work)
-    private let running = Mutex<Running?>(nil)
+    private let awaited = Mutex<Awaited?>(nil)
 
     /// The control of a job whose chunk ends where `bound` says; one that stays where it is when absent.
     init(_ bound: ChunkBound = ChunkBound(), seat: Int? = nil) {
@@ -36,7 +40,7 @@ final class LeaseControl: Sendable {
     /// What is wanted now; cheap enough to be asked before every write.
     var wish: Wish { current.load(ordering: .acquiring) }
 
-    /// Tells the job what is wanted. A transfer that is under way is cut either way.
+    /// Tells the job what is wanted. A transfer that is under way is cut either way, and a wait is over.
     func ask(_ wish: Wish) {
         var known = self.wish
         while known < wish {
@@ -56,12 +60,16 @@ final class LeaseControl: Sendable {
     }
 
     private func cut() {
-        if let transfer = running.withLock({ $0 }) { transfer.loop.cancel(transfer.id) }
+        switch awaited.withLock({ $0 }) {
+        case .transfer(let id, let loop)?: loop.cancel(id)
+        case .bell(let bell)?: bell.ring()
+        case nil: break
+        }
     }
 
     /// Notes the transfer that is under way; one that is not wanted any more is cut at once.
     func attach(_ id: TransferID, on loop: CurlLoop) {
-        running.withLock { $0 = Running(loop: loop, id: id) }
+        awaited.withLock { $0 = .transfer(id, loop) }
         if wish != .work || bound.isFull { loop.cancel(id) }
     }
 
@@ -74,11 +82,24 @@ final class LeaseControl: Sendable {
 
     /// The transfer is over.
     func detach() {
-        running.withLock { $0 = nil }
+        awaited.withLock { $0 = nil }
+    }
+
+    /// Waits until others have rung a bell more often than `rings`, or `limit` is over. Returns whether to look again: the work is wanted still.
+    func wait(at bell: Bell, since rings: Int, limit: Duration? = nil) async -> Bool {
+        awaited.withLock { $0 = .bell(bell) }
+        defer { detach() }
+        guard wish == .work else { return false }
+        if let limit {
+            await bell.wait(since: rings, limit: limit, clock: .continuous)
+        } else {
+            await bell.wait(since: rings)
+        }
+        return wish == .work && !Task.isCancelled
     }
 
     /// Goes on with a transfer that was paused.
     func resumeTransfer() {
-        if let transfer = running.withLock({ $0 }) { transfer.loop.resume(transfer.id) }
+        if case .transfer(let id, let loop)? = awaited.withLock({ $0 }) { loop.resume(id) }
     }
 }

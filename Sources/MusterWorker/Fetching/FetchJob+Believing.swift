@@ -51,7 +51,8 @@ extension FetchJob {
             lease.start == 0, lease.expectedSize == nil, plan.digests.all.isEmpty, settings.isHTTP
         else { return nil }
         let read = writer.prefix
-        repeat {
+        while true {
+            let rings = context.beliefs.examined.rings
             let isPage = look.mayBeNotice && !look.hasValidator || look.isHTML && address.namesNoPage
             switch context.beliefs.standing(of: read, as: look, isPage: isPage, from: source.url, of: origin) {
             case .file: return nil
@@ -59,7 +60,9 @@ extension FetchJob {
             case .unknown: break
             }
             guard control.wish == .work else { return .stopped }
-        } while await !beginsToExamine()
+            if context.beliefs.begin(origin) { break }
+            guard await control.wait(at: context.beliefs.examined, since: rings) else { return .stopped }
+        }
         defer { context.beliefs.end(origin) }
         // Nobody is told of what may be none of the file.
         context.checkpointer.forget(lease.name)
@@ -123,13 +126,6 @@ extension FetchJob {
         // Spread over a time in which connections come and go.
         try? await Task.sleep(for: Self.pause * turn)
         return await testimony(of: witness, status: 200)
-    }
-
-    /// Begins to examine a body; waits for a moment, and returns `false`, while another job of the origin examines one.
-    private func beginsToExamine() async -> Bool {
-        if context.beliefs.begin(origin) { return true }
-        try? await Task.sleep(for: .milliseconds(10))
-        return false
     }
 
     /// Whether what came has come for another file too.

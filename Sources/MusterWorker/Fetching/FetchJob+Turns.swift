@@ -40,7 +40,7 @@ extension FetchJob {
             return await waitForOthers(kind, detail, status, &plan)
         }
         if status != OriginWitnesses.silence {
-            await context.witnesses.waitForTurns(of: address, status: status) { control.wish == .work }
+            await context.witnesses.waitForTurns(of: address, status: status, for: control)
         }
         guard count < turns(of: address, status: status) else {
             context.witnesses.told(isLimit: false, address, status: status, isPartClosed: witness.isElsewhere)
@@ -117,7 +117,7 @@ extension FetchJob {
             return await testimony(of: witness, status: status)
         }
         return await context.witnesses.shared.testimony(
-            of: "\(status) \(witness.request.url)", after: refused, while: { control.wish == .work },
+            of: "\(status) \(witness.request.url)", after: refused, for: control,
             ask: { await testimony(of: witness, status: status) }) ?? .nothing
     }
 

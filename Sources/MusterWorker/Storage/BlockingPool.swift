@@ -42,7 +42,7 @@ final class BlockingPool: Sendable {
     }
 
     private let state = Mutex(State())
-    private let bell: Bell
+    private let bell: ThreadBell
     private let places: Int
 
     /// Starts the threads.
@@ -53,7 +53,7 @@ final class BlockingPool: Sendable {
     init(threads: Int = 4, places: Int = 8_192) throws(Refusal) {
         self.places = places
         do {
-            bell = try Bell()
+            bell = try ThreadBell()
         } catch {
             throw .outOfResources(error.number)
         }

@@ -41,7 +41,7 @@ final class ContentPipeline: Sendable {
 
     private let lanes: [ContentLane]
     private let pool: BlockingPool
-    private let bell: Bell
+    private let bell: ThreadBell
     private let budget: CoreBudget
     private let ring: Ring
     private let state: Mutex<State>
@@ -52,7 +52,7 @@ final class ContentPipeline: Sendable {
     ///   - lanes: at least one.
     ///   - pool: where helpers come from.
     ///   - bell: this pipeline's own.
-    init(lanes: [ContentLane], pool: BlockingPool, bell: Bell, budget: CoreBudget = .shared) {
+    init(lanes: [ContentLane], pool: BlockingPool, bell: ThreadBell, budget: CoreBudget = .shared) {
         self.lanes = lanes
         self.pool = pool
         self.bell = bell

@@ -33,7 +33,7 @@ struct ContentScan {
         let isWrong = { endsWithFirstWrong && checksums?.isWrong == true }
         let isShared = size >= Self.sharedBytes && algorithms.count + (checksums == nil ? 0 : 1) > 1
         let lanes: [ContentLane]
-        if let helpers, isShared, let bell = try? Bell() {
+        if let helpers, isShared, let bell = try? ThreadBell() {
             lanes = algorithms.map { ContentLane(ContentHasher([$0])) } + [checksums].compactMap { $0 }
             let pipeline = ContentPipeline(lanes: lanes, pool: helpers, bell: bell)
             guard try pipeline.run(file, size: size, name: name, watch: watch, until: isWrong) else { return nil }

@@ -65,6 +65,8 @@ final class OriginBeliefs: Sendable {
     private static let mostBodies = 4_096
 
     private let state = Mutex(State())
+    /// Rung when an examination is over: another job of the origin may begin one.
+    let examined = Bell()
     private let now: @Sendable () -> Int64
 
     /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
@@ -140,6 +142,7 @@ final class OriginBeliefs: Sendable {
     /// That is over.
     func end(_ origin: String) {
         state.withLock { _ = $0.examined.remove(origin) }
+        examined.ring()
     }
 
     private func change<Result>(_ look: Appearance, _ origin: String, _ body: (inout Kind) -> Result) -> Result {

@@ -37,11 +37,9 @@ final class OriginConduct: Sendable {
         var silent = Remembered<Void>()
     }
 
-    /// How long after its last answer an origin counts as one that serves, in nanoseconds: limits are set for so many seconds.
+    /// How long after its last answer an origin counts as one that serves, in nanoseconds, unless it refuses by a status that tells of shorter limits:
+    /// limits are set for so many seconds.
     private static let servingMemory: Int64 = 8_000_000_000
-    /// The same where it refuses by a status that says what is wrong, such as 401: a limit for so many seconds is hardly ever told by one.
-    private static let servingMemoryOfPlainRefusals: Int64 = 5_000_000_000
-    private static let plainRefusals: Set<Int> = [401, 409, 410, 451]
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
     /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.
@@ -106,8 +104,8 @@ final class OriginConduct: Sendable {
     /// Whether something comes from the origin, or did so lately that a refusal with this status may be for too much at once.
     func isServing(_ origin: String, despite status: Int?) -> Bool {
         let moment = now()
-        let isPlain = status.map(Self.plainRefusals.contains) ?? false
-        let earliest = moment - (isPlain ? Self.servingMemoryOfPlainRefusals : Self.servingMemory)
+        let limit = Int64(FailureKind.longestLimit(status: status) / .nanoseconds(1))
+        let earliest = moment - min(Self.servingMemory, limit)
         return state.withLock { state in
             state.running[origin] != nil || state.serving.value(of: origin, at: moment).map { $0 > earliest } ?? false
         }

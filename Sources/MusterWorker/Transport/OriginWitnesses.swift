@@ -45,10 +45,13 @@ final class OriginWitnesses: Sendable {
         /// By origin, until when files take the turns that others learn from.
         var leading = Remembered<[String: Int64]>()
 
-        mutating func leave(_ source: SourceURL, at moment: Int64) {
-            guard var files = leading.value(of: source.origin, at: moment) else { return }
-            files[source.path] = nil
+        /// Returns whether the file took turns.
+        mutating func leave(_ source: SourceURL, at moment: Int64) -> Bool {
+            guard var files = leading.value(of: source.origin, at: moment),
+                files.removeValue(forKey: source.path) != nil
+            else { return false }
             leading.note(files, of: source.origin)
+            return true
         }
     }
 
@@ -82,6 +85,8 @@ final class OriginWitnesses: Sendable {
     let shared = SharedTestimonies()
 
     private let state = Mutex(State())
+    /// Rung when others may take turns: a file has left its own, or it has been told what refusals are for.
+    private let bell = Bell()
     private let now: @Sendable () -> Int64
 
     /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
@@ -196,34 +201,39 @@ final class OriginWitnesses: Sendable {
 
     /// Waits for a file's turns: as long as nothing is known of a status, as many files take turns as it takes to believe what they show. Those that are
     /// refused beside them learn from these, and need few.
-    func waitForTurns(of source: SourceURL, status: Int, while isWanted: () -> Bool) async {
-        while isWanted(), !mayTakeTurns(source, status) {
-            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { return }
+    func waitForTurns(of source: SourceURL, status: Int, for control: LeaseControl) async {
+        while true {
+            let rings = bell.rings
+            guard let wait = takeTurns(source, status) else { return }
+            guard await control.wait(at: bell, since: rings, limit: .nanoseconds(wait)) else { return }
         }
     }
 
-    private func mayTakeTurns(_ source: SourceURL, _ status: Int) -> Bool {
+    /// Takes the turns, if that may be now; otherwise returns after how many nanoseconds they are free at the latest.
+    private func takeTurns(_ source: SourceURL, _ status: Int) -> Int64? {
         let (key, moment) = (Self.key(source, status), now())
         return state.withLock { state in
             var lacking = Self.filesToBelieve
             switch state.meanings.value(of: key, at: moment) {
-            case .limit: return true
+            case .limit: return nil
             case .files(let count): lacking -= count
             case nil: break
             }
             var leading = (state.leading.value(of: source.origin, at: moment) ?? [:]).filter { $0.value > moment }
-            guard lacking > 0 else { return true }
-            guard leading[source.path] != nil || leading.count < lacking else { return false }
+            guard lacking > 0 else { return nil }
+            guard leading[source.path] != nil || leading.count < lacking else {
+                return (leading.values.min() ?? moment) - moment
+            }
             leading[source.path] = moment + Self.turnTime
             state.leading.note(leading, of: source.origin)
-            return true
+            return nil
         }
     }
 
     /// A file takes no turns any more.
     func leave(_ source: SourceURL) {
         let moment = now()
-        state.withLock { $0.leave(source, at: moment) }
+        if state.withLock({ $0.leave(source, at: moment) }) { bell.ring() }
     }
 
     /// How often the witness has to be served before a refusal with this status counts as one of the file; `isBusy` while others are served.
@@ -252,7 +262,7 @@ final class OriginWitnesses: Sendable {
     func told(isLimit: Bool, _ source: SourceURL, status: Int, isPartClosed: Bool = false) {
         let (key, moment) = (Self.key(source, status), now())
         state.withLock { state in
-            state.leave(source, at: moment)
+            _ = state.leave(source, at: moment)
             switch (state.meanings.value(of: key, at: moment), isLimit) {
             case (_, true): state.meanings.note(.limit, of: key)
             case (.limit, false) where isPartClosed: state.meanings.note(.files(Self.filesToBelieve), of: key)
@@ -261,6 +271,7 @@ final class OriginWitnesses: Sendable {
             case (nil, false): state.meanings.note(.files(1), of: key)
             }
         }
+        bell.ring()
     }
 
     private static func key(_ source: SourceURL, _ status: Int) -> String { "\(status) \(source.origin)" }

@@ -12,15 +12,18 @@ final class SharedTestimonies: Sendable {
     }
 
     private let state = Mutex(State())
+    /// Rung when a request is over.
+    private let bell = Bell()
 
     /// This moment, to be named when a testimony is asked for.
     var moment: Int { state.withLock { $0.begun } }
 
-    /// What a request told that was begun after a moment; where there is none, `ask` makes it, once what is under way is over. `nil` if it is wanted no more.
+    /// What a request told that was begun after a moment; where there is none, `ask` makes it, once what is under way is over. `nil` if its job's work is wanted no more.
     func testimony(
-        of key: String, after moment: Int, while isWanted: () -> Bool, ask: () async -> Examination.Testimony
+        of key: String, after moment: Int, for control: LeaseControl, ask: () async -> Examination.Testimony
     ) async -> Examination.Testimony? {
-        while isWanted() {
+        while control.wish == .work {
+            let rings = bell.rings
             let (known, number) = begin(key, after: moment)
             if let known { return known }
             if let number {
@@ -30,9 +33,10 @@ final class SharedTestimonies: Sendable {
                     // What could not be told to one may be told to the next.
                     if testimony != .nothing { state.told.note((number, testimony), of: key) }
                 }
+                bell.ring()
                 return testimony
             }
-            guard (try? await Task.sleep(for: .milliseconds(10))) != nil else { return nil }
+            guard await control.wait(at: bell, since: rings) else { return nil }
         }
         return nil
     }

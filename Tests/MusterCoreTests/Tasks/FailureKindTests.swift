@@ -131,6 +131,14 @@ struct FailureSignalTests {
         #expect(kind.isExpiry(status: status) == isExpiry)
     }
 
+    @Test(arguments: [
+        (429, 120), (503, 120), (401, 5), (409, 5), (410, 5), (451, 5), (403, 10), (404, 10), (407, 10), (200, 10),
+        (nil, 10),
+    ])
+    func limitsLastAsLongAsTheirStatusTells(status: Int?, seconds: Int) {
+        #expect(FailureKind.longestLimit(status: status) == .seconds(seconds))
+    }
+
     /// These names go to the database.
     @Test func namesOfSignalsStay() {
         #expect(FailureKind.LimitSignal.allCases.map(\.rawValue) == ["none", "possible", "certain", "refuted"])

@@ -251,6 +251,7 @@ CREATE TYPE failure AS (
     request      text,                                       -- the origin's name for the request
     address      text,                                       -- the peer's address
     limit_signal text,                                       -- whether it is a sign of too much at once: none, possible, certain, refuted
+    limit_seconds integer,                                   -- how long a limit may last that is told so, since something came of the origin
     is_expiry    boolean,                                    -- whether an expired URL is answered so
     random       double precision,                           -- within [0, 1): sets the jitter
     max_attempts integer,                                    -- so many tries without progress end a task

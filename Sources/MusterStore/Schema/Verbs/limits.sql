@@ -70,9 +70,9 @@ BEGIN
     END IF;
     v_is_known := coalesce(f.status = ANY (o.limits_with), false);
     IF v_is_known AND f.retry_after IS NULL AND NOT may_pass(l, f)
-        AND (NOT v_is_shared OR served_at(o.id) < statement_timestamp() - patience_with(f.status))
+        AND (NOT v_is_shared OR NOT has_served_within_limit(o.id, f))
     THEN
-        PERFORM believe_limit_is_over(o.id, f.status);
+        PERFORM believe_limit_is_over(o.id, f);
         RETURN NULL;
     END IF;
     -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
@@ -115,16 +115,15 @@ $$;
 CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN f.status IS NOT NULL AND f.retry_after IS NULL AND has_served(l.origin_id, patience_with(f.status))
+    RETURN f.status IS NOT NULL AND f.retry_after IS NULL AND has_served_within_limit(l.origin_id, f)
         AND (SELECT s.failures FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = l.source) <= 32;
 END
 $$;
 
--- How long a limit may last that is told by this status, since something came: 10 s where it has another meaning most of the time, and 5 s where that
--- meaning is one of its own, as 401 has where a token has expired. Workers keep to less (`OriginConduct`).
-CREATE FUNCTION patience_with(p_status integer) RETURNS interval
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN p_status IN (429, 503) THEN interval '2 min' WHEN p_status IN (401, 409, 410, 451) THEN interval '5 s' ELSE interval '10 s' END
+-- Whether something has come of an origin so lately that a limit told by this failure may last still.
+CREATE FUNCTION has_served_within_limit(p_origin bigint, f failure) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT has_served(p_origin, f.limit_seconds * interval '1 s')
 $$;
 
 -- An origin refuses because of too much, though nothing else is asked for there: it has a limit for so many seconds, and may count refused requests
@@ -135,25 +134,25 @@ LANGUAGE sql AS $$
     UPDATE origins o SET not_before = u.until, try_at = u.until
     FROM (
         SELECT statement_timestamp() + least(greatest((statement_timestamp() - w.at) / 3, interval '0.2 s'), interval '10 s',
-            greatest(w.at + patience_with(f.status) - statement_timestamp(), interval '0.2 s')) AS until
+            greatest(w.at + f.limit_seconds * interval '1 s' - statement_timestamp(), interval '0.2 s')) AS until
         FROM served_at(p_origin) AS w (at)
-        WHERE w.at > statement_timestamp() - patience_with(f.status)
+        WHERE w.at > statement_timestamp() - f.limit_seconds * interval '1 s'
     ) AS u
     WHERE o.id = p_origin AND NOT is_resting(o) AND f.retry_after IS NULL
 $$;
 
 -- An origin has refused a file with a status that was a limit there, and nothing has come of it for longer than a limit lasts: it is none any more,
 -- as where tokens have expired. What has waited because of it is tried again.
-CREATE FUNCTION believe_limit_is_over(p_origin bigint, p_status integer) RETURNS void
+CREATE FUNCTION believe_limit_is_over(p_origin bigint, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF has_served(p_origin, patience_with(p_status)) THEN RETURN; END IF;
+    IF has_served_within_limit(p_origin, f) THEN RETURN; END IF;
     UPDATE origins
-    SET limits_with = array_remove(limits_with, p_status), refuses_with = array_remove(refuses_with, p_status) || array_fill(p_status, ARRAY[3]),
-        learned = CASE WHEN limited_with IS DISTINCT FROM p_status THEN learned END,
-        learned_at = CASE WHEN limited_with IS DISTINCT FROM p_status THEN learned_at END
+    SET limits_with = array_remove(limits_with, f.status), refuses_with = array_remove(refuses_with, f.status) || array_fill(f.status, ARRAY[3]),
+        learned = CASE WHEN limited_with IS DISTINCT FROM f.status THEN learned END,
+        learned_at = CASE WHEN limited_with IS DISTINCT FROM f.status THEN learned_at END
     WHERE id = p_origin;
-    PERFORM try_again(ARRAY[p_origin], p_status);
+    PERFORM try_again(ARRAY[p_origin], f.status);
 END
 $$;
 

@@ -1,8 +1,7 @@
+import MusterCore
 import Testing
 
-@testable import MusterCoordinator
-
-/// The bell of those who wait for the log to grow.
+/// The bell of those who wait for something to happen.
 @Suite(.timeLimit(.minutes(1))) struct BellTests {
     private static let forever = Duration.seconds(3_600)
 
@@ -10,14 +9,14 @@ import Testing
         let bell = Bell()
         let rings = bell.rings
         bell.ring()
-        await bell.wait(since: rings, limit: Self.forever)
+        await bell.wait(since: rings, limit: Self.forever, clock: .continuous)
         #expect(bell.rings == rings + 1)
     }
 
     @Test func everybodyWhoWaitsIsWoken() async {
         let bell = Bell()
         await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<8 { group.addTask { await bell.wait(since: 0, limit: Self.forever) } }
+            for _ in 0..<8 { group.addTask { await bell.wait(since: 0, limit: Self.forever, clock: .continuous) } }
             bell.ring()
         }
     }
@@ -25,7 +24,7 @@ import Testing
     @Test func waitThatIsCancelledIsOver() async {
         let bell = Bell()
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await bell.wait(since: 0, limit: Self.forever) }
+            group.addTask { await bell.wait(since: 0, limit: Self.forever, clock: .continuous) }
             group.cancelAll()
         }
         #expect(bell.rings == 0)

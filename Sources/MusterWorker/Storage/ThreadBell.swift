@@ -2,7 +2,7 @@ import CLibisal
 import Glibc
 
 /// Wakes one waiting thread for each ring; rings are counted, none is lost.
-final class Bell: Sendable {
+final class ThreadBell: Sendable {
     private let descriptor: Int32
 
     /// A bell that nobody has rung.

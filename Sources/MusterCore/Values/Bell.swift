@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Wakes everybody who waits for the log to grow.
-final class Bell: Sendable {
+/// Wakes everybody who waits for something to happen, such as the log to grow.
+public final class Bell: Sendable {
     private struct Waiters {
         var rings = 0
         var next = 0
@@ -10,23 +10,28 @@ final class Bell: Sendable {
 
     private let waiters = Mutex(Waiters())
 
+    /// A bell that nobody has rung.
+    public init() {}
+
     /// How often it was rung.
-    var rings: Int { waiters.withLock(\.rings) }
+    public var rings: Int { waiters.withLock(\.rings) }
 
     /// Returns once it was rung more often than `rings`, after `limit`, or when the task is cancelled, whichever comes first.
     ///
-    /// - Parameter rings: the count from before the look at what is waited for: no ring between that look and this call is missed.
-    func wait(since rings: Int, limit: Duration) async {
+    /// - Parameters:
+    ///   - rings: the count from before the look at what is waited for: no ring between that look and this call is missed.
+    ///   - clock: what the limit is measured by.
+    public func wait(since rings: Int, limit: Duration, clock: some Clock<Duration>) async {
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.sleepUntilRung(since: rings) }
-            group.addTask { try? await Task.sleep(for: limit) }
+            group.addTask { await self.wait(since: rings) }
+            group.addTask { try? await clock.sleep(for: limit) }
             await group.next()
             group.cancelAll()
         }
     }
 
     /// Wakes all who wait now.
-    func ring() {
+    public func ring() {
         let woken = waiters.withLock { waiters in
             waiters.rings += 1
             defer { waiters.sleeping = [:] }
@@ -35,7 +40,8 @@ final class Bell: Sendable {
         for waiter in woken { waiter.resume() }
     }
 
-    private func sleepUntilRung(since rings: Int) async {
+    /// Returns once it was rung more often than `rings`, or when the task is cancelled.
+    public func wait(since rings: Int) async {
         let number = waiters.withLock { waiters in
             waiters.next += 1
             return waiters.next
