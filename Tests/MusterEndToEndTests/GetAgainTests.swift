@@ -137,5 +137,29 @@ extension EndToEnd {
             let (again, end) = try await get()
             #expect(end == .exited(0) && again.standardOutput.contains("1 succeeded"), "\(again.standardError)")
         }
+
+        @Test func fileThatFailedBeforeGetWasInterruptedIsTriedAgain() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let directory = try TemporaryDirectory()
+            let files = [
+                origin.serveFile("slow.bin", size: .mebibytes(3), seed: 1),
+                origin.serveFile("late.bin", size: .kibibytes(10), seed: 2),
+            ]
+            origin.hold("/slow.bin", afterBytes: .mebibytes(1))
+            origin.misbehave("/late.bin", .status(404, retryAfter: nil))
+            let arguments = ["get", "-d", directory.path.string] + files.map(\.url)
+            let first = try await TestProcess.muster(arguments)
+            try await first.waitForLine(containing: "failed: late.bin", in: .standardError)
+            try first.signal(SIGINT)
+            #expect(try await first.waitForExit() == .exited(130), "\(first.standardError)")
+            origin.behave("/late.bin")
+            origin.release("/slow.bin")
+            let second = try await TestProcess.muster(arguments)
+            #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")
+            #expect(second.standardError.contains("trying again what failed"))
+            for file in files {
+                #expect(try FileDigest.sha256(directory.path.appending(file.path)) == file.sha256, "\(file.path)")
+            }
+        }
     }
 }

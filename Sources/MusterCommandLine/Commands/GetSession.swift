@@ -140,7 +140,8 @@ struct GetSession {
         if !missing.isEmpty { document = try await forget(missing, of: name) }
         let begun = try await beginning(document)
         guard document.state != .cancelled else { return (document, earlier, begun) }
-        if document.state == .failed {
+        // Also what failed in a run that was ended before the group was.
+        if document.state == .failed || document.tasks.failed > 0 {
             context.console.remark("trying again what failed")
             document = try await patient.apply(.retry, to: name)
         }

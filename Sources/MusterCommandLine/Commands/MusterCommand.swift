@@ -116,7 +116,7 @@ public enum MusterProgram {
         let console = Console(json: false)
         if MusterCommand.exitCode(for: error).isSuccess {
             try? console.line(text)
-            return ExitStatus.success.rawValue
+            return (console.hasLostLines ? ExitStatus.failure : .success).rawValue
         }
         console.remark(TextWidth.escaped(text, keepingLineBreaks: true))
         return ExitStatus.usage.rawValue

@@ -37,6 +37,10 @@ extension MusterSubcommand {
             )
             console = Console(json: try settings.flag(.json), outlivesReader: Self.outlivesReader)
             try await perform(CommandContext(settings: settings, console: console))
+            // A list that is not whole would be taken for one.
+            if console.hasLostLines, !Self.outlivesReader { throw ExitCode(ExitStatus.failure.rawValue) }
+        } catch let code as ExitCode {
+            throw code
         } catch {
             let failure = CommandFailure(error)
             console.report(failure)

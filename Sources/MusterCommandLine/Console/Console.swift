@@ -71,9 +71,14 @@ final class Console: Sendable {
                 defer { isMute = true }
                 return !isMute
             }
-            if isNews { remark("standard output can't be written (\(error)); the work goes on") }
+            if isNews {
+                remark("standard output can't be written (\(error))" + (outlivesReader ? "; the work goes on" : ""))
+            }
         }
     }
+
+    /// Whether something is missing of what was said.
+    var hasLostLines: Bool { isMute.withLock { $0 } }
 
     /// A value as one line of JSON: a document, or an item of NDJSON.
     func document(_ value: some Encodable) throws {

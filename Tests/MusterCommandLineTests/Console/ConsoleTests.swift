@@ -12,12 +12,14 @@ import Glibc
 #endif
 
 @Suite struct ConsoleTests {
-    /// A full disk below the log of a command is no reason to stop the work.
-    @Test func linesThatCanNotBeWrittenStopNothing() throws {
+    /// A full disk below the log of a command is no reason to stop the work; what only speaks has failed at its end.
+    @Test(arguments: [true, false]) func linesThatCanNotBeWrittenStopNothing(goesOn: Bool) throws {
         let full = try FileDescriptor.open("/dev/full", .writeOnly)
         let (reader, writer) = try FileDescriptor.pipe()
-        let console = Console(json: false, output: full, errorOutput: writer)
+        let console = Console(json: false, outlivesReader: goesOn, output: full, errorOutput: writer)
+        #expect(!console.hasLostLines)
         try console.line("one")
+        #expect(console.hasLostLines)
         try console.line("two")
         try full.close()
         try console.line("three")
@@ -26,7 +28,8 @@ import Glibc
         let count = try bytes.withUnsafeMutableBytes { try reader.read(into: $0) }
         try reader.close()
         let said = String(decoding: bytes[..<count], as: UTF8.self)
-        #expect(said == "standard output can't be written (No space left on device); the work goes on\n")
+        let more = goesOn ? "; the work goes on" : ""
+        #expect(said == "standard output can't be written (No space left on device)\(more)\n")
     }
 
     /// Files are what is wanted of some commands, and of others that they say something.
