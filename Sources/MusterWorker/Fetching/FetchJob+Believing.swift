@@ -136,17 +136,43 @@ extension FetchJob {
     /// So many bytes of a second body are read to see how large it is, if it does not say so.
     private static let mostOfASecond: Int64 = 1 << 20
 
-    /// What a second request for the file brings, in comparison with what came. Where the origin serves files more than once (`isServed`), a larger body
-    /// that comes twice is the file rather than one that came once: a page may say something else each time.
+    /// What a second request for the file brings, in comparison with what came. Where the origin serves files more than once (`isServed`, as far as is known),
+    /// a larger body that comes twice is the file rather than one that came once: a page may say something else each time.
     private func second(
         _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
         _ budgets: [ByteBudget], isServed: Bool
     ) async -> Examination.Second {
         let (second, larger) = await askAgain(plan, look, read, settings, budgets)
-        guard isServed, let larger, control.wish == .work else { return second }
+        guard let larger, control.wish == .work else { return second }
         let (_, third) = await askAgain(plan, look, read, settings, budgets)
-        return third == larger ? .better : second
+        guard third == larger else { return second }
+        if isServed { return .better }
+        return await isSeenToServeAgain() ? .better : second
     }
+
+    /// Whether the origin is seen to serve a file more than once. Where nothing is known of that yet, what came for others is examined before this.
+    private func isSeenToServeAgain() async -> Bool {
+        let (beliefs, witnesses) = (context.beliefs, context.witnesses)
+        if witnesses.servesAgain(origin) { return true }
+        guard beliefs.mayLetOthersPass(origin) else { return false }
+        let end = ContinuousClock.now + Self.othersTime
+        beliefs.end(origin)
+        while !witnesses.servesAgain(origin), ContinuousClock.now < end {
+            let rings = beliefs.examined.rings
+            guard !witnesses.servesAgain(origin),
+                await control.wait(at: beliefs.examined, since: rings, limit: end - .now)
+            else { break }
+        }
+        while true {
+            let rings = beliefs.examined.rings
+            if beliefs.begin(origin) { break }
+            await beliefs.examined.wait(since: rings)
+        }
+        return witnesses.servesAgain(origin)
+    }
+
+    /// How long others are let pass.
+    private static let othersTime: Duration = .seconds(5)
 
     /// Asks for the file once more, plainly, and compares what comes with what came. Returns with it what came, if it is larger and as good.
     private func askAgain(

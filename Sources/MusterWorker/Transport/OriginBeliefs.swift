@@ -44,6 +44,8 @@ final class OriginBeliefs: Sendable {
 
     private struct State {
         var kinds = Remembered<Kind>()
+        /// How many examinations of an origin have let others pass.
+        var passed = Remembered<Int>()
         /// The origins at which a job sees whether what came is a file.
         var examined: Set<String> = []
     }
@@ -61,6 +63,8 @@ final class OriginBeliefs: Sendable {
     /// So many bodies are seen to be no page by their sizes, if these differ by so many bytes: a page may name the file.
     private static let sizesToBelieve = 3
     private static let leastDifference: Int64 = 512
+    /// How many examinations of an origin let others pass, which takes them seconds where those tell nothing.
+    private static let mostPasses = 16
     /// How many bodies of a kind are remembered.
     private static let mostBodies = 4_096
 
@@ -132,6 +136,17 @@ final class OriginBeliefs: Sendable {
     func disprove(_ read: DurablePrefix, as look: Appearance, of origin: String) {
         let moment = now()
         change(look, origin) { $0 = Kind(limits: [read: moment + Self.echo]) }
+    }
+
+    /// Whether an examination may wait until others have shown whether the origin serves a file more than once.
+    func mayLetOthersPass(_ origin: String) -> Bool {
+        let moment = now()
+        return state.withLock {
+            $0.passed.change(of: origin, at: moment, until: moment + Self.memory, from: 0) { count in
+                count += 1
+                return count <= Self.mostPasses
+            }
+        }
     }
 
     /// Begins to examine what came from an origin; `false` while another job does.

@@ -153,7 +153,8 @@ import Testing
             _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
             let ending = await bench.run(lease(origin, String(path.dropFirst()), task: 1))
             #expect(ending.finished?.size == first.content.size, "\(ending)")
-            #expect(requests(origin, path) == 2)
+            // A third answer tells whether the larger one is always the same.
+            #expect(requests(origin, path) == (isEmpty ? 2 : 3))
         }
     }
 
@@ -170,6 +171,27 @@ import Testing
             origin.misbehave("/b.json", .replaced(with: page), when: .first(1))
             _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
             let failure = await bench.run(lease(origin, "b.json", task: 2)).failure
+            #expect(failure?.kind == .httpStatus(200) && failure?.isLimit == true, "\(failure as Any)")
+            #expect(await bench.run(lease(origin, "b.json", task: 2)).finished?.size == 3_000)
+        }
+    }
+
+    /// Nothing was served before; what comes for another file at the same time shows that URLs don't work once.
+    @Test func pageIsNotTakenForTheFileWhereAnotherShowsThatURLsWorkAgain() async throws {
+        try await withBench { bench, origin in
+            var (file, page) = (
+                ScriptedOrigin.File(.seeded(seed: 75, size: 3_000)), ScriptedOrigin.File(.seeded(seed: 76, size: 60))
+            )
+            (file.contentType, file.etag, file.lastModified) = ("application/json", nil, nil)
+            (page.contentType, page.etag, page.lastModified) = ("application/json", nil, nil)
+            for name in ["a.json", "b.json"] { origin.serve("/\(name)", file) }
+            origin.misbehave("/b.json", .replaced(with: page), when: .first(1))
+            _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+            async let failed = bench.run(lease(origin, "b.json", task: 2))
+            // The page and both bodies that came after it.
+            try await origin.waitForRequests("/b.json", count: 3)
+            #expect(await bench.run(lease(origin, "a.json", task: 1)).finished?.size == 3_000)
+            let failure = await failed.failure
             #expect(failure?.kind == .httpStatus(200) && failure?.isLimit == true, "\(failure as Any)")
             #expect(await bench.run(lease(origin, "b.json", task: 2)).finished?.size == 3_000)
         }

@@ -70,7 +70,7 @@ BEGIN
     END IF;
     v_is_known := coalesce(f.status = ANY (o.limits_with), false);
     IF v_is_known AND f.retry_after IS NULL AND NOT may_pass(l, f)
-        AND (NOT v_is_shared OR NOT has_served_within_limit(o.id, f))
+        AND (NOT v_is_shared OR served_at(o.id) < statement_timestamp() - f.limit_seconds * interval '1 s')
     THEN
         PERFORM believe_limit_is_over(o.id, f);
         RETURN NULL;
