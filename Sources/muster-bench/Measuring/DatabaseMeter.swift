@@ -50,13 +50,22 @@ struct DatabaseMeter: Sendable {
     }
 
     private func setAutovacuum(_ isOn: Bool) async throws {
-        let tables = try await connection.query(
-            "SELECT oid::regclass::text AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-        )
-        for table in tables {
-            let name: String = try table.decode("name")
-            _ = try await connection.query("ALTER TABLE \(name) SET (autovacuum_enabled = \(isOn))")
-        }
+        _ = try await connection.query(
+            isOn
+                ? """
+                DO $$ DECLARE t regclass; BEGIN
+                    FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+                        EXECUTE format('ALTER TABLE %s RESET (autovacuum_enabled)', t);
+                    END LOOP;
+                END $$
+                """
+                : """
+                DO $$ DECLARE t regclass; BEGIN
+                    FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+                        EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = false)', t);
+                    END LOOP;
+                END $$
+                """)
     }
 
     /// Bytes of the database's tables and indexes together.
