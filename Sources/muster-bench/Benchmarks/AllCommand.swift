@@ -3,7 +3,7 @@ import ArgumentParser
 /// `muster-bench all`: everything, one after the other.
 struct AllCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "all", abstract: "All of the others but soak, with their defaults.")
+        commandName: "all", abstract: "All of the others but distance and soak, with their defaults.")
 
     @OptionGroup var common: BenchOptions
 
@@ -34,7 +34,7 @@ struct AllCommand: AsyncParsableCommand {
         [
             try SmallCommand.parse([]), try LargeCommand.parse([]), try ControlPlaneCommand.parse([]),
             try GroupsCommand.parse([]), try ImportCommand.parse([]), try LatencyCommand.parse([]),
-            try ScalingCommand.parse([]), try RecoveryCommand.parse([]), try DistanceCommand.parse([]),
+            try ScalingCommand.parse([]), try RecoveryCommand.parse([]),
             try SessionsCommand.parse([]), try BacklogCommand.parse([]),
         ]
     }
