@@ -44,7 +44,7 @@ final class OpenSockets {
         if let known = byPort[port] { return known }
         let known = Set(byPort.values)
         for socket in sockets where !known.contains(socket) {
-            guard let own = Self.port(of: socket) else { continue }
+            guard let own = Self.port(of: socket), own != 0 else { continue }
             byPort[own] = socket
         }
         return byPort[port]

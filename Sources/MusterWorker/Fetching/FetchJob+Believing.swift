@@ -159,9 +159,9 @@ extension FetchJob {
         beliefs.end(origin)
         while !witnesses.servesAgain(origin), ContinuousClock.now < end {
             let rings = beliefs.examined.rings
-            guard !witnesses.servesAgain(origin),
-                await control.wait(at: beliefs.examined, since: rings, limit: end - .now)
-            else { break }
+            // It may have been seen since the last look.
+            if witnesses.servesAgain(origin) { break }
+            guard await control.wait(at: beliefs.examined, since: rings, limit: end - .now) else { break }
         }
         while true {
             let rings = beliefs.examined.rings

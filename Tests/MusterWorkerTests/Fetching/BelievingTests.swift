@@ -30,6 +30,13 @@ import Testing
 
     private let file = ScriptedOrigin.File(.seeded(seed: 59, size: 400_000))
 
+    /// JSON that states nothing of itself.
+    private static func json(seed: UInt64, size: Int) -> ScriptedOrigin.File {
+        var file = ScriptedOrigin.File(.seeded(seed: seed, size: Int64(size)))
+        (file.contentType, file.etag, file.lastModified) = ("application/json", nil, nil)
+        return file
+    }
+
     private func lease(_ origin: ScriptedOrigin, _ name: String, task: Int64) -> LeaseDocument {
         LeaseDocument.first(origin.url("/\(name)"), task: task, path: name)
     }
@@ -161,11 +168,7 @@ import Testing
     /// A page that names its request is another one each time, and the file the same.
     @Test func pageIsNotTakenForTheFileThatComesTwiceAfterIt() async throws {
         try await withBench { bench, origin in
-            var (file, page) = (
-                ScriptedOrigin.File(.seeded(seed: 75, size: 3_000)), ScriptedOrigin.File(.seeded(seed: 76, size: 60))
-            )
-            (file.contentType, file.etag, file.lastModified) = ("application/json", nil, nil)
-            (page.contentType, page.etag, page.lastModified) = ("application/json", nil, nil)
+            let (file, page) = (Self.json(seed: 75, size: 3_000), Self.json(seed: 76, size: 60))
             for name in ["a.json", "b.json"] { origin.serve("/\(name)", file) }
             #expect(await bench.run(lease(origin, "a.json", task: 1)).finished?.size == 3_000)
             origin.misbehave("/b.json", .replaced(with: page), when: .first(1))
@@ -179,11 +182,7 @@ import Testing
     /// Nothing was served before; what comes for another file at the same time shows that URLs don't work once.
     @Test func pageIsNotTakenForTheFileWhereAnotherShowsThatURLsWorkAgain() async throws {
         try await withBench { bench, origin in
-            var (file, page) = (
-                ScriptedOrigin.File(.seeded(seed: 75, size: 3_000)), ScriptedOrigin.File(.seeded(seed: 76, size: 60))
-            )
-            (file.contentType, file.etag, file.lastModified) = ("application/json", nil, nil)
-            (page.contentType, page.etag, page.lastModified) = ("application/json", nil, nil)
+            let (file, page) = (Self.json(seed: 75, size: 3_000), Self.json(seed: 76, size: 60))
             for name in ["a.json", "b.json"] { origin.serve("/\(name)", file) }
             origin.misbehave("/b.json", .replaced(with: page), when: .first(1))
             _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)

@@ -59,7 +59,7 @@ BEGIN
     END IF;
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR shares_origin(l) OR coalesce(l.epoch <= o.refused_epoch, false);
-    -- Whom a redirect did not reach is another origin.
+    -- A connection that fails after a redirect says something of another origin.
     IF f.unreached_attempts IS NOT NULL AND f.status IS NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
         o := doubt(o, v_is_shared);
         IF o.out_since IS NOT NULL OR is_out(o, l) THEN
@@ -105,7 +105,7 @@ BEGIN
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
         doubted_at = NULL, limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
-    -- Whatever waits in the only lane is no other one.
+    -- Leases that wait in the only lane ask for nothing meanwhile.
     IF v_allowed = 1 THEN PERFORM leave_alone(o.id, f); END IF;
     RETURN v_learned = v_allowed;
 END
