@@ -115,11 +115,11 @@ BEGIN
 END
 $$;
 
--- So many bytes, or what a lease brings in so many seconds where that is less, in steps of 64 KiB from p_least on: where a connection is slow, chunks
--- are small, or a file would come by fewer connections than there are.
-CREATE FUNCTION at_most(p_bytes bigint, p_speed double precision, p_seconds integer, p_least bigint) RETURNS bigint
+-- So many bytes, or what a lease brings in so many seconds where that is less, in steps of 64 KiB from 1 MiB on, the least that a chunk may be set
+-- to: where a connection is slow, chunks are small, or a file would come by fewer connections than there are.
+CREATE FUNCTION at_most(p_bytes bigint, p_speed double precision, p_seconds integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT least(p_bytes, greatest(p_least, (p_speed * p_seconds)::bigint / 65536 * 65536))
+    SELECT least(p_bytes, greatest(1048576, (p_speed * p_seconds)::bigint / 65536 * 65536))
 $$;
 
 -- Asks the holder of a chunk to end it where it and a helper at the typical speed would be through at the same time; one that brings all of a
@@ -130,11 +130,11 @@ CREATE FUNCTION ask_to_shrink(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_unit bigint := CASE WHEN p_speed * 8 < p_unit THEN greatest(1, p_unit / 16) ELSE p_unit END;
-    v_minimum bigint := at_most(p_minimum, p_speed, 3, 1048576);
+    v_minimum bigint := at_most(p_minimum, p_speed, 3);
 BEGIN
     UPDATE leases l
-    SET tile = CASE WHEN l.tile IS NOT NULL THEN at_most(l.tile, p_speed, 10, 262144) END,
-        shrink_to = CASE WHEN l.tile IS NOT NULL THEN (p_place / at_most(l.tile, p_speed, 10, 262144) + 1) * at_most(l.tile, p_speed, 10, 262144)
+    SET tile = CASE WHEN l.tile IS NOT NULL THEN at_most(l.tile, p_speed, 10) END,
+        shrink_to = CASE WHEN l.tile IS NOT NULL THEN (p_place / at_most(l.tile, p_speed, 10) + 1) * at_most(l.tile, p_speed, 10)
             ELSE greatest(l.first + v_unit, least((l.last - v_minimum) / v_unit, ceil((p_place
                 + (l.last - p_place) * p_speed / (p_speed + p_typical)) / v_unit)) * v_unit) END,
         shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
@@ -175,17 +175,17 @@ LANGUAGE sql STABLE AS $$
     FROM (
         SELECT l.*, p.*,
             CASE
-                WHEN l.tile IS NOT NULL THEN CASE WHEN l.shrink_to IS NULL AND p.needs > 1 AND l.last - p.place > at_most(l.tile, p.speed, 10, 262144)
+                WHEN l.tile IS NOT NULL THEN CASE WHEN l.shrink_to IS NULL AND p.needs > 1 AND l.last - p.place > at_most(l.tile, p.speed, 10)
                     AND (l.shrink_asked_at IS NULL
                         OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
                     THEN 'shrink' END
-                WHEN l.last - p.place >= 2 * at_most(p_minimum, p.speed, 3, 1048576) AND l.shrink_to IS NULL
+                WHEN l.last - p.place >= 2 * at_most(p_minimum, p.speed, 3) AND l.shrink_to IS NULL
                     AND (l.shrink_asked_at IS NULL
                         OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
                     AND p.needs - ((l.last - p.place) / (p.speed + p.typical) + 1) >= greatest(2, p.needs / 3)
                 THEN 'shrink'
                 WHEN l.doubled_at IS NULL
-                    AND (l.last - p.place < 2 * at_most(p_minimum, p.speed, 3, 1048576)
+                    AND (l.last - p.place < 2 * at_most(p_minimum, p.speed, 3)
                         OR l.shrink_to IS NOT NULL AND l.shrink_asked_at < statement_timestamp() - interval '5 s')
                     AND g.doubled_bytes + l.last - l.durable <= p_waste * g.bytes_total
                     AND p.needs - ((l.last - l.durable) / p.typical + 1) >= greatest(2, p.needs / 3)
