@@ -68,6 +68,8 @@ public struct Report: Hashable, Sendable, Codable {
         /// Of a refusal that may be for too much at once, whether it is: files that the origin had served were refused as well, or were served in turns with the
         /// refusals of this one (range contract, row 24). `nil` when that was not seen.
         public var isLimit: Bool?
+        /// Of such a refusal, whether the origin serves the worker nothing: whatever was asked for at the same time was refused as well, and nothing came lately.
+        public var unserved: Bool?
 
         /// A failure.
         public init(kind: FailureKind, detail: String, retryAfter: Int64? = nil, source: Int32? = nil) {

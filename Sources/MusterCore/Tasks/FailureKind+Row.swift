@@ -25,6 +25,8 @@ extension FailureKind {
         case certain
         /// It was seen to be none (adr/0033).
         case refuted
+        /// The origin serves the worker nothing: it counts only if it serves other workers.
+        case unserved
     }
 
     /// The answers that something is said of.

@@ -11,8 +11,18 @@ import Darwin
 /// The sockets of a loop's connections, so that one can be looked at before it is used again: libcurl 7.88 sends a request on a connection on which
 /// more has come than the answer to the request before, and takes that for the answer (range contract, row 28). It belongs to the loop's thread.
 final class OpenSockets {
+    /// What tells one connection from all others that are open at the same time.
+    struct Connection: Hashable {
+        /// The peer's numeric address.
+        let peer: String
+        /// The peer's port.
+        let peerPort: UInt16
+        /// The local port.
+        let ownPort: UInt16
+    }
+
     private var sockets: Set<curl_socket_t> = []
-    private var byPort: [UInt16: curl_socket_t] = [:]
+    private var byConnection: [Connection: curl_socket_t] = [:]
 
     /// A socket was opened for libcurl.
     func opened(_ socket: curl_socket_t) {
@@ -22,7 +32,7 @@ final class OpenSockets {
     /// libcurl needs a socket no more: closes it.
     func close(_ socket: curl_socket_t) -> Int32 {
         sockets.remove(socket)
-        if let known = byPort.first(where: { $0.value == socket }) { byPort[known.key] = nil }
+        if let known = byConnection.first(where: { $0.value == socket }) { byConnection[known.key] = nil }
         #if canImport(Glibc)
         return Glibc.close(socket)
         #elseif canImport(Musl)
@@ -32,42 +42,46 @@ final class OpenSockets {
         #endif
     }
 
-    /// Whether something has come on the connection of that local port that nobody has read. The end of a connection is nothing of that kind: libcurl
-    /// sees it by itself.
-    func hasUnread(at port: UInt16) -> Bool {
-        guard let socket = socket(at: port) else { return false }
+    /// Whether something has come on a connection that nobody has read. The end of a connection is nothing of that kind: libcurl sees it by itself.
+    func hasUnread(on connection: Connection) -> Bool {
+        guard let socket = socket(of: connection) else { return false }
         var byte: UInt8 = 0
         return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
     }
 
-    private func socket(at port: UInt16) -> curl_socket_t? {
-        if let known = byPort[port] { return known }
-        let known = Set(byPort.values)
+    private func socket(of connection: Connection) -> curl_socket_t? {
+        if let known = byConnection[connection] { return known }
+        let known = Set(byConnection.values)
         for socket in sockets where !known.contains(socket) {
-            guard let own = Self.port(of: socket), own != 0 else { continue }
-            byPort[own] = socket
+            guard let own = Self.endpoint(of: socket, getsockname), let peer = Self.endpoint(of: socket, getpeername)
+            else { continue }
+            byConnection[Connection(peer: peer.address, peerPort: peer.port, ownPort: own.port)] = socket
         }
-        return byPort[port]
+        return byConnection[connection]
     }
 
-    private static func port(of socket: curl_socket_t) -> UInt16? {
-        var address = sockaddr_storage()
+    /// One end of a socket's connection; `nil` where there is none yet.
+    private static func endpoint(
+        of socket: curl_socket_t,
+        _ name: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) -> (address: String, port: UInt16)? {
+        var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        return withUnsafeMutablePointer(to: &address) { storage in
-            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> UInt16? in
-                guard getsockname(socket, address, &length) == 0 else { return nil }
-                switch Int32(address.pointee.sa_family) {
-                case AF_INET:
-                    return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-                        UInt16(bigEndian: $0.pointee.sin_port)
-                    }
-                case AF_INET6:
-                    return address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
-                        UInt16(bigEndian: $0.pointee.sin6_port)
-                    }
-                default: return nil
-                }
+        var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        var service = [CChar](repeating: 0, count: Int(NI_MAXSERV))
+        let isNamed = withUnsafeMutablePointer(to: &storage) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                name(socket, address, &length) == 0
+                    && getnameinfo(
+                        address, length, &host, socklen_t(host.count), &service, socklen_t(service.count),
+                        NI_NUMERICHOST | NI_NUMERICSERV) == 0
             }
         }
+        let texts = [host, service].map {
+            String(decoding: $0.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        }
+        guard isNamed, let port = UInt16(texts[1]), port != 0 else { return nil }
+        // libcurl names no zone of a link.
+        return (String(texts[0].prefix { $0 != "%" }), port)
     }
 }

@@ -36,9 +36,11 @@ extension Transfer {
             }
             return Int32(CURL_SEEKFUNC_OK)
         }
-        easy.onPrerequest { user, peer, _, _, port in
-            let address = peer.map { String(cString: $0) } ?? ""
-            return Transfer.at(user)?.beforeRequest(to: address, from: UInt16(truncatingIfNeeded: port)) == true
+        easy.onPrerequest { user, peer, _, peerPort, ownPort in
+            let connection = OpenSockets.Connection(
+                peer: peer.map { String(cString: $0) } ?? "", peerPort: UInt16(truncatingIfNeeded: peerPort),
+                ownPort: UInt16(truncatingIfNeeded: ownPort))
+            return Transfer.at(user)?.beforeRequest(on: connection) == true
                 ? Int32(CURL_PREREQFUNC_OK) : Int32(CURL_PREREQFUNC_ABORT)
         }
         if fileScheme != nil {

@@ -12,9 +12,7 @@ import Darwin
 extension Transfer {
     /// A connection stands, and the request is about to go out on it (CURLOPT_PREREQFUNCTION): each hop, also on a
     /// reused connection, whose address may have been opened under other rules.
-    ///
-    /// - Parameter port: the local port of the connection.
-    func beforeRequest(to address: String, from port: UInt16) -> Bool {
+    func beforeRequest(on connection: OpenSockets.Connection) -> Bool {
         switch phase {
         case .ended: return false
         case .connecting where closesIdle:
@@ -34,11 +32,11 @@ extension Transfer {
             phase = .ended(.failed(.streamReset(detail)))
             return false
         }
-        if let addressAllowed = request.addressAllowed, !addressAllowed(address) {
-            phase = .ended(.failed(refusal(of: address)))
+        if let addressAllowed = request.addressAllowed, !addressAllowed(connection.peer) {
+            phase = .ended(.failed(refusal(of: connection.peer)))
             return false
         }
-        if openedSockets == 0, fileScheme == nil, speaksHTTP1, sockets.hasUnread(at: port) {
+        if openedSockets == 0, fileScheme == nil, speaksHTTP1, sockets.hasUnread(on: connection) {
             isSpoiled = true
             let detail = TransferError.Detail(code: 0, message: "more came on the connection than was asked for")
             phase = .ended(.failed(.reset(detail)))

@@ -131,6 +131,8 @@ public enum LeaseReport {
         public let isUnreached: Bool
         /// Whether a refusal that may be a limit was seen to be one, or to be none; `nil` when nobody knows.
         public let isLimit: Bool?
+        /// Whether the origin serves the worker nothing.
+        public let isUnserved: Bool
         /// A random number within `0..<1`: sets the jitter.
         public let random: Double
 
@@ -138,7 +140,7 @@ public enum LeaseReport {
         public init(
             progress: Progress, kind: FailureKind, detail: String, source: Int32? = nil, retryAfter: Int64? = nil,
             status: Int32? = nil, requestID: String? = nil, address: String? = nil, isUnreached: Bool = false,
-            isLimit: Bool? = nil, random: Double = 0
+            isLimit: Bool? = nil, isUnserved: Bool = false, random: Double = 0
         ) {
             self.progress = progress
             self.kind = kind
@@ -150,13 +152,15 @@ public enum LeaseReport {
             self.address = address
             self.isUnreached = isUnreached
             self.isLimit = isLimit
+            self.isUnserved = isUnserved
             self.random = random
         }
 
         /// Whether it is a sign of too much at once at the origin (range contract, row 24).
         var limitSignal: FailureKind.LimitSignal {
-            guard let isLimit else { return kind.limitSignal(status: status.map { Int($0) }) }
-            return isLimit ? .certain : .refuted
+            if let isLimit { return isLimit ? .certain : .refuted }
+            let signal = kind.limitSignal(status: status.map { Int($0) })
+            return signal == .possible && isUnserved && kind != .network ? .unserved : signal
         }
 
         /// How long a limit may last that is told so, in seconds.

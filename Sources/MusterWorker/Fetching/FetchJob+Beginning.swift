@@ -167,11 +167,13 @@ extension FetchJob {
     private static let checkedBytes: Int64 = 1 << 20
 
     /// A body was accepted and its first byte is about to come. Returns whether there is room for it. Called on the loop's thread.
-    func accepted(_ plan: FetchPlan, _ writer: ChunkWriter, _ request: TransferRequest) -> Bool {
+    func accepted(
+        _ plan: FetchPlan, _ writer: ChunkWriter, _ request: TransferRequest, _ visit: OriginConduct.Visit
+    ) -> Bool {
         if let size = plan.known.size, size > Self.checkedBytes {
             guard writer.hasRoom(for: size) else { return false }
         }
-        context.conduct.enter(origin)
+        context.conduct.enter(origin, visit)
         if let part { context.conduct.enter(part) }
         noteWitness(request, plan, isOver: false)
         // Before the answer is told, which may bring the wish that the chunk end sooner.

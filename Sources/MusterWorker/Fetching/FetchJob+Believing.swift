@@ -12,6 +12,8 @@ struct Arrival: Sendable {
     var isShared = false
     /// Whether the body before was another one than the next.
     var isSecond = false
+    /// Whether a refusal came while the origin served nothing.
+    var isUnserved = false
 }
 
 /// A body that is larger than the one before, as far as it was read.

@@ -97,6 +97,7 @@ extension FetchJob {
         var failure = failure.following(plan.answer)
         failure.source = source.ordinal
         failure.isLimit = plan.turns.isLimit
+        failure.unserved = plan.arrival.isUnserved ? true : nil
         // Where a body breaks off is compared word for word.
         if let there = plan.answer?.redirectedTo, there != origin, failure.status ?? 0 >= 300 {
             failure.detail += ", redirected to \(there)"

@@ -24,6 +24,12 @@ extension FetchJob {
         guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
             let (kind, detail, status) = mayBeLimit(ending, to: question, plan.arrival), let address
         else { return nil }
+        let refused = context.witnesses.shared.moment
+        // Other requests may have been made at the same time.
+        if await context.conduct.servesNobody(origin, for: control) {
+            plan.arrival.isUnserved = status != OriginWitnesses.silence
+            return nil
+        }
         // Where nothing has come for longer than a limit lasts, a witness that is refused too shows nothing.
         guard
             !context.witnesses.isLimit(status, of: address.origin)
@@ -32,9 +38,8 @@ extension FetchJob {
             plan.turns = .over(isLimit: nil)
             return nil
         }
-        let refused = context.witnesses.shared.moment
         let witness = await context.witnesses.witness(
-            for: address, turn: count, isServing: { context.conduct.isServing($0, despite: status) },
+            for: address, turn: count, waits: false, isServing: { context.conduct.isServing($0, despite: status) },
             while: { control.wish == .work })
         guard let witness, witness.request.url != source.url else {
             return await waitForOthers(kind, detail, status, &plan)

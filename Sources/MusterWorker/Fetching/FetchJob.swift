@@ -120,12 +120,13 @@ struct FetchJob: Sendable {
         let question = plan.question(from: writer.offset)
         let origin = origin
         let request = request(question, plan, settings, redirects, budgets)
+        let visit = context.conduct.ask(origin)
         let transfer = FetchTransfer(
             question,
             plan: plan,
             writer: writer,
             refusal: { [sources = context.sources] in settings.isProxied ? sources.refusal(byProxyOf: $0) : nil },
-            accepted: { [request] in accepted($0, writer, request) },
+            accepted: { [request] in accepted($0, writer, request, visit) },
             received: { [context] in context.received($0) },
             waited: { [loops = context.loops, request] in loops.closeIdle(like: request) },
             leavesSlow: { hasStopped in
@@ -135,7 +136,6 @@ struct FetchJob: Sendable {
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end
-        let visit = context.conduct.ask(origin)
         let ending = await context.loops.withLoop(at: control.seat) { [request, control] loop in
             await transfer.run(request, on: loop, control: control)
         }

@@ -14,10 +14,27 @@ struct Manner: Sendable, Hashable {
 /// What all jobs of a worker know of the origins together, for as long as it runs: how many bodies come from there, which rungs of the
 /// ladder they have contradicted, and who wants credentials by Digest.
 final class OriginConduct: Sendable {
+    /// A request that is made at an origin.
+    struct Visit: Sendable {
+        /// Counts all requests.
+        fileprivate let number: Int
+        /// Whether others were under way when it was made.
+        fileprivate let isShared: Bool
+    }
+
+    /// The requests that are under way at an origin, by their numbers.
+    private struct Asking {
+        var underWay: Set<Int> = []
+        /// Those of which nothing has come yet.
+        var unanswered: Set<Int> = []
+        /// The last one that was made.
+        var last = 0
+    }
+
     private struct State {
         var running: [String: Int] = [:]
-        /// How many requests are made there at this moment, and how many were made since there was none.
-        var asking: [String: (now: Int, begun: Int)] = [:]
+        var visits = 0
+        var asking: [String: Asking] = [:]
         var rungs = OriginRungs()
         /// When something last came from origins, of late.
         var serving = Remembered<Int64>()
@@ -47,7 +64,12 @@ final class OriginConduct: Sendable {
     /// How long it is remembered how an origin wants to be asked, in nanoseconds: as long as its rungs.
     private static let mannerMemory = OriginRungs.closedNanoseconds
 
+    /// How long answers are waited for that others have asked for.
+    private static let answerTime: Duration = .milliseconds(250)
+
     private let state = Mutex(State())
+    /// Rung when a request is served, and when one is over.
+    private let bell = Bell()
     private let now: @Sendable () -> Int64
 
     /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
@@ -55,21 +77,44 @@ final class OriginConduct: Sendable {
         self.now = now
     }
 
-    /// A request is about to be made. Returns what to say at its end.
-    func ask(_ origin: String) -> Int {
+    /// A request is about to be made.
+    func ask(_ origin: String) -> Visit {
         state.withLock { state in
-            let known = state.asking[origin] ?? (0, 0)
-            state.asking[origin] = (known.now + 1, known.begun + 1)
-            return known.now == 0 ? known.begun + 1 : 0
+            state.visits += 1
+            let number = state.visits
+            let isShared = state.asking[origin] != nil
+            var asking = state.asking[origin] ?? Asking()
+            asking.underWay.insert(number)
+            asking.unanswered.insert(number)
+            asking.last = number
+            state.asking[origin] = asking
+            return Visit(number: number, isShared: isShared)
         }
     }
 
     /// That request is over. Returns whether another one was made at the same time.
-    func isOver(_ request: Int, _ origin: String) -> Bool {
-        state.withLock { state in
-            guard let known = state.asking[origin] else { return false }
-            state.asking[origin] = known.now > 1 ? (known.now - 1, known.begun) : nil
-            return request != known.begun
+    func isOver(_ visit: Visit, _ origin: String) -> Bool {
+        defer { bell.ring() }
+        return state.withLock { state in
+            guard var asking = state.asking.removeValue(forKey: origin) else { return false }
+            asking.underWay.remove(visit.number)
+            asking.unanswered.remove(visit.number)
+            if !asking.underWay.isEmpty { state.asking[origin] = asking }
+            return visit.isShared || asking.last != visit.number
+        }
+    }
+
+    /// Waits until whatever is asked of the origin now is answered, for a moment at most. Returns whether it is, and nothing came of it, nor did lately: then
+    /// a refusal is for no limit, as far as this worker sees.
+    func servesNobody(_ origin: String, for control: LeaseControl) async -> Bool {
+        let last = state.withLock(\.visits)
+        let deadline = ContinuousClock.now + Self.answerTime
+        while true {
+            let rings = bell.rings
+            let waits = state.withLock { $0.asking[origin]?.unanswered.contains { $0 <= last } ?? false }
+            guard waits else { return !isServing(origin) }
+            let rest = deadline - ContinuousClock.now
+            guard rest > .zero, await control.wait(at: bell, since: rings, limit: rest) else { return false }
         }
     }
 
@@ -78,9 +123,13 @@ final class OriginConduct: Sendable {
         state.withLock { $0.asking[origin] == nil }
     }
 
-    /// The body of a transfer begins to come.
-    func enter(_ origin: String) {
-        state.withLock { $0.running[origin, default: 0] += 1 }
+    /// The body of a transfer begins to come, as the answer to a request.
+    func enter(_ origin: String, _ visit: Visit? = nil) {
+        state.withLock { state in
+            state.running[origin, default: 0] += 1
+            if let visit { state.asking[origin]?.unanswered.remove(visit.number) }
+        }
+        if visit != nil { bell.ring() }
     }
 
     /// That transfer is over.

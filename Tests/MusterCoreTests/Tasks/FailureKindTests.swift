@@ -141,7 +141,8 @@ struct FailureSignalTests {
 
     /// These names go to the database.
     @Test func namesOfSignalsStay() {
-        #expect(FailureKind.LimitSignal.allCases.map(\.rawValue) == ["none", "possible", "certain", "refuted"])
+        #expect(
+            FailureKind.LimitSignal.allCases.map(\.rawValue) == ["none", "possible", "certain", "refuted", "unserved"])
     }
 
     @Test func everyKindOfTheTableHasOneAnswerEach() {

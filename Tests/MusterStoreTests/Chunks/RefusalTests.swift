@@ -112,6 +112,37 @@ import Testing
         }
     }
 
+    /// What serves nobody has no limit, as far as one worker sees: others may be served.
+    @Test(arguments: [false, true]) func refusalOfAnOriginThatServesNobodyIsForItsFile(isShared: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            var other = try await fixture.makeWorker()
+            if isShared { _ = try await other.claim(1) }
+            try await worker.refuse(leases[0], 404, isUnserved: true)
+            let state = try await fixture.store.task(leases[0].key, of: "g").state
+            #expect(state == (isShared ? .queued : .failed))
+            // Nothing is taken from the allowance for it.
+            if !isShared { #expect(try await allowed(fixture) == 16) }
+            try await fixture.check()
+        }
+    }
+
+    /// It has served something a moment ago: that may be all that it serves for now.
+    @Test func refusalOfAnOriginThatHasJustServedMayBeForALimit() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(3)
+            _ = try await worker.learn(leases[0], size: 1_000, isSplittable: false)
+            _ = try await worker.progress(leases[0], to: 100)
+            try await worker.refuse(leases[1], 404, isUnserved: true)
+            #expect(try await fixture.store.task(leases[1].key, of: "g").state == .queued)
+            try await fixture.check()
+        }
+    }
+
     /// A directory may have a limit whose connections another worker has: this one is served nothing of it, and sees no limit.
     @Test(arguments: [true, false]) func whatAWitnessShowsIsDoubtedWhereAnotherWorkerIsServed(
         isServed: Bool

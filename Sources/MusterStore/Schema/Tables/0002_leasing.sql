@@ -250,7 +250,7 @@ CREATE TYPE failure AS (
     status       integer,                                    -- the answer's status, if there was one
     request      text,                                       -- the origin's name for the request
     address      text,                                       -- the peer's address
-    limit_signal text,                                       -- whether it is a sign of too much at once: none, possible, certain, refuted
+    limit_signal text,                                       -- whether it is a sign of too much at once: none, possible, certain, refuted, unserved
     limit_seconds integer,                                   -- how long a limit may last that is told so, since something came of the origin
     is_expiry    boolean,                                    -- whether an expired URL is answered so
     random       double precision,                           -- within [0, 1): sets the jitter

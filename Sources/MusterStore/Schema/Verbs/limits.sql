@@ -22,6 +22,16 @@ BEGIN
 END
 $$;
 
+-- Whether an origin that serves a session nothing may do so for a limit: it has served something lately, another session asks there as well, or the status
+-- was a limit before.
+CREATE FUNCTION may_serve_others(o origins, l leases, f failure) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce(f.status = ANY (o.limits_with), false) OR has_served_within_limit(o.id, f) OR EXISTS (
+        SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.session_id <> l.session_id);
+END
+$$;
+
 -- Gives back what was taken from the allowance of an origin for refusals with a status that is no limit there, as far as is known.
 CREATE FUNCTION give_back(p_origin bigint, p_status integer) RETURNS void
 LANGUAGE sql AS $$
@@ -52,6 +62,10 @@ BEGIN
             PERFORM give_back(o.id, f.status);
             RETURN NULL;
         END IF;
+        f.limit_signal := 'possible';
+    END IF;
+    IF f.limit_signal = 'unserved' THEN
+        IF NOT may_serve_others(o, l, f) THEN RETURN NULL; END IF;
         f.limit_signal := 'possible';
     END IF;
     IF f.limit_signal = 'certain' AND f.status NOT IN (429, 503) AND f.status <> ALL (o.limits_with) THEN
