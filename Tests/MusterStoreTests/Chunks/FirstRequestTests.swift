@@ -44,6 +44,32 @@ import Testing
         }
     }
 
+    /// A file smaller than a chunk comes by several connections where one of them is slow: by pieces of ten seconds, of a mebibyte at least.
+    @Test(arguments: [true, false]) func smallFileIsDividedWhereItComesSlowly(isSlow: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let whole = try #require(try await worker.claim().first)
+            #expect(
+                try await worker.answer(whole, size: 4 << 20, etag: "\"1\"", askedForAll: true, chunkSize: 8 << 20))
+            try await fixture.run("UPDATE origins SET serves_again = true")
+            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            #expect(try await worker.progress(whole, to: isSlow ? 300_000 : 2 << 20))
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '3 s'")
+            let asked = try await worker.help(8).asked
+            guard isSlow else {
+                #expect(asked.isEmpty, "it is through before others have begun")
+                return
+            }
+            #expect(asked == [worker.session])
+            let wish = try #require(try await fixture.store.shrinkWishes(of: worker.session).first)
+            #expect(wish.end == 1 << 20)
+            #expect(try await worker.shrink(whole, to: wish.end) == .agreed)
+            try await fixture.check("divided")
+            #expect(try await worker.claim(16).map(\.start).sorted() == [1 << 20, 2 << 20, 3 << 20])
+        }
+    }
+
     /// A plain GET is made beside it, whatever becomes of that, and whether or not the origin serves again.
     @Test(arguments: [true, false]) func originThatBringsAFileSlowlyIsTriedOnce(isServed: Bool) async throws {
         try await StoreFixture.run { fixture in

@@ -36,14 +36,14 @@ extension TestWorker {
     @discardableResult
     func answer(
         _ lease: GrantedLease, size: Int64?, etag: String? = nil, digests: [String: String]? = nil, name: String? = nil,
-        isSplittable: Bool = true, askedForAll: Bool = false
+        isSplittable: Bool = true, askedForAll: Bool = false, chunkSize: Int64 = 100
     ) async throws -> Bool {
         try await store.report(
             learned: .init(
                 session: session, lease: lease.name,
                 representation: Representation(size: size, etag: etag, isDateStrong: true, digests: digests),
                 rung: isSplittable ? lease.rung : .whole, effectiveURL: nil, suggestedName: name,
-                askedForAll: askedForAll, chunkSize: 100))
+                askedForAll: askedForAll, chunkSize: chunkSize))
     }
 
     /// The origin served another request for a file (row 22).
