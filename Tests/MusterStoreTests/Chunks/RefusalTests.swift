@@ -143,6 +143,24 @@ import Testing
         }
     }
 
+    /// A file of which other chunks come is there, whatever the status says.
+    @Test(arguments: [405, 410, 451], [true, false]) func refusalOfAChunkBesideOthersOfTheFileIsNotForTheFile(
+        status: Int, isServed: Bool
+    ) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim(1).first)
+            #expect(try await worker.answer(first, size: 300, etag: "\"1\""))
+            let rest = try await worker.claim(2)
+            #expect(rest.count == 2)
+            if isServed { #expect(try await worker.progress(rest[0], to: rest[0].start + 10)) }
+            try await worker.refuse(rest[1], status)
+            #expect(try await fixture.store.task("t", of: "g").state == (isServed ? .active : .failed))
+            try await fixture.check()
+        }
+    }
+
     /// A directory may have a limit whose connections another worker has: this one is served nothing of it, and sees no limit.
     @Test(arguments: [true, false]) func whatAWitnessShowsIsDoubtedWhereAnotherWorkerIsServed(
         isServed: Bool

@@ -201,7 +201,17 @@ extension StoreModel {
     /// Whether a failure is a sign of too much at once (row 24), and then whether it counts as a try.
     private mutating func heedLimit(_ place: Place, _ chunk: Chunk, _ failure: Failure) -> Bool? {
         guard chunk.kind == .fetch, let task = self[place], let lease = chunk.lease else { return nil }
-        let signal = failure.kind.limitSignal(status: failure.status)
+        var signal = failure.kind.limitSignal(status: failure.status)
+        // A file of which other chunks come is there.
+        let isServed = task.chunks.contains {
+            $0.lease != nil && $0.lease?.epoch != lease.epoch && $0.kind == .fetch && $0.source == chunk.source
+                && $0.durable > $0.resume
+        }
+        if signal == .none, failure.kind.rule == .nextSource, task.isPlanned, isServed,
+            (400..<500).contains(failure.status ?? 0)
+        {
+            signal = .possible
+        }
         guard signal != .none else { return nil }
         let origin = origins[chunk.origin, default: Origin()]
         let isEcho = lease.grantedAt <= origin.limitedAt

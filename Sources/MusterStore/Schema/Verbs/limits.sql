@@ -24,11 +24,36 @@ $$;
 
 -- Whether an origin that serves a session nothing may do so for a limit: it has served something lately, another session asks there as well, or the status
 -- was a limit before.
-CREATE FUNCTION may_serve_others(o origins, l leases, f failure) RETURNS boolean
+CREATE FUNCTION may_serve_others(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN coalesce(f.status = ANY (o.limits_with), false) OR has_served_within_limit(o.id, f) OR EXISTS (
-        SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.session_id <> l.session_id);
+    RETURN has_served_within_limit(l.origin_id, f)
+        OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.session_id <> l.session_id)
+        OR EXISTS (SELECT 1 FROM origins o WHERE o.id = l.origin_id AND f.status = ANY (o.limits_with));
+END
+$$;
+
+-- Whether other chunks of the same file come from the same source at this moment: then it is there, whatever the origin says of one chunk more.
+CREATE FUNCTION is_file_served_beside(l leases) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM leases h
+        WHERE h.task_id = l.task_id AND h.source = l.source AND h.chunk_id <> l.chunk_id AND h.kind = 'fetch' AND h.durable > h.resume);
+END
+$$;
+
+-- What a failure says of the limits of its origin, with what its holder could not know: a file of which other chunks come is there, and what serves
+-- nobody has no limit.
+CREATE FUNCTION limit_signal_of(l leases, t tasks, f failure) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF f.limit_signal = 'none' AND f.rule = 'nextSource' AND t.planned AND f.status BETWEEN 400 AND 499 AND is_file_served_beside(l) THEN
+        RETURN 'possible';
+    ELSIF f.limit_signal = 'unserved' THEN
+        RETURN CASE WHEN may_serve_others(l, f) THEN 'possible' ELSE 'none' END;
+    END IF;
+    RETURN f.limit_signal;
 END
 $$;
 
@@ -55,6 +80,7 @@ DECLARE
     v_allowed integer;
     v_learned integer;
 BEGIN
+    f.limit_signal := limit_signal_of(l, t, f);
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
     IF NOT FOUND OR f.limit_signal = 'none' AND coalesce(f.status <> ALL (o.limits_with), true) THEN RETURN NULL; END IF;
     IF f.limit_signal = 'refuted' THEN
@@ -62,10 +88,6 @@ BEGIN
             PERFORM give_back(o.id, f.status);
             RETURN NULL;
         END IF;
-        f.limit_signal := 'possible';
-    END IF;
-    IF f.limit_signal = 'unserved' THEN
-        IF NOT may_serve_others(o, l, f) THEN RETURN NULL; END IF;
         f.limit_signal := 'possible';
     END IF;
     IF f.limit_signal = 'certain' AND f.status NOT IN (429, 503) AND f.status <> ALL (o.limits_with) THEN
