@@ -61,11 +61,13 @@ $$;
 -- its transfers end.
 CREATE FUNCTION surplus_lanes() RETURNS TABLE (origin_id bigint, group_id bigint, lanes bigint)
 LANGUAGE sql STABLE AS $$
-    SELECT o.id, NULL::bigint, (SELECT count(*) FROM lanes_to(o.id)) - o.max_connections - asked_lanes(o.id, NULL)
-    FROM origins o WHERE o.max_connections IS NOT NULL
+    SELECT o.id, NULL::bigint, s.lanes - asked_lanes(o.id, NULL)
+    FROM origins o CROSS JOIN LATERAL (SELECT count(*) - o.max_connections AS lanes FROM lanes_to(o.id)) AS s
+    WHERE o.max_connections IS NOT NULL AND s.lanes > 0
     UNION ALL
-    SELECT NULL, g.id, -free_lanes_of(g.id, g.max_connections) - asked_lanes(NULL, g.id)
-    FROM groups g WHERE g.max_connections IS NOT NULL AND g.state IN ('open', 'sealed')
+    SELECT NULL, g.id, s.lanes - asked_lanes(NULL, g.id)
+    FROM groups g CROSS JOIN LATERAL (SELECT -free_lanes_of(g.id, g.max_connections) AS lanes OFFSET 0) AS s
+    WHERE g.max_connections IS NOT NULL AND g.state IN ('open', 'sealed') AND s.lanes > 0
 $$;
 
 -- The lanes that groups have a use for, and that less urgent groups of their sink have: on an origin that may have no more lanes, or on any
@@ -157,10 +159,13 @@ $$;
 
 -- How many lanes of an origin or of a group are asked for already. A holder that has not answered for five seconds is not counted on.
 CREATE FUNCTION asked_lanes(p_origin bigint, p_group bigint) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT count(DISTINCT (l.session_id, l.lane)) FROM leases l
-    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s'
-        AND (p_origin IS NULL OR l.origin_id = p_origin) AND (p_group IS NULL OR l.group_id = p_group)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT count(DISTINCT (l.session_id, l.lane)) FROM leases l
+        WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s'
+            AND (p_origin IS NULL OR l.origin_id = p_origin) AND (p_group IS NULL OR l.group_id = p_group));
+END
 $$;
 
 -- Lanes that can be given up: of a sink, an origin or a group if there is one, those of the least urgent groups first, and of groups below a
