@@ -6,11 +6,39 @@ import Subprocess
 import SystemPackage
 import Testing
 
-/// A guard of the CPU time that a claim costs the database, which no clock tells: the instructions that its backend executes, as Valgrind counts them.
+/// A guard of the CPU time that a claim, and a look for lanes, cost the database, which no clock tells: the instructions that their backend executes, as
+/// Valgrind counts them.
 @Suite struct InstructionTests {
     private static let batch = 256
 
     @Test func claimExecutesNoMoreInstructionsThanItDid() async throws {
+        let (cluster, claims) = try await Self.cluster()
+        // What the first ones cost, which read the catalogs and make plans, is the same in both.
+        let few = try await cluster.instructions(claims.prefix(2), printing: Self.batch)
+        let many = try await cluster.instructions(claims.dropFirst(2), printing: Self.batch)
+        let each = (many - few) / Int64(claims.count - 4)
+        print("a claim of \(Self.batch): \(each) instructions")
+        #expect(each > 0)
+        // 81,600,000: 319,000 for each lease.
+        #expect(each <= 102_000_000)
+    }
+
+    /// Once a second, for each database: a group that is alone in its sink, at an origin with a cap.
+    @Test func lookForLanesExecutesHardlyAnythingWhereAGroupIsAlone() async throws {
+        let (cluster, claims) = try await Self.cluster()
+        let looks = ["UPDATE origins SET max_connections = 4096;"] + claims.prefix(1)
+        let look = "SELECT count(*) FROM preempt(4096);"
+        let few = try await cluster.instructions(looks + Array(repeating: look, count: 2), printing: 0, times: 2)
+        let many = try await cluster.instructions(looks + Array(repeating: look, count: 12), printing: 0, times: 12)
+        let each = (many - few) / 10
+        print("a look for lanes: \(each) instructions")
+        #expect(each > 0)
+        // 2,700,000, with 256 lanes.
+        #expect(each <= 3_400_000)
+    }
+
+    /// A server that is stopped, with a claim for each of some sessions.
+    private static func cluster() async throws -> (Cluster, [String]) {
         var policy = Store.Policy()
         (policy.connectionsPerOrigin, policy.leasesPerSession) = (4_096, 512)
         let server = try await TestPostgres.start(settings: ["autovacuum": "off"])
@@ -18,21 +46,14 @@ import Testing
         let claims: [String]
         do {
             let database = try await server.makeDatabase()
-            claims = try await Self.prepare(database, policy)
+            claims = try await prepare(database, policy)
             cluster = try await Cluster(of: server, database: database.name)
         } catch {
             await server.stop()
             throw error
         }
         await server.stop()
-        // What the first ones cost, which read the catalogs and make plans, is the same in both.
-        let few = try await cluster.instructions(claims.prefix(2))
-        let many = try await cluster.instructions(claims.dropFirst(2))
-        let each = (many - few) / Int64(claims.count - 4)
-        print("a claim of \(Self.batch): \(each) instructions")
-        #expect(each > 0)
-        // 82,800,000: 323,000 for each lease.
-        #expect(each <= 103_500_000)
+        return (cluster, claims)
     }
 
     /// Makes a group, and returns a claim for each of some sessions.
@@ -69,6 +90,8 @@ import Testing
 
     /// The files of a server that is to be stopped, and who may read them.
     private struct Cluster {
+        /// Whose end deletes the files.
+        private let server: TestPostgres
         let data: FilePath
         let program: FilePath
         let user: String
@@ -80,18 +103,21 @@ import Testing
             program = FilePath(try await Self.output(["readlink", "/proc/\(process)/exe"]))
             user = try await Self.output(["stat", "-c", "%u", data.string])
             self.database = database
+            self.server = server
         }
 
-        /// How many instructions a backend of its own executes for these statements, from its start to its end.
-        func instructions(_ statements: ArraySlice<String>) async throws -> Int64 {
+        /// How many instructions a backend of its own executes for these statements, from its start to its end; so many of them, or all, count what is said.
+        func instructions(
+            _ statements: some Collection<String>, printing count: Int, times: Int? = nil
+        ) async throws -> Int64 {
             let file = data.appending("instructions")
             let valgrind = try #require(InstalledProgram.find("valgrind")).string
             let output = try await Self.output(
                 ["setpriv", "--reuid=\(user)", "--clear-groups", "--", valgrind, "--tool=cachegrind", "--cache-sim=no"]
                     + ["--cachegrind-out-file=\(file)", program.string, "--single", "-D", data.string, database],
                 input: statements.joined(separator: "\n") + "\n")
-            let granted = output.split(separator: "\n").count { $0.contains("count = \"\(InstructionTests.batch)\"") }
-            #expect(granted == statements.count, "\(output)")
+            let said = output.split(separator: "\n").count { $0.contains("count = \"\(count)\"") }
+            #expect(said == times ?? statements.count, "\(output)")
             let summary = try await Self.output(["sed", "-n", "s/^summary: *//p", file.string])
             return try #require(Int64(summary))
         }

@@ -118,11 +118,14 @@ $$;
 
 -- The slots that are left when some of them are used: of every session's as many fewer.
 CREATE FUNCTION without_slots(p_slots bigint[], p_used bigint[]) RETURNS bigint[]
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(array_agg(s.id ORDER BY s.n), '{}')
-    FROM (
-        SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) AS k FROM unnest(p_slots) WITH ORDINALITY AS u (id, n)
-    ) AS s
-    LEFT JOIN (SELECT id, count(*) AS k FROM unnest(p_used) AS u (id) GROUP BY 1) AS used ON used.id = s.id
-    WHERE s.k > coalesce(used.k, 0)
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(array_agg(s.id ORDER BY s.n), '{}')
+        FROM (
+            SELECT id, n, row_number() OVER (PARTITION BY id ORDER BY n) AS k FROM unnest(p_slots) WITH ORDINALITY AS u (id, n)
+        ) AS s
+        LEFT JOIN (SELECT id, count(*) AS k FROM unnest(p_used) AS u (id) GROUP BY 1) AS used ON used.id = s.id
+        WHERE s.k > coalesce(used.k, 0));
+END
 $$;

@@ -17,15 +17,19 @@ $$;
 
 -- Makes chunks ready whose wait is over. A transaction of its own: it takes no other lock. Returns how many there were.
 CREATE FUNCTION promote_due_chunks(p_limit integer) RETURNS bigint
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_count bigint;
+BEGIN
     WITH due AS MATERIALIZED (
         SELECT id FROM ready_chunks
         WHERE is_waiting(status) AND not_before <= statement_timestamp()
         ORDER BY not_before LIMIT p_limit FOR UPDATE SKIP LOCKED
-    ), promoted AS (
-        UPDATE ready_chunks c SET status = 'ready', not_before = NULL FROM due WHERE c.id = due.id RETURNING 1
     )
-    SELECT count(*) FROM promoted
+    UPDATE ready_chunks c SET status = 'ready', not_before = NULL FROM due WHERE c.id = due.id;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    RETURN v_count;
+END
 $$;
 
 -- What the chunk waits for after so many failures: base × 2ⁿ⁻¹ with full jitter, unless the coordinator says otherwise.

@@ -6,14 +6,22 @@
 -- Asks for the lanes that are to be given up. Returns the sessions that are asked, once for each lease. p_origin_cap is the default cap of
 -- an origin. Harmless beside another one: one of them asks, since two would ask for twice as much.
 CREATE FUNCTION preempt(p_origin_cap integer) RETURNS SETOF bigint
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+-- Planning takes longer than a look, and what asks once a second does so on one connection after the other.
+SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
     v_want record;
     v_asked bigint[];                   -- the sessions that are asked, once for each lease
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('muster.preempt')) THEN RETURN; END IF;
-    FOR v_want IN SELECT * FROM surplus_lanes(p_origin_cap) UNION ALL SELECT * FROM urgent_lanes(p_origin_cap) LOOP
-        RETURN QUERY SELECT ask_for_lanes(v_want.sink, v_want.origin_id, v_want.group_id, v_want.priority, v_want.lanes);
+    FOR v_want IN SELECT * FROM surplus_lanes() LOOP
+        RETURN QUERY SELECT ask_for_lanes(NULL, v_want.origin_id, v_want.group_id, NULL, v_want.lanes);
+    END LOOP;
+    -- A group that is alone in its sink has nobody to take lanes from, or to give them to.
+    IF NOT EXISTS (SELECT 1 FROM groups g WHERE g.state IN ('open', 'sealed') GROUP BY g.sink HAVING count(*) > 1) THEN RETURN; END IF;
+    FOR v_want IN SELECT * FROM urgent_lanes(p_origin_cap) LOOP
+        RETURN QUERY SELECT ask_for_lanes(v_want.sink, v_want.origin_id, NULL, v_want.priority, v_want.lanes);
     END LOOP;
     FOR v_want IN SELECT * FROM uneven_lanes(p_origin_cap) LOOP
         PERFORM g.id FROM groups g WHERE g.id = v_want.taker FOR NO KEY UPDATE SKIP LOCKED;
@@ -31,9 +39,12 @@ $$;
 
 -- Asks the holders of some lanes to give them up (see `preemptible_lanes`). Returns their sessions, once for each lease.
 CREATE FUNCTION ask_for_lanes(p_sink text, p_origin bigint, p_group bigint, p_priority integer, p_limit bigint) RETURNS SETOF bigint
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_limit <= 0 THEN RETURN; END IF;
+    RETURN QUERY
     WITH lane AS MATERIALIZED (
-        SELECT * FROM preemptible_lanes(p_sink, p_origin, p_group, p_priority, greatest(0, p_limit))
+        SELECT * FROM preemptible_lanes(p_sink, p_origin, p_group, p_priority, p_limit)
     ), held AS MATERIALIZED (
         SELECT b.chunk_id FROM leases b JOIN lane ON lane.session_id = b.session_id AND lane.lane = b.lane
         -- What is empty has no place to end sooner.
@@ -42,28 +53,29 @@ LANGUAGE sql AS $$
     UPDATE leases l
     SET shrink_to = l.first, shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
     FROM held WHERE l.chunk_id = held.chunk_id
-    RETURNING l.session_id
+    RETURNING l.session_id;
+END
 $$;
 
 -- The lanes beyond the caps of origins and of groups, after somebody made a cap smaller. What an origin taught by refusing takes effect as
 -- its transfers end.
-CREATE FUNCTION surplus_lanes(p_origin_cap integer)
-RETURNS TABLE (sink text, origin_id bigint, group_id bigint, priority integer, lanes bigint)
+CREATE FUNCTION surplus_lanes() RETURNS TABLE (origin_id bigint, group_id bigint, lanes bigint)
 LANGUAGE sql STABLE AS $$
-    SELECT NULL::text, o.id, NULL::bigint, NULL::integer,
-        (SELECT count(*) FROM lanes_to(o.id)) - o.max_connections - asked_lanes(o.id, NULL)
-    FROM origins o WHERE o.max_connections IS NOT NULL
+    SELECT o.id, NULL::bigint, s.lanes - asked_lanes(o.id, NULL)
+    FROM origins o CROSS JOIN LATERAL (SELECT count(*) - o.max_connections AS lanes FROM lanes_to(o.id)) AS s
+    WHERE o.max_connections IS NOT NULL AND s.lanes > 0
     UNION ALL
-    SELECT g.sink, NULL, g.id, NULL, -free_lanes_of(g.id, g.max_connections) - asked_lanes(NULL, g.id)
-    FROM groups g WHERE g.max_connections IS NOT NULL AND g.state IN ('open', 'sealed')
+    SELECT NULL, g.id, s.lanes - asked_lanes(NULL, g.id)
+    FROM groups g CROSS JOIN LATERAL (SELECT -free_lanes_of(g.id, g.max_connections) AS lanes OFFSET 0) AS s
+    WHERE g.max_connections IS NOT NULL AND g.state IN ('open', 'sealed') AND s.lanes > 0
 $$;
 
 -- The lanes that groups have a use for, and that less urgent groups of their sink have: on an origin that may have no more lanes, or on any
 -- where no session has a slot free. The 32 most urgent groups are looked at.
 CREATE FUNCTION urgent_lanes(p_origin_cap integer)
-RETURNS TABLE (sink text, origin_id bigint, group_id bigint, priority integer, lanes bigint)
+RETURNS TABLE (sink text, origin_id bigint, priority integer, lanes bigint)
 LANGUAGE sql STABLE AS $$
-    SELECT g.sink, w.full_origin, NULL::bigint, g.priority,
+    SELECT g.sink, w.full_origin, g.priority,
         least(ready_on(g.id, w.id), free_lanes_of(g.id, g.max_connections), CASE WHEN w.full_origin IS NULL THEN w.free END)
             - asked_lanes(w.full_origin, NULL)
     FROM (
@@ -147,10 +159,13 @@ $$;
 
 -- How many lanes of an origin or of a group are asked for already. A holder that has not answered for five seconds is not counted on.
 CREATE FUNCTION asked_lanes(p_origin bigint, p_group bigint) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT count(DISTINCT (l.session_id, l.lane)) FROM leases l
-    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s'
-        AND (p_origin IS NULL OR l.origin_id = p_origin) AND (p_group IS NULL OR l.group_id = p_group)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT count(DISTINCT (l.session_id, l.lane)) FROM leases l
+        WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s'
+            AND (p_origin IS NULL OR l.origin_id = p_origin) AND (p_group IS NULL OR l.group_id = p_group));
+END
 $$;
 
 -- Lanes that can be given up: of a sink, an origin or a group if there is one, those of the least urgent groups first, and of groups below a

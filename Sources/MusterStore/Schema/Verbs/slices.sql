@@ -109,8 +109,10 @@ $$;
 
 -- What was wished of a group while it was locked; nothing otherwise.
 CREATE FUNCTION wished_of(g groups) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT coalesce((SELECT w.verb FROM wishes w WHERE w.group_id = g.id), '')
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce((SELECT w.verb FROM wishes w WHERE w.group_id = g.id), '');
+END
 $$;
 
 -- How strong a wish is: a cancel outlasts a pause, and a removal both.

@@ -53,13 +53,16 @@ $$;
 
 -- How many bytes per second the group may have now; NULL means as many as come.
 CREATE FUNCTION group_rate(g groups) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT coalesce(CASE WHEN g.timetable IS NOT NULL AND hours_flaw(g) IS NULL THEN (
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF g.timetable IS NULL OR hours_flaw(g) IS NOT NULL THEN RETURN g.bytes_per_second; END IF;
+    RETURN coalesce((
         SELECT (e.entry ->> 'bytesPerSecond')::bigint
         FROM jsonb_array_elements(g.timetable) WITH ORDINALITY AS e (entry, n)
         WHERE is_open((e.entry ->> 'from')::time, (e.entry ->> 'to')::time, coalesce(e.entry ->> 'timeZone', g.window_zone, 'UTC'))
         ORDER BY e.n LIMIT 1
-    ) END, g.bytes_per_second)
+    ), g.bytes_per_second);
+END
 $$;
 
 -- Whether the group is to be cancelled as a whole, and is not yet. It is sealed, and ends as cancelled (adr/0015).
