@@ -98,7 +98,7 @@ let package = Package(
                         "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
                         "limits", "mirrors", "once", "origins", "paths", "preemption", "purges", "questions",
                         "reports", "returns", "reuse", "sessions", "shares", "sharing", "slices", "stragglers",
-                        "verbs", "windows",
+                        "verbs", "wholeness", "windows",
                     ])),
         library(
             "MusterCoordinator",

@@ -48,7 +48,10 @@ public struct Coordinator: Service {
         var limits = PostgresPool.Limits(maximumConnections: configuration.databaseConnections)
         limits.acquireTimeout = .seconds(5)
         let watch = SchemaWatch()
-        let pool = PostgresPool(database, limits: limits, logger: databaseLogger) { try await watch.enter($0) }
+        let pool = PostgresPool(
+            database, limits: limits, logger: databaseLogger,
+            onFailure: { [own = configuration.ownProcess] error in if error.isDamage { own.onDamage("\(error)") } },
+            prepare: { try await watch.enter($0) })
         do {
             try await serve(pool, database, watch)
         } catch {
@@ -138,9 +141,8 @@ public struct Coordinator: Service {
             rounds: configuration.adjustRounds(sweeps.rounds),
             lanes: RoundTable.lanes(connections: configuration.databaseConnections), metrics: metrics, logger: logger,
             clock: clock,
-            onFailure: { [own = configuration.ownProcess] error in
+            onFailure: { error in
                 if let error = error as? PostgresError, error.isUnavailable { grace.notice() }
-                own.notice(error)
             })
 
         // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
@@ -178,11 +180,17 @@ public enum SchemaMigration {
         try await Migrator(PostgresConfiguration(database)).migrate()
     }
 
+    /// Makes sure that no table has lost rows that others tell of: a database that is not looked after otherwise may have lost some while nobody used it.
+    ///
+    /// - Throws: `PostgresError`, of which `damage(in:)` makes words.
+    public static func checkRows(database: String) async throws {
+        try await Migrator(PostgresConfiguration(database)).checkRows()
+    }
+
     /// What a failure says of the files of the database, if they are at fault: class XX, an undefined file, or a database whose directory is gone.
     public static func damage(in error: any Error) -> String? {
-        // What PostgreSQL calls an internal error has no other cause in so plain a place; nor has a function or a table that no record is there of.
-        guard let error = error as? PostgresError,
-            error.isDamage || ["XX000", "42723", "42P07"].contains(error.sqlState?.code)
+        // Where the schema is installed, nothing else makes a function or a table that no record is there of.
+        guard let error = error as? PostgresError, error.isDamage || ["42723", "42P07"].contains(error.sqlState?.code)
         else { return nil }
         return "\(error)"
     }

@@ -1,5 +1,3 @@
-import MusterPostgres
-
 /// What the process of a coordinator knows besides the database, where it is more than a coordinator.
 public struct OwnProcess: Sendable {
     /// What the process has of workers for a sink, where nothing is heard of any.
@@ -18,7 +16,9 @@ public struct OwnProcess: Sendable {
 
     /// What it has of workers for a sink.
     public var workers: @Sendable (_ sink: String) -> Workers = { _ in .none }
-    /// What keeps the database of the process from working, in words, if that is known.
+    /// Whether it goes on when its sink is well again; otherwise it may end before that.
+    public var waitsForSinks = true
+    /// What keeps the database of the process from working, and whether that ends by itself, in words, if that is known.
     public var databaseTrouble: @Sendable () -> String? = { nil }
 
     /// Told what the database says where its files are damaged; maybe again and again.
@@ -26,9 +26,4 @@ public struct OwnProcess: Sendable {
 
     /// A coordinator and nothing more.
     public init() {}
-
-    /// Takes notice of an error.
-    func notice(_ error: any Error) {
-        if let error = error as? PostgresError, error.isDamage { onDamage("\(error)") }
-    }
 }

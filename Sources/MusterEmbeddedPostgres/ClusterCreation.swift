@@ -12,7 +12,7 @@ struct ClusterCreation: Sendable {
     let template: ClusterTemplate?
 
     /// Raised with every change of how a cluster is made, so that templates of earlier versions are not used.
-    static let recipe = 2
+    static let recipe = 3
 
     /// The superuser of the cluster, and the role that everything of Muster's connects as.
     static let user = "muster"
@@ -50,6 +50,8 @@ struct ClusterCreation: Sendable {
     private func makeFiles(in directory: FilePath) async throws {
         let arguments = [
             "-D", directory.string, "-U", Self.user, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
+            // What a disk gives back in another way than it was written is an error then, and never a row.
+            "--data-checksums",
         ]
         try await PostgresTool(path: binaries.program("initdb"), arguments: arguments, account: account)
             .runSuccessfully()

@@ -45,9 +45,9 @@ struct ClusterMending: Sendable {
             let path = location.dataDirectory.appending(name)
             let found = try PrivateFiles.status(path)
             // Those that are not spoken of may be somebody's wish.
-            guard log.contains(name), try found == nil || PrivateFiles.tail(path, limitBytes: 1024) != text else {
-                continue
-            }
+            guard log.contains(name),
+                try found?.type != .regular || PrivateFiles.tail(path, limitBytes: 1024) != text
+            else { continue }
             let fault =
                 try found == nil
                 ? "was missing; wrote it again" : "can't be used; wrote it again (the old one is \(setAside(path)))"

@@ -1,5 +1,13 @@
 public import SystemPackage
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// Why a private PostgreSQL could not be started.
 ///
 /// Every case carries what somebody needs to put it right: the path, the account, the output of the tool or the end
@@ -56,6 +64,10 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case diskFull(directory: FilePath, neededBytes: Int64, freeBytes: Int64)
     /// The disk takes no more files: `neededFiles` have to be made at least, and `freeFiles` may be.
     case filesFull(directory: FilePath, neededFiles: Int64, freeFiles: Int64)
+    /// Where the files of a cluster belong, `path` is none: a directory, or a link.
+    case notFile(path: FilePath)
+    /// This user may not use a file of the cluster, which belongs to `owner`.
+    case noAccess(path: FilePath, owner: String, isOwn: Bool)
     /// A file operation failed.
     case fileOperation(String, path: FilePath, errno: Errno)
 }
@@ -86,7 +98,7 @@ extension EmbeddedPostgresError {
         case .serverBinariesNotFound, .binaryDirectoryUnusable, .versionMismatch, .noServerAccount, .noAccountSwitch,
             .inUse, .foreignOwner, .impassable, .dataMissing, .copied, .socketDirectoryRefused, .templateRefused,
             .damaged,
-            .immutable, .dataReplaced:
+            .immutable, .dataReplaced, .notFile, .noAccess:
             false
         }
     }
@@ -199,6 +211,18 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             the disk takes no more files: the private database in \(directory) needs \(needed), and \(free) can be made; \
             \(needed - free) are missing (df -i)
             """
+        case .notFile(let path):
+            """
+            \(path) is no file, and the private database needs one there
+              To move away what stands there, which loses nothing, type:
+              mv \(Self.words([path])) \(Self.words([FilePath(path.string + ".old")]))
+            """
+        case .noAccess(let path, let owner, let isOwn):
+            """
+            \(path), which the private database needs, belongs to the user \(owner), and this user may not use it
+              To change that, which loses nothing, type\(isOwn ? "" : " (as root)"):
+              \(isOwn ? "chmod u+rw" : "chown \(ServerAccount(userID: geteuid(), groupID: getegid()).name)") \(Self.words([path]))
+            """
         case .fileOperation(let operation, let path, let errno):
             "\(operation) \(path): \(errno)"
         }
@@ -207,9 +231,9 @@ extension EmbeddedPostgresError: CustomStringConvertible {
     /// How to begin with a new database, and what is lost by that.
     private static func beginningAnew(_ files: [FilePath]) -> String {
         """
-        To begin with a new one, type the line below: files that are finished are safe and are taken over once their origins have confirmed them, \
-        but what the old one knew of groups and unfinished files is lost, unless there is a backup.
-          rm -r \(words(files))
+        To begin with a new one, type the line below, and run the same command again: files that are finished are safe and are taken over once their \
+        origins have confirmed them, but what the old one knew of groups and unfinished files is lost, unless there is a backup.
+          \(files.map { "mv \(words([$0])) \(words([$0])).$(date +%s)" }.joined(separator: " && "))
         """
     }
 

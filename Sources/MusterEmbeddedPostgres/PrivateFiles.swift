@@ -194,6 +194,13 @@ enum PrivateFiles {
         do {
             return try body()
         } catch let errno as Errno {
+            if [.isDirectory, .tooManySymbolicLinkLevels].contains(errno) {
+                throw EmbeddedPostgresError.notFile(path: path)
+            }
+            if errno == .permissionDenied, let found = try? status(path) {
+                throw EmbeddedPostgresError.noAccess(
+                    path: path, owner: ServerAccount(found).name, isOwn: found.userID.rawValue == geteuid())
+            }
             throw EmbeddedPostgresError.fileOperation(operation, path: path, errno: errno)
         }
     }

@@ -153,7 +153,7 @@ struct GroupAPITests {
             #expect(try await client.tasks(of: "g").items.count == 3)
             let rest = try await client.removeTasks(["a", "b"], of: "g", files: .delete)
             #expect(rest.changedTasks == 2 && rest.tasks.total == 1)
-            #expect(rest.fate == .init(deleted: 0, kept: 0, keptBy: nil), "nothing of it was there")
+            #expect(rest.fate == .init(toDelete: 0, kept: 0, keptBy: nil), "nothing of it was there")
             #expect(try await client.removeTasks(["c"], of: "g").fate == nil, "files were to be kept")
             let whole = try await coordinator.raw("POST", "/v1/groups/g/remove")
             #expect(whole.status == 400)

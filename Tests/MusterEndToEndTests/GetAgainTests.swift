@@ -131,7 +131,7 @@ extension EndToEnd {
             #expect(
                 status == .exited(1) && message.contains("the private database in \(data) is damaged: "), "\(message)")
             #expect(message.contains("files that are finished are safe") && !message.contains("LOG:"), "\(message)")
-            let command = try #require(message.split(separator: "\n").first { $0.hasPrefix("  rm -r ") })
+            let command = try #require(message.split(separator: "\n").first { $0.hasPrefix("  mv ") })
             let removal = try await TestProcess.start("/bin/sh", arguments: ["-c", String(command)])
             #expect(try await removal.waitForExit(limit: .seconds(20)) == .exited(0))
             let (again, end) = try await get()

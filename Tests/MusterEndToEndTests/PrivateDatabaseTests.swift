@@ -118,6 +118,8 @@ extension EndToEnd {
             ("chmod 700 D/../../..", "can't enter"),
             ("chmod -R go-rwx D/../../..", "can't enter"),
             ("chattr +i D", "Nobody can while something there is immutable"),
+            ("rm D/../owner.lock; mkdir D/../owner.lock", "owner.lock is no file"),
+            ("rm -f D/../supervision.lock; ln -s none D/../supervision.lock", "supervision.lock is no file"),
         ])
         func whatIsTypedHelpsADatabaseThatCanNotBeUsed(damage: String, reason: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
@@ -160,6 +162,7 @@ extension EndToEnd {
         /// Settings are the same for each database, and nothing is in what copies leave out and others put in.
         @Test(arguments: [
             ("rm D/postgresql.conf", "postgresql.conf was missing; wrote it again"),
+            ("rm D/postgresql.conf; mkdir D/postgresql.conf", "postgresql.conf can't be used; wrote it again"),
             ("rm D/pg_hba.conf", "pg_hba.conf was missing; wrote it again"),
             (": >D/pg_hba.conf", "pg_hba.conf can't be used; wrote it again (the old one is pg_hba.conf.old)"),
             ("head -c 99 /dev/zero >D/postgresql.conf", "postgresql.conf can't be used; wrote it again"),
@@ -203,6 +206,18 @@ extension EndToEnd {
             #expect(!FileManager.default.fileExists(atPath: data.appending("postmaster.pid").string))
         }
 
+        /// Ctrl-\ is no reason to show what each thread is at.
+        @Test func quittingEndsACommandAsTerminatingDoes() async throws {
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let running = try await get(file)
+            try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100))
+            try running.signal(SIGQUIT)
+            #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(143))
+            #expect(running.standardError.contains("stopped; run the same command again"), "\(running.standardError)")
+            #expect(!FileManager.default.fileExists(atPath: data.appending("postmaster.pid").string))
+        }
+
         /// The server goes on until it looks for a file that is not there.
         @Test func whoseDatabaseIsDamagedWhileItIsUsedIsToldSo() async throws {
             let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
@@ -212,6 +227,61 @@ extension EndToEnd {
             try await shell("rm -rf D/base")
             #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(1))
             #expect(running.standardError.contains("is damaged"), "\(running.standardError)")
+        }
+
+        /// Words of SQL and of a shell, by which a running server tells its rows and files.
+        private static let psql = "psql -XAtq -h $(sed -n 5p D/postmaster.pid) -U muster muster"
+
+        /// A page of zeros is an empty one for PostgreSQL, and has no checksum.
+        @Test(arguments: [
+            ("groups", "rows of the table groups are gone"), ("tasks", "rows of the table tasks are gone"),
+            ("sources", "rows of the table sources are gone"), ("origins", "rows of the table origins are gone"),
+            ("ready_chunks", "rows of the table ready_chunks are gone"), ("tasks_pkey", "tasks_pkey"),
+            ("lease_epochs", "lease_epochs"),
+        ])
+        func zerosInThePlaceOfRowsEndTheCommand(relation: String, reason: String) async throws {
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let running = try await get(file)
+            try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100))
+            try await shell("\(Self.psql) -c \"SELECT pg_relation_filepath('\(relation)')\" >D/../../relation")
+            try running.signal(SIGINT)
+            #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(130))
+            try await shell("f=D/$(cat D/../../relation); n=$(wc -c <$f); head -c $n /dev/zero >f0; cat f0 >$f; rm f0")
+            let again = try await get(file)
+            #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(
+                again.standardError.contains("is damaged") && again.standardError.contains(reason),
+                "\(again.standardError)")
+        }
+
+        /// Bytes that a disk gives back in another way are no rows.
+        @Test func aByteThatHasChangedEndsTheCommand() async throws {
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let running = try await get(file)
+            try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100))
+            try await shell("\(Self.psql) -c \"SELECT pg_relation_filepath('tasks')\" >D/../../relation")
+            try running.signal(SIGINT)
+            #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(130))
+            // The key of the task, which no check but that of the page could miss.
+            try await shell("sed -i s/f.bin/g.bin/ D/$(cat D/../../relation)")
+            let again = try await get(file)
+            #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(again.standardError.contains("invalid page in block 0"), "\(again.standardError)")
+        }
+
+        /// Nobody but its own workers can go on with it, and they have nothing to do.
+        @Test func aGroupWhoseWorkIsGoneEndsTheCommand() async throws {
+            let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
+            origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
+            let running = try await get(file)
+            try await origin.waitUntil("/\(file.path)", bytesSent: .kibibytes(100))
+            try await shell("\(Self.psql) -c 'DELETE FROM leases; DELETE FROM ready_chunks'")
+            origin.release("/\(file.path)")
+            #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(
+                running.standardError.contains("is damaged: nothing is under way"), "\(running.standardError)")
         }
 
         /// A clumsy hand takes the database away while it is used, or puts another one there.

@@ -53,6 +53,28 @@ extension EndToEnd {
             }
         }
 
+        /// What became of each file is known to the worker alone.
+        @Test func filesThatSomebodyHasReplacedOrDeletedAreNotCalledDeleted() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let files = ["deleted", "replaced", "missing"].map { origin.serveFile($0, size: 1_000) }
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                _ = try await fleet.muster(["add", "g", "--wait"] + files.map(\.url))
+                let replaced = fleet.sink.appending("replaced").string
+                try Data("somebody's own".utf8).write(to: URL(filePath: replaced), options: .atomic)
+                try FileManager.default.removeItem(atPath: fleet.sink.appending("missing").string)
+                let removal = try await fleet.muster(["remove", "g", "--files", "delete", "--wait", "--json"])
+                #expect(
+                    removal.standardOutput.contains(#""outcome":{"changed":1,"deleted":1,"missing":1}"#),
+                    "\(removal.standardOutput)")
+                #expect(removal.standardOutput.contains(#""fate":{"kept":0,"toDelete":3}"#))
+                #expect(try Data(contentsOf: URL(filePath: replaced)) == Data("somebody's own".utf8))
+                #expect(!FileManager.default.fileExists(atPath: fleet.sink.appending("deleted").string))
+                let outcome = try await fleet.client().removal(of: "g").outcome
+                #expect(outcome == .init(deleted: 1, changed: 1, missing: 1))
+            }
+        }
+
         @Test func waitingEndsWhenTheFilesAreGone() async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("f", size: 1_000)

@@ -163,7 +163,7 @@ private struct Board {
 
         #expect(try await client.task("queued", of: "queued").state == .queued)
         #expect(closed.requests.isEmpty)
-        _ = try await fleet.muster(["origins", "set", closed.url(""), "--pause-until", "now"])
+        _ = try await fleet.muster(["origins", "set", closed.url(""), "--pause-until", "none"])
         try await fleet.waitForEnd(of: "queued")
 
         for file in [finalizing, fetching, paused, queued] { try await fleet.check(file.path, [file]) }

@@ -115,6 +115,8 @@ public struct Report: Hashable, Sendable, Codable {
     public var failure: Failure?
     /// The file, when all of the task is in place.
     public var finished: Finished?
+    /// For a purge that is `done`: what became of the file of a task that had succeeded.
+    public var removed: RemovedFile?
     /// What the resolver answered.
     public var resolved: ResolverAnswer?
     /// For `shrunk`: the byte after the last that will be written under the lease.
@@ -125,7 +127,7 @@ public struct Report: Hashable, Sendable, Codable {
     /// A report.
     public init(
         lease: LeaseName, kind: Kind, durable: DurablePrefix? = nil, learned: Learned? = nil, failure: Failure? = nil,
-        finished: Finished? = nil, resolved: ResolverAnswer? = nil, end: Int64? = nil,
+        finished: Finished? = nil, removed: RemovedFile? = nil, resolved: ResolverAnswer? = nil, end: Int64? = nil,
         rung: Rung? = nil
     ) {
         chunk = lease.chunk
@@ -135,6 +137,7 @@ public struct Report: Hashable, Sendable, Codable {
         self.learned = learned
         self.failure = failure
         self.finished = finished
+        self.removed = removed
         self.resolved = resolved
         self.end = end
         self.rung = rung

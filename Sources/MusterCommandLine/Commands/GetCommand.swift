@@ -174,10 +174,11 @@ struct GetCommand: MusterSubcommand {
         let lock = try DirectoryLock.acquire(state.string)
 
         let remark: @Sendable (String) -> Void = { context.console.remark(TextWidth.escaped($0)) }
-        let room = DatabaseRoom(tellsOfRunning: false, remark: remark)
+        let room = DatabaseRoom(tellsOfRunning: false, onFull: onFull, remark: remark)
         let own = OwnWorkers()
         coordinator.ownProcess.workers = { _ in own.arePassing ? .passing : .within }
-        coordinator.ownProcess.databaseTrouble = { room.lack.map { "\($0)" } }
+        coordinator.ownProcess.databaseTrouble = { room.trouble }
+        coordinator.ownProcess.waitsForSinks = onFull == .wait
         let (database, damage) = (Eventual<String>(), Eventual<String>())
         coordinator.ownProcess.onDamage = { damage.fulfil($0) }
         let (port, workPort) = (Eventual<Int>(), Eventual<Int>())

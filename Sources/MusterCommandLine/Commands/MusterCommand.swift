@@ -29,7 +29,8 @@ struct MusterCommand: AsyncParsableCommand {
             then the file.
 
             Exit codes: 0 success; 1 the group failed; 2 usage; 3 coordinator unreachable; 4 timed out; 5 cancelled; \
-            6 refused by the coordinator; 130 stopped by Ctrl-C, 143 by SIGTERM (services end with 0 then).
+            6 refused by the coordinator; 130 stopped by Ctrl-C, 143 by SIGTERM or Ctrl-\\ (services end with 0 then); 141 nobody \
+            reads its output any more (get fetches its files all the same, and ends so with --json alone).
             """,
         version: MusterVersion.current,
         groupedSubcommands: [
@@ -67,6 +68,8 @@ public enum MusterProgram {
     /// Runs a command line, without the program's name, and returns the exit code (see `ExitStatus`).
     public static func main(_ arguments: [String]) async -> Int32 {
         if arguments.first == GetCommand.section { EarlyInterruption.endsProcess() }
+        // Ctrl-\ ends every command as SIGTERM does. The runtime would print what each thread was at.
+        signal(SIGQUIT) { _ in kill(getpid(), SIGTERM) }
         DescriptorLimit.raise()
         // A reader that is gone is an error of the write, which each command answers in its own way.
         signal(SIGPIPE, SIG_IGN)

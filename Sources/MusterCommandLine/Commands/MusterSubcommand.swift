@@ -62,10 +62,11 @@ struct CommandContext: Sendable {
     /// Where temporary files go.
     var temporaryDirectory: String { settings.environment["TMPDIR"].flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp" }
 
-    /// The coordinators that were named, each a base URL.
+    /// The coordinators that were named, each a base URL; a host alone, or with a port, is asked by http.
     func servers() throws(CommandFailure) -> [String] {
         let servers = (settings.text(.server) ?? ClientOptions.defaultServer)
             .split(separator: ",").map { $0.split(separator: " ").joined(separator: " ") }
+            .map { $0.contains("://") ? $0 : "http://\($0)" }
         guard !servers.isEmpty else { throw settings.refusal(.server, "must be a URL") }
         for server in servers {
             guard !server.contains("?"), !server.contains("#") else {

@@ -122,7 +122,7 @@ struct OriginsSetCommand: MusterSubcommand {
 
     @Option(
         help: ArgumentHelp(
-            "A time (RFC 3339), a duration such as 30m, or now to end a pause.",
+            "A time (RFC 3339), a duration such as 30m, or none to end a pause.",
             valueName: "time"
         )
     )
@@ -177,7 +177,7 @@ extension Settings {
         }
         patch.bytesPerSecond = try change(.rate) { settings throws(CommandFailure) in try settings.rate(.rate) }
         guard let text = text(.pauseUntil) else { return patch }
-        if text == "now" {
+        if text == "none" {
             patch.pausedUntil = .clear
         } else if let duration = DurationNotation.parse(text), duration > .zero {
             // Not made a moment here: that would be this machine's clock (I11).
@@ -185,7 +185,7 @@ extension Settings {
         } else if let moment = Self.moment(text) {
             patch.pausedUntil = .set(moment)
         } else {
-            throw refusal(.pauseUntil, "must be a time such as 2026-03-01T06:00:00Z, a duration such as 30m, or now")
+            throw refusal(.pauseUntil, "must be a time such as 2026-03-01T06:00:00Z, a duration such as 30m, or none")
         }
         return patch
     }

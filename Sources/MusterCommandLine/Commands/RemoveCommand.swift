@@ -48,6 +48,8 @@ struct RemoveCommand: MusterSubcommand {
         var filesLeft: Int64
         /// What becomes of all of them, if they are not kept.
         var fate: RemovalDocument.Fate?
+        /// What became of those that were to be deleted, as far as workers have told.
+        var outcome: RemovalDocument.Outcome?
     }
 
     /// How often it looks whether the files are gone.
@@ -76,7 +78,7 @@ struct RemoveCommand: MusterSubcommand {
             try context.console.document(
                 Document(
                     group: group, keys: keys.isEmpty ? nil : keys, files: files.rawValue, filesLeft: removal.files,
-                    fate: removal.fate))
+                    fate: removal.fate, outcome: removal.outcome))
         } else {
             try context.console.line(Self.line(what, files, removal))
             if let rest { try context.console.line(PlainProgress.sentence(ProgressSnapshot(group: rest))) }
@@ -119,18 +121,21 @@ struct RemoveCommand: MusterSubcommand {
             return
                 "removed \(what); \(note)\(removal.fate.flatMap(kept).map { "; \($0)" } ?? ""); see: muster status"
         }
-        if let fate = removal.fate {
-            // Which ones these are is seen where they are deleted, by a worker that has nobody to tell any more.
-            let replaced =
-                switch fate.deleted {
-                case 0: ""
-                case 1: ", unless somebody has replaced it: then it stays, and its worker's log says so"
-                default: ", but for those that somebody has replaced: these stay, and the workers' logs name them"
-                }
-            let deleted = "\(fate.deleted) file\(fate.deleted == 1 ? "" : "s") deleted\(replaced)"
-            return "removed \(what); \(deleted)" + (kept(fate).map { "; \($0)" } ?? "")
+        guard files == .delete else { return "removed \(what); finished files were kept" }
+        let said = [outcome(removal.outcome), removal.fate.flatMap(kept)].compactMap { $0 }
+        return "removed \(what); \(said.joined(separator: "; "))"
+    }
+
+    /// What became of the files that were to be deleted. Which ones stay is seen where they are deleted: by a worker.
+    private static func outcome(_ outcome: RemovalDocument.Outcome?) -> String {
+        let (deleted, changed, missing) = (outcome?.deleted ?? 0, outcome?.changed ?? 0, outcome?.missing ?? 0)
+        var said = "\(deleted) file\(deleted == 1 ? "" : "s") deleted"
+        if changed > 0 {
+            let name = changed == 1 ? "the worker's log names it" : "the workers' logs name them"
+            said += "; \(changed) kept, since somebody has replaced \(changed == 1 ? "it" : "them"): \(name)"
         }
-        return files == .keep ? "removed \(what); finished files were kept" : "removed \(what) and its finished files"
+        if missing > 0 { said += "; \(missing) gone already" }
+        return said
     }
 
     /// How many files stay, and why; nothing if none does.

@@ -80,7 +80,7 @@ struct TasksCommand: MusterSubcommand {
                     + (mayMove ? [speed ?? "-", ProgressSnapshot.time(task.etaSeconds)] : [])
                     + [
                         "\(task.attempts)", task.key, task.path == task.key ? "-" : task.path,
-                        task.failure.map(FailureText.text) ?? "",
+                        task.failure.map { FailureText.text($0, isDecided: task.state == .failed) } ?? "",
                     ])
         }
         return table

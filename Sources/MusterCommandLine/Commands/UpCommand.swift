@@ -112,10 +112,10 @@ struct UpCommand: MusterSubcommand {
         announcement.data(data)
         for sink in sinks { announcement.sink(sink) }
         let remark: @Sendable (String) -> Void = { context.console.remark(TextWidth.escaped($0)) }
-        let room = DatabaseRoom(tellsOfRunning: true, remark: remark)
+        let room = DatabaseRoom(tellsOfRunning: true, onFull: .wait, remark: remark)
         let damage = Eventual<String>()
         configuration.ownProcess.onDamage = { damage.fulfil($0) }
-        configuration.ownProcess.databaseTrouble = { room.lack.map { "\($0)" } }
+        configuration.ownProcess.databaseTrouble = { room.trouble }
         let database = Eventual<String>()
         let port = Eventual<Int>()
         let arguments = Self.workerArguments(

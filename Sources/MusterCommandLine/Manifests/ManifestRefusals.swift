@@ -29,7 +29,9 @@ struct ManifestRefusals: Sendable {
         var lines: [String: [Int]] = [:]
         var reasons: [String] = []
         for refusal in named {
-            let reason = (refusal.pointer.isEmpty ? "" : ", \(refusal.pointer)") + ": \(refusal.reason)"
+            let reason =
+                (refusal.pointer.isEmpty ? "" : ", field \(InputRefusal.field(refusal.pointer))")
+                + ": \(refusal.reason)"
             if lines[reason] == nil { reasons.append(reason) }
             lines[reason, default: []] += refusal.line.map { [$0] } ?? []
         }

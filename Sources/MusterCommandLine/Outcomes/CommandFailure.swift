@@ -72,7 +72,7 @@ enum CommandFailure: Error, Sendable {
             [404, 409].contains(problem.status)
             ? ["Refused: \(problem.detail)"] : ["Refused: \(problem.title)", "  \(problem.detail)"]
         if let line = problem.line { lines.append("  line: \(line)") }
-        if let pointer = problem.pointer, !pointer.isEmpty { lines.append("  at: \(pointer)") }
+        if let pointer = problem.pointer, !pointer.isEmpty { lines.append("  field: \(InputRefusal.field(pointer))") }
         if problem.code == .groupSealed || problem.code == .groupFinished {
             lines.append("  the same command with --reopen opens the group again")
         }

@@ -34,7 +34,7 @@ enum ExplanationText {
         // A person sees the last ones; all of them are in a file or a pipe, and in JSON.
         let shown = width == nil ? explanation.attempts[...] : explanation.attempts.suffix(Self.shownAttempts)
         let heading = count(explanation) + (shown.count < explanation.attempts.count ? "; the last \(shown.count)" : "")
-        append(&lines, heading, attempts(Array(shown), clock), width)
+        append(&lines, heading, attempts(Array(shown), of: explanation, clock), width)
         return lines
     }
 
@@ -47,7 +47,8 @@ enum ExplanationText {
         let namesSources = Set(explanation.attempts.map(\.source)).count > 1
         let lines = explanation.attempts.suffix(most).map { attempt in
             let source = namesSources ? attempt.source : nil
-            let text = attempt.kind.text(status: attempt.status, source: source, detail: "")
+            let text = attempt.kind.text(
+                status: attempt.status, source: source, detail: "", isDecided: isDecided(attempt, of: explanation))
             return "  \(clock.text(attempt.at))  \(text), then \(followed(attempt.outcome))"
         }
         let shown = lines.count < explanation.attempts.count ? "; the last \(lines.count)" : ""
@@ -125,8 +126,17 @@ enum ExplanationText {
         return table
     }
 
+    /// Whether it stays at what was seen in a try: the next one may have another answer while there is one.
+    private static func isDecided(
+        _ attempt: ExplanationDocument.Attempt, of explanation: ExplanationDocument
+    ) -> Bool {
+        attempt.outcome != .retry || explanation.task.state.isTerminal
+    }
+
     /// What was tried.
-    private static func attempts(_ attempts: [ExplanationDocument.Attempt], _ clock: WallClock) -> Table {
+    private static func attempts(
+        _ attempts: [ExplanationDocument.Attempt], of explanation: ExplanationDocument, _ clock: WallClock
+    ) -> Table {
         var table = Table([
             .text("TIME"), .text("FAILURE"), .text("THEN"), .name("WORKER"), .text("REQUEST", isOptional: true),
             .sentence("SOURCE", isOptional: true), .sentence("DETAIL"),
@@ -135,7 +145,9 @@ enum ExplanationText {
         let namesSources = Set(attempts.map(\.source)).count > 1
         for attempt in attempts {
             table.add([
-                clock.text(attempt.at), attempt.kind.title(status: attempt.status), followed(attempt.outcome),
+                clock.text(attempt.at),
+                attempt.kind.title(status: attempt.status, isDecided: isDecided(attempt, of: explanation)),
+                followed(attempt.outcome),
                 attempt.worker ?? "-", attempt.requestID ?? "-", (namesSources ? attempt.source : nil) ?? "-",
                 attempt.detail,
             ])

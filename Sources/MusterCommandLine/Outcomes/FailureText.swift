@@ -4,8 +4,11 @@ import MusterCore
 /// A failure in words, and where to read more.
 enum FailureText {
     /// `404 Not Found from https://example.org/a [request 5f3]`.
-    static func text(_ failure: FailureDocument) -> String {
-        var text = failure.kind.text(status: failure.status, source: failure.source, detail: failure.detail)
+    ///
+    /// - Parameter isDecided: whether the task has failed for it.
+    static func text(_ failure: FailureDocument, isDecided: Bool) -> String {
+        var text = failure.kind.text(
+            status: failure.status, source: failure.source, detail: failure.detail, isDecided: isDecided)
         if let request = failure.requestID { text += " [request \(request)]" }
         return text
     }

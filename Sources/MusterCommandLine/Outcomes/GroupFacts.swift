@@ -28,7 +28,7 @@ enum GroupFacts {
             ("bytes", snapshot.bytesText + (unknown > 0 ? " (size unknown of \(unknown))" : "")),
         ]
         if let trouble = group.trouble {
-            let kinds = trouble.map { "\($0.kind.title(status: nil)) (\($0.tasks))" }
+            let kinds = trouble.map { "\($0.kind.title(status: nil, isDecided: false)) (\($0.tasks))" }
             facts.append(("retrying", kinds.joined(separator: ", ")))
         }
         if let speed = snapshot.speedText {

@@ -12,12 +12,9 @@ struct TroubleText: Hashable, Sendable {
     init?(_ task: TaskDocument) {
         guard let failure = task.failure, let retry = task.retry else { return nil }
         let isAnswer = if case .httpStatus = failure.kind { true } else { failure.status ?? 0 >= 400 }
-        // An answer that brought something is decided on by the next one.
-        let isDoubt = if case .httpStatus(200..<300) = failure.kind { true } else { false }
         reason = TextWidth.escaped(
-            isDoubt
-                ? "not known yet whether it is the file (status \(failure.status ?? 200))"
-                : failure.kind.text(status: failure.status, source: nil, detail: isAnswer ? "" : failure.detail))
+            failure.kind.text(
+                status: failure.status, source: nil, detail: isAnswer ? "" : failure.detail, isDecided: false))
         let when =
             retry.inSeconds.map { "in \(DurationNotation.format(.seconds($0)))" }
             ?? (task.state == .queued ? "when a connection is free" : "now")

@@ -28,7 +28,7 @@ struct FileNews: Hashable, Sendable {
             let document = FailureDocument(
                 kind: failure.kind, detail: failure.detail, at: time, status: failure.status, source: failure.source,
                 requestID: failure.requestID)
-            outcome = .failed(reason: FailureText.text(document))
+            outcome = .failed(reason: FailureText.text(document, isDecided: true))
         case .groupEnded, .groupRemoved, .groupOverdue, .taskCancelled, .taskChanged, nil: return nil
         }
     }

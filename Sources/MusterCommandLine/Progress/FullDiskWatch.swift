@@ -24,6 +24,8 @@ struct FullDiskWatch {
     private static let period: Duration = .seconds(1)
     /// After how many looks at a full disk without any progress it is taken for full: what still runs may end first.
     private static let looks = 2
+    /// The same where all of it would fit by now: somebody may have made room, which is noticed by the next try.
+    private static let looksWithRoom = 15
 
     /// Watches until it is cancelled.
     ///
@@ -63,8 +65,11 @@ struct FullDiskWatch {
                 continue
             }
             looks = hasCome ? 1 : looks + 1
-            guard looks >= Self.looks, !isTold else { continue }
-            let text = Self.text(document, free: Directories.freeBytes(below: directory), directory: directory.string)
+            let free = Directories.freeBytes(below: directory)
+            guard looks >= (Self.wouldFit(document, free: free) ? Self.looksWithRoom : Self.looks), !isTold else {
+                continue
+            }
+            let text = Self.text(document, free: free, directory: directory.string)
             var lines: [String] = []
             // A file that has no room is refused before its size counts for the group.
             if let task = try? await client.tasksInTrouble(of: group, limit: 1).first, let failure = task.failure,
@@ -87,6 +92,12 @@ struct FullDiskWatch {
         let unfinished = group.tasks.queued + group.tasks.active + group.tasks.finalizing
         let refused = (group.trouble ?? []).filter { noRoom.contains($0.kind.rawValue) }.reduce(0) { $0 + $1.tasks }
         return unfinished > 0 && refused == unfinished
+    }
+
+    /// Whether all that is still to come fits into the room that is free.
+    static func wouldFit(_ group: GroupDocument, free: Int64?) -> Bool {
+        let left = group.bytes.total - group.bytes.done
+        return left > 0 && group.bytes.unknownTasks == 0 && (free ?? 0) >= left
     }
 
     /// Whether all of these failures happened after the last one of the runs before.
@@ -113,7 +124,7 @@ struct FullDiskWatch {
             parts.append("\(atLeast)\(ByteCount(bytes: left)) are still to come")
         }
         // All of it would fit, and yet it did not: the rest is kept for the database.
-        let isKept = left > 0 && group.bytes.unknownTasks == 0 && (free ?? 0) >= left
+        let isKept = wouldFit(group, free: free)
         if let free { parts.append("\(ByteCount(bytes: free)) are \(isKept ? "left for its database alone" : "free")") }
         // A file is refused before its size counts, if the file system has no room for all of it.
         let isFull = left > 0 || (free ?? 0) < Limits.chunk.lowerBound.bytes

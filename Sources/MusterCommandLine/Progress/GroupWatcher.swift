@@ -82,7 +82,7 @@ struct GroupWatcher {
     ///
     /// - Parameters:
     ///   - deadline: when to give up.
-    /// - Throws: `CommandFailure.timedOut` at the deadline; `Problem` when the group is gone.
+    /// - Throws: `CommandFailure.timedOut` at the deadline; `Problem` when the group is gone; `Idleness.Lost` when nobody can go on with it.
     func untilTerminal(deadline: ContinuousClock.Instant? = nil, news: News = .none) async throws -> End {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
@@ -92,6 +92,7 @@ struct GroupWatcher {
         var last: Look?
         var standstill: Standstill?
         var silence: Silence?
+        var idleness: Idleness?
         var beginning = start
         do {
             // The log's end is known before the first look: what happens after that look rings.
@@ -116,7 +117,11 @@ struct GroupWatcher {
                         group: document, namedFailures: teller.failures,
                         gain: Gain(document, since: begun.without(teller.startedOver), now: clock.now))
                 }
-                if ownsWorkers { standstill = Standstill(document, after: standstill, now: clock.now) }
+                if ownsWorkers {
+                    standstill = Standstill(document, after: standstill, now: clock.now)
+                    idleness = Idleness(document, after: idleness, now: clock.now)
+                    try await idleness?.check(group, client)
+                }
                 silence = Silence(document, after: silence, now: .ofThisMachine)
                 let look = try await look(document, display, deadline, standstill, silence)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)

@@ -63,7 +63,7 @@ struct PlainProgress: Sendable {
 
     /// The line about a task that failed for good.
     static func failure(_ task: TaskDocument) -> String {
-        let failure = task.failure.map(FailureText.text) ?? "unknown"
+        let failure = task.failure.map { FailureText.text($0, isDecided: true) } ?? "unknown"
         return TextWidth.escaped("failed: \(task.key): \(failure)")
     }
 }

@@ -14,6 +14,7 @@ final class DatabaseRoom: Sendable {
 
     private let state = Mutex(State())
     private let tellsOfRunning: Bool
+    private let onFull: OnFull
     private let remark: @Sendable (String) -> Void
 
     /// Room of which nothing bad is known.
@@ -21,14 +22,19 @@ final class DatabaseRoom: Sendable {
     /// - Parameters:
     ///   - tellsOfRunning: whether it is told here too that a server which runs lacks room: `get` looks at the same disk for its files, and
     ///     tells what these lack.
+    ///   - onFull: what happens when there is none.
     ///   - remark: told what a person should know.
-    init(tellsOfRunning: Bool, remark: @escaping @Sendable (String) -> Void) {
+    init(tellsOfRunning: Bool, onFull: OnFull, remark: @escaping @Sendable (String) -> Void) {
         self.tellsOfRunning = tellsOfRunning
+        self.onFull = onFull
         self.remark = remark
     }
 
     /// What is missing; `nil` while there is room.
     var lack: EmbeddedPostgresError? { state.withLock { $0.lack } }
+
+    /// What is missing, and that this is waited for, if it is.
+    var trouble: String? { lack.map { "\($0)" + (onFull == .wait ? "; it goes on by itself when there is room" : "") } }
 
     /// Takes what was found, and tells what is new about it.
     func found(_ lack: EmbeddedPostgresError?, isRunning: Bool) {

@@ -64,6 +64,7 @@ struct GetService: Service {
         } catch is CancellationError {
             return
         } catch {
+            if let lost = error as? Idleness.Lost { throw await postgres.damage("\(lost)") ?? error }
             throw await postgres.replacement() ?? error
         }
     }

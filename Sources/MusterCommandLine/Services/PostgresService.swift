@@ -163,10 +163,14 @@ struct PostgresService: Service {
         }
     }
 
-    /// Brings the schema up to date, and tells a database that can't be used from one that fails otherwise. False if the server has ended meanwhile.
+    /// The error that says that the data is damaged, and what to type; `nil` without a server.
+    func damage(_ reason: String) async -> (any Error)? { await postgres.damaged(reason) }
+
+    /// Brings the schema up to date, makes sure that all rows are there, and tells a database that can't be used from one that fails otherwise. False if the server has ended meanwhile.
     private func migrate(_ endpoint: EmbeddedPostgres.Endpoint) async throws -> Bool {
         do {
             _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
+            try await SchemaMigration.checkRows(database: endpoint.conninfo)
             return true
         } catch {
             let hasEnded = await postgres.hasEnded(within: Self.dying)

@@ -119,7 +119,7 @@ extension GroupDocument {
         guard record.workersParked > 0 else { return nil }
         let place = record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
         let trouble = WaitSentence.sinkInTrouble(record.sink, at: place, record.parkedDetail)
-        return "\(trouble); it goes on by itself when that is over"
+        return own.waitsForSinks ? "\(trouble); it goes on by itself when that is over" : trouble
     }
 
     private static func origins(_ record: GroupRecord) -> String? {

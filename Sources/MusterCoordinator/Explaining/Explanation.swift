@@ -156,8 +156,9 @@ struct Explanation: Sendable {
         guard let due = facts.nextDue else { return nil }
         let last = facts.attempts.last
         let why =
-            last.map { "the last try failed: \($0.kind.text(status: $0.status, source: nil, detail: $0.detail))" }
-            ?? "the last try failed"
+            last.map {
+                $0.kind.text(status: $0.status, source: nil, detail: $0.detail, isDecided: false)
+            }.map { "the last try failed: \($0)" } ?? "the last try failed"
         return Wait(reason: .backoff, detail: why, since: last?.at, until: tryAt ?? due)
     }
 
@@ -213,7 +214,8 @@ extension Explanation {
         case .failed:
             guard let failure = task.failure else { return "It failed." }
             return "It failed: "
-                + failure.kind.text(status: failure.status, source: failure.source, detail: failure.detail)
+                + failure.kind.text(
+                    status: failure.status, source: failure.source, detail: failure.detail, isDecided: true)
         case .queued, .active, .paused, .finalizing:
             guard let first = waits.first else { return "It is \(task.state.rawValue)." }
             return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."

@@ -28,13 +28,14 @@ extension GroupFacts {
         lost = record.lost.map { Prerequisite(group: $0.group, on: $0.on, state: $0.state) }
         failures = record.failures.map { failure in
             let reason = failure.kind?.text(
-                status: failure.status.map(Int.init), source: nil, detail: failure.detail ?? "")
+                status: failure.status.map(Int.init), source: nil, detail: failure.detail ?? "", isDecided: true)
             return (key: failure.key, reason: reason ?? "")
         }
         roomlessTasks = record.roomless.tasks
         roomless = record.roomless.first.map { (key: $0.key, reason: $0.detail ?? "") }
         retried = record.retried.flatMap { retried in
-            retried.failure.kind?.text(status: retried.failure.status.map(Int.init), source: retried.origin, detail: "")
+            retried.failure.kind?.text(
+                status: retried.failure.status.map(Int.init), source: retried.origin, detail: "", isDecided: false)
         }
         connections = record.leases.connections
         questions = record.leases.asking + record.putOff.asking

@@ -81,12 +81,18 @@ struct GroupRoutes: Sendable {
     private func remove(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let files = try request.query("files", as: RemovedFiles.self) ?? .keep
         let name = try context.path("name")
-        // Counted before: afterwards nobody knows whose files they were.
-        let fate = files == .delete ? try await store.removalFate(of: name) : nil
+        let fate = files == .delete ? try await beginDeleting(name) : nil
         try await store.remove(name, keys: nil, deletingFiles: files == .delete)
         var removal = try await RemovalDocument(name, store)
         removal.fate = fate.map { .init($0) }
         return try Answer.json(removal)
+    }
+
+    /// What will become of the files. It is counted before the removal: afterwards nobody knows whose they were.
+    private func beginDeleting(_ group: String, keys: [String]? = nil) async throws -> RemovalFate? {
+        let fate = try await store.removalFate(of: group, keys: keys)
+        try await store.beginRemoval(of: group)
+        return fate
     }
 
     /// Forgets the tasks with these keys, all or none. That a whole group is meant is said by `DELETE` alone.
@@ -96,7 +102,7 @@ struct GroupRoutes: Sendable {
         guard let keys = try await request.document(VerbRequest.self).keys else {
             throw Problem(.invalidRequest, "say which tasks are meant", pointer: "/keys")
         }
-        let fate = files == .delete ? try await store.removalFate(of: name, keys: keys) : nil
+        let fate = files == .delete ? try await beginDeleting(name, keys: keys) : nil
         let removed = try await store.remove(name, keys: keys, deletingFiles: files == .delete)
         var group = try await store.group(name)
         group.changedTasks = removed

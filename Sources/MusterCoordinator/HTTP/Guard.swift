@@ -76,10 +76,9 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
             // Bytes that are not HTTP: nothing after them can be read. The server answers 400 and hangs up.
             throw error
         } catch {
-            own.notice(error)
             var problem = Problem(error)
             if problem.code == .databaseUnavailable, let trouble = own.databaseTrouble() {
-                problem = Problem(.databaseUnavailable, "\(trouble); it goes on by itself when there is room")
+                problem = Problem(.databaseUnavailable, trouble)
             }
             if problem.status >= 500 { metrics.add(.failures) }
             if problem.code == .internal {

@@ -22,7 +22,7 @@ struct RemovalRoutes: Sendable {
 
 extension RemovalDocument.Fate {
     /// A fate as it is shown.
-    init(_ fate: RemovalFate) { self.init(deleted: fate.deleted, kept: fate.kept, keptBy: fate.keptBy) }
+    init(_ fate: RemovalFate) { self.init(toDelete: fate.toDelete, kept: fate.kept, keptBy: fate.keptBy) }
 }
 
 extension RemovalDocument {
@@ -32,7 +32,7 @@ extension RemovalDocument {
             group: record.group, sink: record.sink, files: record.files, workersReaching: record.workersReaching)
     }
 
-    /// What is left of the removal of a group, if anything is.
+    /// What is left of the removal of a group, if anything is, and what became of the rest.
     init(_ group: String, _ store: Store) async throws {
         if let record = try await store.removal(of: group) {
             self.init(record)
@@ -40,5 +40,8 @@ extension RemovalDocument {
             self.init(group: group, sink: nil, files: 0, workersReaching: 0)
         }
         if try await store.isRemoving(group) { pending = true }
+        outcome = try await store.removalOutcome(of: group).map {
+            Outcome(deleted: $0.deleted, changed: $0.changed, missing: $0.missing)
+        }
     }
 }

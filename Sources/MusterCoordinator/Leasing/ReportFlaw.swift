@@ -20,7 +20,6 @@ enum ReportFlaw: Sendable, Hashable {
             switch report.kind {
             case .failed: report.failure != nil
             case .shrunk: report.end != nil
-            // A purge that is done has nothing to tell.
             case .progress, .done, .released, .restart, .resolved, .servedAgain: true
             }
         if !isComplete {

@@ -3,19 +3,21 @@ extension FailureKind {
     /// was not good enough.
     ///
     /// `404 Not Found`, `wrong size (status 200)`
-    public func title(status: Int?) -> String {
+    ///
+    /// - Parameter isDecided: whether it stays so. What brought something is decided on by the next try.
+    public func title(status: Int?, isDecided: Bool) -> String {
         if case .httpStatus(let status) = self, status >= 300 { return Self.phrase(status) }
         // An answer that was no error of the origin's says nothing of what is wrong.
         if let status, status >= 400 { return Self.phrase(status) }
-        return words + (status.map { " (status \($0))" } ?? "")
+        return words(isDecided) + (status.map { " (status \($0))" } ?? "")
     }
 
     /// A failure in words: what it is; the source, where it has to do with one; and what was seen, as far as that says more. Each fact once.
     ///
     /// `404 Not Found from https://example.org/a`, `403 Forbidden from https://example.org/b, with a range and without one`
-    public func text(status: Int?, source: String?, detail: String) -> String {
-        var title = title(status: status)
-        if let status, status < 400, detail.contains("answered \(status)") { title = words }
+    public func text(status: Int?, source: String?, detail: String, isDecided: Bool) -> String {
+        var title = title(status: status, isDecided: isDecided)
+        if let status, status < 400, detail.contains("answered \(status)") { title = words(isDecided) }
         if let source, !isOfStorage { title += " from \(source)" }
         if self == .network, let place = Self.unconnected(detail) {
             return source == nil ? "\(title): \(place)" : title
@@ -44,14 +46,16 @@ extension FailureKind {
     }
 
     /// The kind, for people.
-    private var words: String {
+    private func words(_ isDecided: Bool) -> String {
         switch self {
         case .network: "connection failed"
         case .tls: "no secure connection"
         case .dns: "host not found"
         case .timeout: "no answer in time"
         case .tooSlow: "too slow"
-        case .httpStatus(let status): status < 300 ? "not the file" : Self.phrase(status)
+        case .httpStatus(let status) where status < 300:
+            isDecided ? "not the file" : "not known yet whether it is the file"
+        case .httpStatus(let status): Self.phrase(status)
         case .badRange: "unusable answer"
         case .changed: "file keeps changing"
         case .digestMismatch: "wrong digest"

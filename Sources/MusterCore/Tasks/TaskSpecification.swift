@@ -26,6 +26,14 @@ public struct InputRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             }, as: UTF8.self)
     }
 
+    /// What a JSON pointer leads to, in words: `"urls", entry 1` for `/urls/0`.
+    public static func field(_ pointer: String) -> String {
+        pointer.split(separator: "/").map { part in
+            if let index = Int(part) { return "entry \(index + 1)" }
+            return "\"\(part.replacing("~1", with: "/").replacing("~0", with: "~"))\""
+        }.joined(separator: ", ")
+    }
+
     /// The same refusal within a larger document.
     public func within(_ prefix: String) -> InputRefusal {
         InputRefusal(pointer: prefix + pointer, line: line, reason: reason)

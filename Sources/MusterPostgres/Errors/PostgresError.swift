@@ -201,8 +201,11 @@ extension PostgresError {
         }
     }
 
-    /// Whether it tells that files of the database are damaged or gone: data or an index that is corrupt, a file or a database that is not there.
-    public var isDamage: Bool { ["XX001", "XX002", "58P01", "3D000"].contains(sqlState?.code) }
+    /// Whether it tells that files of the database are damaged or gone: data or an index that is corrupt, a file or a database that is not there, or what
+    /// PostgreSQL calls an internal error (class XX), which has no other cause where nobody changes tables meanwhile.
+    public var isDamage: Bool {
+        sqlState.map { $0.code.hasPrefix("XX") || ["58P01", "3D000"].contains($0.code) } ?? false
+    }
 
     /// Whether the database could not be reached or used for writing just now, through no fault of the statement.
     public var isUnavailable: Bool {

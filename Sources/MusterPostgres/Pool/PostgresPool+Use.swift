@@ -10,6 +10,10 @@ extension PostgresPool {
     ///   `defaultTimeout`.
     @discardableResult
     public func query(_ sql: SQL, deadline: ContinuousClock.Instant? = nil) async throws -> PostgresRows {
+        try await tellingFailures { try await queryLiving(sql, deadline: deadline) }
+    }
+
+    private func queryLiving(_ sql: SQL, deadline: ContinuousClock.Instant?) async throws -> PostgresRows {
         var replaced = 0
         while true {
             let loan = try await acquire(deadline: deadline)
@@ -44,13 +48,26 @@ extension PostgresPool {
         deadline: ContinuousClock.Instant? = nil,
         _ body: nonisolated(nonsending) (PostgresConnection) async throws -> R
     ) async throws -> R {
-        let loan = try await acquireLiving(deadline: deadline)
+        try await tellingFailures {
+            let loan = try await acquireLiving(deadline: deadline)
+            do {
+                let result = try await body(loan.connection)
+                await release(loan)
+                return result
+            } catch {
+                await release(loan)
+                throw error
+            }
+        }
+    }
+
+    private nonisolated(nonsending) func tellingFailures<R>(
+        _ body: nonisolated(nonsending) () async throws -> R
+    ) async throws -> R {
         do {
-            let result = try await body(loan.connection)
-            await release(loan)
-            return result
+            return try await body()
         } catch {
-            await release(loan)
+            if let error = error as? PostgresError { onFailure(error) }
             throw error
         }
     }

@@ -61,20 +61,25 @@ public final class PostgresPool: Sendable {
     let logger: Logger
     private let configuration: PostgresConfiguration
     private let prepare: @Sendable (PostgresConnection) async throws -> Void
+    let onFailure: @Sendable (PostgresError) -> Void
 
     /// Makes an empty pool.
     ///
-    /// - Parameter prepare: is run on every connection before it is lent for the first time. When it throws, the connection
-    ///   is closed, and the caller that asked for it gets the error.
+    /// - Parameters:
+    ///   - onFailure: told every error that somebody got who used a connection, or had to do without one; it must not block.
+    ///   - prepare: is run on every connection before it is lent for the first time. When it throws, the connection
+    ///     is closed, and the caller that asked for it gets the error.
     public init(
         _ configuration: PostgresConfiguration,
         limits: Limits = Limits(),
         timing: PostgresTiming = .system,
         logger: Logger = Logger(label: "muster.postgres"),
+        onFailure: @escaping @Sendable (PostgresError) -> Void = { _ in },
         prepare: @escaping @Sendable (PostgresConnection) async throws -> Void = { _ in }
     ) {
         self.configuration = configuration
         self.prepare = prepare
+        self.onFailure = onFailure
         self.limits = limits
         self.timing = timing
         self.logger = logger

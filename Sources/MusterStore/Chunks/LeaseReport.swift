@@ -62,12 +62,15 @@ public enum LeaseReport {
         public let lease: LeaseName
         /// CRC32C of the whole chunk.
         public let crc: UInt32
+        /// What became of the file that a purge was to delete.
+        public let removed: RemovedFile?
 
         /// A report.
-        public init(session: SessionID, lease: LeaseName, crc: UInt32) {
+        public init(session: SessionID, lease: LeaseName, crc: UInt32, removed: RemovedFile? = nil) {
             self.session = session
             self.lease = lease
             self.crc = crc
+            self.removed = removed
         }
     }
 

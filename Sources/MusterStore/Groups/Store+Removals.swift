@@ -1,3 +1,4 @@
+import MusterCore
 import MusterPostgres
 
 /// A group whose finished files are still to be deleted since it, or some of its tasks, were removed.
@@ -14,18 +15,35 @@ public struct RemovalRecord: Sendable, Hashable {
 
 /// What becomes of the finished files of a group if they are deleted with it.
 public struct RemovalFate: Sendable, Hashable {
-    /// How many are deleted.
-    public let deleted: Int64
+    /// How many are to be deleted.
+    public let toDelete: Int64
     /// How many stay, since another task has put its file, or may be about to put it, at the path since.
     public let kept: Int64
     /// The group of one of these tasks.
     public let keptBy: String?
 
     /// A fate.
-    public init(deleted: Int64, kept: Int64, keptBy: String?) {
-        self.deleted = deleted
+    public init(toDelete: Int64, kept: Int64, keptBy: String?) {
+        self.toDelete = toDelete
         self.kept = kept
         self.keptBy = keptBy
+    }
+}
+
+/// What became of files that were to be deleted, as far as workers have told.
+public struct RemovalOutcome: Sendable, Hashable {
+    /// How many were deleted.
+    public let deleted: Int64
+    /// How many stay, since others stand at their paths by now.
+    public let changed: Int64
+    /// How many were gone already.
+    public let missing: Int64
+
+    /// An outcome.
+    public init(deleted: Int64, changed: Int64, missing: Int64) {
+        self.deleted = deleted
+        self.changed = changed
+        self.missing = missing
     }
 }
 
@@ -52,7 +70,7 @@ extension Store {
             """)[0]
         guard try row.decode("files", as: Int64.self) <= Self.mostCounted else { return nil }
         return RemovalFate(
-            deleted: try row.decode("deleted"), kept: try row.decode("kept"), keptBy: try row.decode("kept_by"))
+            toDelete: try row.decode("deleted"), kept: try row.decode("kept"), keptBy: try row.decode("kept_by"))
     }
 
     /// What is still to be deleted of a group; `nil` when nothing is.
@@ -70,6 +88,26 @@ extension Store {
         let rows = try await query(
             "SELECT g.id FROM groups g WHERE g.name = \(group) AND (is_removing(g) OR wish_rank(wished_of(g)) = 2)")
         return !rows.isEmpty
+    }
+
+    /// A removal with files begins under the name of a group: what became of those of earlier ones is forgotten, unless some are left.
+    public func beginRemoval(of group: String) async throws {
+        _ = try await write("SELECT begin_removal(\(group))::text", waking: .nobody)
+    }
+
+    /// What became of the files that were removed under the name of a group; `nil` where nobody has told.
+    public func removalOutcome(of group: String) async throws -> RemovalOutcome? {
+        try await query("SELECT deleted, changed, missing FROM removed_files WHERE group_name = \(group)").first.map {
+            RemovalOutcome(
+                deleted: try $0.decode("deleted"), changed: try $0.decode("changed"), missing: try $0.decode("missing"))
+        }
+    }
+
+    /// Forgets what became of files that were removed longer ago than `age`.
+    public func dropRemovalOutcomes(olderThan age: Duration) async throws {
+        _ = try await write(
+            "DELETE FROM removed_files WHERE at < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms'",
+            waking: .nobody)
     }
 
     private func removals(_ group: String?, after: String?, limit: Int32) async throws -> [RemovalRecord] {

@@ -57,6 +57,11 @@ public struct Migrator: Sendable {
         }
     }
 
+    /// Makes sure that no table has lost rows that others tell of (`check_rows`).
+    public func checkRows() async throws {
+        try await withConnection { _ = try await $0.query("SELECT check_rows()") }
+    }
+
     private static func apply(to transaction: PostgresConnection) async throws -> [String] {
         for row in try await transaction.query("SELECT unnest(verbs) AS verb FROM muster_build") {
             try await transaction.simple("DROP FUNCTION IF EXISTS \(try row.decode("verb", as: String.self))")

@@ -63,6 +63,7 @@ enum Schema {
         Script("slices", PackageResources.slices_sql),
         Script("stragglers", PackageResources.stragglers_sql),
         Script("verbs", PackageResources.verbs_sql),
+        Script("wholeness", PackageResources.wholeness_sql),
         Script("windows", PackageResources.windows_sql),
     ]
 

@@ -89,13 +89,13 @@ struct LeaseJob: Sendable {
         }
         let order = PurgeOrder(task: lease.task, version: lease.version, file: file)
         switch await equipment.purges.submit(order) {
-        case .success(let stays)?:
-            if stays {
+        case .success(let removed)?:
+            if removed == .changed {
                 context.logger.notice(
                     "A file stays: it is not the one that was put in place",
                     metadata: .init([.sink: lease.sink, .path: lease.path]))
             }
-            return .done(nil, nil, nil)
+            return .purged(removed)
         case .failure(let error)?: return JobEnding(error)
         case nil: return .released(nil, nil)
         }

@@ -26,8 +26,8 @@ struct FileRemoval {
 
     /// Deletes the file of a task: at its path, and at the numbered names that follow without a gap where no report said which of them it has.
     ///
-    /// - Returns: whether another one stands where the file of a task that has succeeded should; that one stays.
-    mutating func remove(_ file: PurgeOrder.File, of order: PurgeOrder) throws(StorageError) -> Bool {
+    /// - Returns: what became of the file of a task that has succeeded; `nil` where nobody knows whether there was one.
+    mutating func remove(_ file: PurgeOrder.File, of order: PurgeOrder) throws(StorageError) -> RemovedFile? {
         if walk.isFull {
             try synchronize()
             touched = [:]
@@ -36,15 +36,16 @@ struct FileRemoval {
         for number in 1...(file.size == nil ? 1 + Placement.numberedNames : 1) {
             guard let path = number == 1 ? file.path : file.path.numbered(number),
                 let place = try walk.place(of: path, making: false)
-            else { return false }
+            else { return file.size.map { _ in .missing } }
             do {
-                guard try visit(place, Wanted(file: file, order: order, isNumbered: number > 1)) else { return false }
-                if file.size != nil { return try place.directory.status(of: place.name) != nil }
+                let found = try visit(place, Wanted(file: file, order: order, isNumbered: number > 1))
+                if file.size != nil { return found }
+                if found == .missing { return nil }
             } catch {
                 throw error.atDestination("deleting \(path)")
             }
         }
-        return false
+        return nil
     }
 
     /// Makes durable that the files are gone; to be called once for all that were removed.
@@ -75,21 +76,23 @@ struct FileRemoval {
         }
     }
 
-    /// Deletes the file at a name if it is the wanted one. Returns whether there was any.
-    private mutating func visit(_ place: SinkPlace, _ wanted: Wanted) throws(SystemError) -> Bool {
+    /// Deletes the file at a name if it is the wanted one. Returns what became of what was there.
+    private mutating func visit(_ place: SinkPlace, _ wanted: Wanted) throws(SystemError) -> RemovedFile {
+        var before = RemovedFile.missing
         // A purge before this one may have died in the middle. Its session was revoked since, which moved the file to the parts.
         if !wanted.isNumbered {
             if try parts.status(of: wanted.aside) != nil {
                 try parts.move(wanted.aside, to: wanted.aside, in: own, .replacing)
             }
-            try settle(wanted, from: place)
+            before = try settle(wanted, from: place)
         }
-        guard let status = try place.directory.status(of: place.name) else { return false }
-        guard status.kind == .file, try isWanted(place.name, in: place.directory, wanted) else { return true }
+        guard let status = try place.directory.status(of: place.name) else { return before }
+        guard status.kind == .file, try isWanted(place.name, in: place.directory, wanted) else {
+            return before == .deleted ? .deleted : .changed
+        }
         try setAside(place, as: wanted.aside)
         touched[ObjectIdentifier(place.directory)] = place.directory
-        try settle(wanted, from: place)
-        return true
+        return try settle(wanted, from: place)
     }
 
     private func isWanted(_ name: String, in directory: Directory, _ wanted: Wanted) throws(SystemError) -> Bool {
@@ -110,18 +113,23 @@ struct FileRemoval {
         }
     }
 
-    /// Deletes what was set aside if it is the wanted file, or else puts it back, unless its place is taken by now.
-    private func settle(_ wanted: Wanted, from place: SinkPlace) throws(SystemError) {
-        guard try own.status(of: wanted.aside) != nil else { return }
-        if try !isWanted(wanted.aside, in: own, wanted) {
+    /// Deletes what was set aside if it is the wanted file, or else puts it back, unless its place is taken by now. Returns what became of it.
+    private func settle(_ wanted: Wanted, from place: SinkPlace) throws(SystemError) -> RemovedFile {
+        guard try own.status(of: wanted.aside) != nil else { return .missing }
+        let isIt = try isWanted(wanted.aside, in: own, wanted)
+        if !isIt {
             do {
                 try own.link(wanted.aside, to: place.name, in: place.directory)
             } catch {
                 guard error.number == EEXIST else { throw error }
-                guard try isReplaced(wanted, at: place) else { return try own.handBack(wanted.aside, to: parts) }
+                guard try isReplaced(wanted, at: place) else {
+                    try own.handBack(wanted.aside, to: parts)
+                    return .changed
+                }
             }
         }
         _ = try own.remove(wanted.aside)
+        return isIt ? .deleted : .changed
     }
 
     /// Whether the task that the file set aside belongs to has another file at the path by now. A task that adopts a file looks once more

@@ -22,13 +22,13 @@ struct PurgeOrder: Hashable, Sendable {
 }
 
 extension SinkDirectory {
-    /// Carries out many orders with one pass over the parts, and says of each how it ended: whether somebody's other file stands at the path, and stays.
-    /// Fails if the sink is in trouble. Blocks.
+    /// Carries out many orders with one pass over the parts, and says of each how it ended: what became of the file of a task that had
+    /// succeeded. Fails if the sink is in trouble. Blocks.
     @discardableResult
-    func purge(_ orders: [PurgeOrder]) throws(StorageError) -> [Result<Bool, StorageError>] {
+    func purge(_ orders: [PurgeOrder]) throws(StorageError) -> [Result<RemovedFile?, StorageError>] {
         // First the parts: what has no name any more can't be put in place behind our back.
         try purge(upTo: Dictionary(orders.map { ($0.task, $0.version) }, uniquingKeysWith: max))
-        var results: [Result<Bool, StorageError>] = orders.map { _ in .success(false) }
+        var results: [Result<RemovedFile?, StorageError>] = orders.map { _ in .success(nil) }
         guard orders.contains(where: { $0.file != nil }) else { return results }
         var removal = try FileRemoval(self)
         for (index, order) in orders.enumerated() {
@@ -39,7 +39,11 @@ extension SinkDirectory {
                 if error.parksSink || error.isPassing { throw error }
                 // A directory that is closed to us may be opened again. Where somebody put a link, the file that Muster left is not reached any
                 // more.
-                if case .denied = error { results[index] = .failure(error) }
+                if case .denied = error {
+                    results[index] = .failure(error)
+                } else if file.size != nil {
+                    results[index] = .success(.changed)
+                }
             }
         }
         try removal.synchronize()

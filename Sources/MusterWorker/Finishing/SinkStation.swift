@@ -11,7 +11,7 @@ final class SinkStation: Sendable {
         let finalizer: Finalizer
         let existing: ExistingFile
         let placements: Batcher<FinalizeOrder, Result<FinalizeOutcome, StorageError>>
-        let purges: Batcher<PurgeOrder, Result<Bool, StorageError>>
+        let purges: Batcher<PurgeOrder, Result<RemovedFile?, StorageError>>
     }
 
     /// Files up to this many bytes are put in place in batches.

@@ -51,8 +51,10 @@ enum JobNews: Sendable {
 
 /// How the work on one lease ended.
 enum JobEnding: Sendable {
-    /// The chunk is durable, the file is in place, or the remains are purged.
+    /// The chunk is durable, or the file is in place.
     case done(DurablePrefix?, Report.Learned?, Report.Finished?)
+    /// The remains are purged, with the file of a task that had succeeded if that was to go.
+    case purged(RemovedFile?)
     /// The resolver gave a fresh URL.
     case resolved(ResolverAnswer)
     /// The origin served another request for the file.

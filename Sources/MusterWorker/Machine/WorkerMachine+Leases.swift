@@ -160,6 +160,7 @@ extension WorkerMachine {
                 Report(lease: name, kind: .done, durable: durable, learned: learned, finished: finished),
                 now: now
             )
+        case .purged(let removed): ledger.add(Report(lease: name, kind: .done, removed: removed), now: now)
         case .resolved(let answer):
             ledger.add(Report(lease: name, kind: .resolved, resolved: answer), now: now)
         case .servedAgain: ledger.add(Report(lease: name, kind: .servedAgain), now: now)

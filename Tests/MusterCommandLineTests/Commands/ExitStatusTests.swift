@@ -41,7 +41,7 @@ struct ExitStatusTests {
                 Refused: The request is not valid
                   not a URL with a host
                   line: 7
-                  at: /urls/0
+                  field: "urls", entry 1
                   code: invalidRequest (status 400)
                 """
         )
@@ -63,7 +63,7 @@ struct ExitStatusTests {
 
     @Test func aRefusedManifestIsNamedWithTheLine() {
         let failure = failure([InputRefusal(pointer: "/url", line: 3, reason: "unknown field")])
-        #expect(failure.message == "Refused: urls.txt, line 3, /url: unknown field")
+        #expect(failure.message == "Refused: urls.txt, line 3, field \"url\": unknown field")
         #expect(failure.status == .refused && failure.problem?.line == 3)
         #expect(
             self.failure([InputRefusal(pointer: "", line: 3, reason: "can't be read")]).message
@@ -78,7 +78,7 @@ struct ExitStatusTests {
             failure.message == """
                 Refused: urls.txt, 3 lines:
                   lines 2, 7: can't be read
-                  line 3, /url: unknown field
+                  line 3, field "url": unknown field
                 """)
         #expect(failure.problem?.line == 2)
         #expect(

@@ -63,7 +63,7 @@ struct OriginsTests {
 
     @Test func aDurationIsLeftToTheDatabasesClock() throws {
         #expect(try patch([.pauseUntil: ["30m"]]) == OriginPatch(pauseFor: "30m"))
-        #expect(try patch([.pauseUntil: ["now"]]) == OriginPatch(pausedUntil: .clear))
+        #expect(try patch([.pauseUntil: ["none"]]) == OriginPatch(pausedUntil: .clear))
         #expect(
             try patch([.pauseUntil: ["2026-03-01T12:00:00Z"]]) == OriginPatch(pausedUntil: .set(Samples.moment)))
         for text in ["tomorrow", "0s", "-3m", "2026-03-01"] {

@@ -113,10 +113,10 @@ struct ExplanationTextTests {
             kind: .notFound, detail: "it does not have it", at: Samples.moment, status: 404,
             source: "https://a.example/b", requestID: "r-1")
         #expect(
-            FailureText.text(failure)
+            FailureText.text(failure, isDecided: true)
                 == "404 Not Found from https://a.example/b: it does not have it [request r-1]")
         let bare = FailureDocument(kind: .httpStatus(503), detail: "busy", at: Samples.moment, status: 503)
-        #expect(FailureText.text(bare) == "503 Service Unavailable: busy")
+        #expect(FailureText.text(bare, isDecided: true) == "503 Service Unavailable: busy")
         #expect(PlainProgress.failure(task(.failed, failure: bare)) == "failed: a/b.tar: 503 Service Unavailable: busy")
     }
 
@@ -125,7 +125,8 @@ struct ExplanationTextTests {
         func text(_ kind: FailureKind, _ detail: String, status: Int? = nil) -> String {
             FailureText.text(
                 FailureDocument(
-                    kind: kind, detail: detail, at: Samples.moment, status: status, source: "https://a.example/b"))
+                    kind: kind, detail: detail, at: Samples.moment, status: status, source: "https://a.example/b"),
+                isDecided: true)
         }
         let asked = "with a range and without one"
         #expect(

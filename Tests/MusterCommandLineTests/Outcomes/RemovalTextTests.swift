@@ -11,9 +11,7 @@ struct RemovalTextTests {
 
     @Test func whatIsNotDoneIsNotSaidToBe() {
         #expect(RemoveCommand.line("g", .keep, removal(0)) == "removed g; finished files were kept")
-        #expect(
-            RemoveCommand.line("g", .delete, removal(0))
-                == "removed g and its finished files", "they were too many to be counted")
+        #expect(RemoveCommand.line("g", .delete, removal(0)) == "removed g; 0 files deleted")
         #expect(
             RemoveCommand.line("g", .delete, removal(1))
                 == "removed g; 1 finished file is still to be deleted; see: muster status")
@@ -30,24 +28,32 @@ struct RemovalTextTests {
 
     @Test func filesThatOtherGroupsHaveAreCounted() {
         var removal = removal(0)
-        removal.fate = .init(deleted: 3, kept: 2, keptBy: "x")
+        removal.fate = .init(toDelete: 3, kept: 2, keptBy: "x")
+        removal.outcome = .init(deleted: 3, changed: 0, missing: 0)
         #expect(
             RemoveCommand.line("g", .delete, removal)
-                == """
-                removed g; 3 files deleted, but for those that somebody has replaced: these stay, and the workers' logs name them; \
-                2 kept: the group x has them too
-                """)
-        removal.fate = .init(deleted: 1, kept: 0, keptBy: nil)
-        #expect(
-            RemoveCommand.line("g", .delete, removal)
-                == "removed g; 1 file deleted, unless somebody has replaced it: then it stays, and its worker's log says so"
-        )
+                == "removed g; 3 files deleted; 2 kept: the group x has them too")
         removal.files = 3
-        removal.fate = .init(deleted: 3, kept: 1, keptBy: "x")
+        removal.fate = .init(toDelete: 3, kept: 1, keptBy: "x")
         #expect(
             RemoveCommand.line("g", .delete, removal)
                 == "removed g; 3 finished files are still to be deleted; 1 kept: the group x has it too; see: muster status"
         )
+    }
+
+    @Test func whatBecameOfFilesIsSaid() {
+        var removal = removal(0)
+        removal.outcome = .init(deleted: 1, changed: 1, missing: 0)
+        #expect(
+            RemoveCommand.line("g", .delete, removal)
+                == "removed g; 1 file deleted; 1 kept, since somebody has replaced it: the worker's log names it")
+        removal.outcome = .init(deleted: 0, changed: 2, missing: 3)
+        #expect(
+            RemoveCommand.line("g", .delete, removal)
+                == """
+                removed g; 0 files deleted; 2 kept, since somebody has replaced them: the workers' logs name them; \
+                3 gone already
+                """)
     }
 
     @Test func aRemovedGroupWithFilesHasALineOfItsOwn() {

@@ -34,7 +34,8 @@ struct GetSessionTests {
         let session = GetSession(
             client: log.client(), patience: Patience(console: console, asked: .ownDatabase), tasks: tasks,
             survey: survey, transfers: try settings.transfers(base: "/"),
-            directory: directory.path, room: DatabaseRoom(tellsOfRunning: false, remark: { _ in }), onFull: .fail,
+            directory: directory.path, room: DatabaseRoom(tellsOfRunning: false, onFull: .fail, remark: { _ in }),
+            onFull: .fail,
             context: CommandContext(settings: settings, console: console), own: own, beginWork: {})
         #expect(own.arePassing)
         #expect(try await session.run().group.state == .succeeded)

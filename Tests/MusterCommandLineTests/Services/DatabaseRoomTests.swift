@@ -17,7 +17,7 @@ struct DatabaseRoomTests {
     /// What is told of findings, each whether there is room and whether the server runs.
     private func told(tellsOfRunning: Bool, _ findings: [(Bool, isRunning: Bool)]) -> [String] {
         let told = Lines()
-        let room = DatabaseRoom(tellsOfRunning: tellsOfRunning, remark: told.add)
+        let room = DatabaseRoom(tellsOfRunning: tellsOfRunning, onFull: .wait, remark: told.add)
         for (hasRoom, isRunning) in findings {
             room.found(hasRoom ? nil : Self.lack, isRunning: isRunning)
             #expect((room.lack == nil) == hasRoom)
@@ -37,6 +37,15 @@ struct DatabaseRoomTests {
             (true, isRunning: true), (true, isRunning: true), (false, isRunning: false),
         ]
         #expect(told(tellsOfRunning: true, findings) == [Self.said, "there is room again; going on", Self.said])
+    }
+
+    /// A command that is about to end promises nothing.
+    @Test(arguments: [(OnFull.fail, false), (.wait, true)])
+    func thatALackIsWaitedForIsSaidWhereItIs(onFull: OnFull, waits: Bool) throws {
+        let room = DatabaseRoom(tellsOfRunning: false, onFull: onFull) { _ in }
+        #expect(room.trouble == nil)
+        room.found(Self.lack, isRunning: true)
+        #expect(try #require(room.trouble).contains("goes on by itself") == waits)
     }
 
     @Test func whatARunningServerLacksIsLeftToWhoWatchesTheSameDisk() {

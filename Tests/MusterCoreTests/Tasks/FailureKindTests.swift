@@ -29,33 +29,42 @@ struct FailureKindTests {
         let detail =
             "with a range and without one: not connected: Failed to connect to 127.0.0.1 port 80 after 0 ms: Couldn't connect to server"
         #expect(
-            FailureKind.network.text(status: nil, source: nil, detail: detail) == "connection failed: 127.0.0.1 port 80"
+            FailureKind.network.text(status: nil, source: nil, detail: detail, isDecided: true)
+                == "connection failed: 127.0.0.1 port 80"
         )
         #expect(
-            FailureKind.network.text(status: nil, source: "http://127.0.0.1/a", detail: detail)
+            FailureKind.network.text(status: nil, source: "http://127.0.0.1/a", detail: detail, isDecided: true)
                 == "connection failed from http://127.0.0.1/a")
         #expect(
-            FailureKind.network.text(status: nil, source: nil, detail: "plainly: connection reset: by peer")
+            FailureKind.network.text(
+                status: nil, source: nil, detail: "plainly: connection reset: by peer", isDecided: true)
                 == "connection failed: plainly: connection reset: by peer")
     }
 
     @Test func aPageInThePlaceOfAFileIsNotToldAsOK() {
         let page = FailureKind.httpStatus(200)
-        #expect(page.title(status: 200) == "not the file (status 200)")
+        #expect(page.title(status: 200, isDecided: true) == "not the file (status 200)")
         #expect(
-            page.text(status: 200, source: "http://a.example/f", detail: "a page of text/html in the place of the file")
+            page.title(status: 200, isDecided: false) == "not known yet whether it is the file (status 200)",
+            "a further try decides")
+        #expect(
+            page.text(
+                status: 200, source: "http://a.example/f", detail: "a page of text/html in the place of the file",
+                isDecided: true)
                 == "not the file (status 200) from http://a.example/f: a page of text/html in the place of the file")
     }
 
     @Test func aHostThatIsNotFoundIsNamedOnce() {
         let detail = "name not resolved: Could not resolve host: mirror.example"
-        #expect(FailureKind.dns.text(status: nil, source: nil, detail: detail) == "host not found: mirror.example")
         #expect(
-            FailureKind.dns.text(status: nil, source: "http://mirror.example/a", detail: detail)
+            FailureKind.dns.text(status: nil, source: nil, detail: detail, isDecided: true)
+                == "host not found: mirror.example")
+        #expect(
+            FailureKind.dns.text(status: nil, source: "http://mirror.example/a", detail: detail, isDecided: true)
                 == "host not found from http://mirror.example/a")
         let proxy = "name not resolved: Could not resolve proxy: p.example"
         #expect(
-            FailureKind.dns.text(status: nil, source: "http://a.example/b", detail: proxy)
+            FailureKind.dns.text(status: nil, source: "http://a.example/b", detail: proxy, isDecided: true)
                 == "host not found from http://a.example/b: \(proxy)", "it is not the source's")
     }
 

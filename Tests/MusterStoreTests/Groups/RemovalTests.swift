@@ -1,4 +1,5 @@
 import MusterCore
+import MusterPostgres
 import MusterStore
 import Testing
 
@@ -26,6 +27,42 @@ import Testing
             #expect(try await fixture.store.removal(of: "g")?.files == 1)
             for purge in try await worker.claim(9) { try await worker.done(purge) }
             #expect(try await fixture.store.removal(of: "g") == nil)
+            try await fixture.check()
+        }
+    }
+
+    @Test func whatBecameOfFilesIsCountedUntilTheNextRemovalOfTheName() async throws {
+        try await StoreFixture.run { fixture in
+            let store = fixture.store
+            var worker = try await fixture.makeWorker()
+            func remove(_ count: Int) async throws -> [GrantedLease] {
+                try await fixture.makeGroup("g", Wanted.many(count, size: 90), isSealed: true)
+                for lease in try await worker.claim(9) { try await worker.finish(lease, size: 90) }
+                try await store.beginRemoval(of: "g")
+                try await store.remove("g", keys: nil, deletingFiles: true)
+                return try await worker.claim(9)
+            }
+            let purges = try await remove(4)
+            #expect(purges.count == 4)
+            #expect(try await store.removalOutcome(of: "g") == nil)
+            for (purge, removed) in zip(purges, [.deleted, .changed, .missing] as [RemovedFile]) {
+                try await worker.done(purge, removed: removed)
+                // A sync whose answer was lost is repeated (I10).
+                try await worker.done(purge, removed: removed)
+            }
+            // Some files are still to be deleted: nothing is forgotten.
+            try await store.beginRemoval(of: "g")
+            try await worker.done(purges[3], removed: .deleted)
+            #expect(try await store.removalOutcome(of: "g") == RemovalOutcome(deleted: 2, changed: 1, missing: 1))
+            let next = try await remove(1)
+            #expect(try await store.removalOutcome(of: "g") == nil)
+            try await worker.done(try #require(next.first), removed: .missing)
+            #expect(try await store.removalOutcome(of: "g") == RemovalOutcome(deleted: 0, changed: 0, missing: 1))
+            try await store.dropRemovalOutcomes(olderThan: .seconds(60))
+            #expect(try await store.removalOutcome(of: "g") != nil)
+            try await fixture.run("UPDATE removed_files SET at = at - interval '1 min'")
+            try await store.dropRemovalOutcomes(olderThan: .seconds(60))
+            #expect(try await store.removalOutcome(of: "g") == nil)
             try await fixture.check()
         }
     }
@@ -59,13 +96,13 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await fixture.makeGroup("g", [Wanted("a"), Wanted("b"), Wanted("c")], isSealed: true)
             for lease in try await worker.claim(3) { try await worker.finish(lease, size: 10) }
-            #expect(try await fixture.store.removalFate(of: "g") == .init(deleted: 3, kept: 0, keptBy: nil))
+            #expect(try await fixture.store.removalFate(of: "g") == .init(toDelete: 3, kept: 0, keptBy: nil))
             try await fixture.makeGroup("x", [Wanted("b"), Wanted("c")], isSealed: true)
             for lease in try await worker.claim(3) { try await worker.finish(lease, size: 10) }
-            #expect(try await fixture.store.removalFate(of: "g") == .init(deleted: 1, kept: 2, keptBy: "x"))
+            #expect(try await fixture.store.removalFate(of: "g") == .init(toDelete: 1, kept: 2, keptBy: "x"))
             #expect(
                 try await fixture.store.removalFate(of: "g", keys: ["a", "b"])
-                    == .init(deleted: 1, kept: 1, keptBy: "x"))
+                    == .init(toDelete: 1, kept: 1, keptBy: "x"))
             try await fixture.store.remove("g", keys: nil, deletingFiles: true)
             #expect(try await fixture.store.removal(of: "g")?.files == 1)
         }

@@ -188,7 +188,7 @@ extension JobEnding {
         case .done(let durable, _, _), .failed(_, let durable, _), .released(let durable, _),
             .sinkTrouble(_, let durable, _):
             durable
-        case .restart, .aborted, .resolved, .servedAgain: nil
+        case .purged, .restart, .aborted, .resolved, .servedAgain: nil
         }
     }
     var finished: Report.Finished? {

@@ -30,6 +30,18 @@ import Testing
         }
     }
 
+    @Test func whatAPurgeThatDiedHadSetAsideIsToldToBeDeletedWhateverStandsThereNow() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            try setAside(scratch)
+            try scratch.write([1], to: "a")
+            let results = try scratch.sink.purge([try order(1, size: Int64(Self.bytes.count))])
+            #expect(try results.first?.get() == .deleted)
+            #expect(try scratch.read("a") == [1])
+        }
+    }
+
     @Test func whatIsSomebodyElsesByThenComesBack() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(2, Self.bytes)
@@ -53,17 +65,17 @@ import Testing
         }
     }
 
-    /// Nobody but the worker sees it: its log says so.
+    /// Nobody but the worker sees it: its report and its log say so.
     @Test func whatSomebodyHasReplacedStaysAndIsTold() async throws {
         try await ScratchSink.with { scratch in
             let order = try order(1, size: Int64(Self.bytes.count))
-            func stays() throws -> Bool { try #require(try scratch.sink.purge([order]).first).get() }
+            func purge() throws -> RemovedFile? { try #require(try scratch.sink.purge([order]).first).get() }
             try scratch.makePart(1, Self.bytes)
             #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
-            #expect(try !stays() && !scratch.exists("a"))
-            #expect(try !stays(), "there is none any more")
+            #expect(try purge() == .deleted && !scratch.exists("a"))
+            #expect(try purge() == .missing)
             try scratch.write([1], to: "a")
-            #expect(try stays() && scratch.read("a") == [1])
+            #expect(try purge() == .changed && scratch.read("a") == [1])
         }
     }
 

@@ -96,6 +96,15 @@ CREATE INDEX ready_chunks_by_task ON ready_chunks (task_id);
 -- One question at a time per task, whatever the number of workers (rows 21 and 22).
 CREATE UNIQUE INDEX ready_chunks_one_question ON ready_chunks (task_id) WHERE kind IN ('resolve', 'trial');
 
+-- What became of files that were removed with their groups, or with tasks of these (`count_removed`): for as long as events are kept.
+CREATE TABLE removed_files (
+    group_name text PRIMARY KEY,                             -- the group's name
+    deleted    bigint NOT NULL DEFAULT 0,                    -- how many were deleted
+    changed    bigint NOT NULL DEFAULT 0,                    -- how many stay, since others stand at their paths by now
+    missing    bigint NOT NULL DEFAULT 0,                    -- how many were gone already
+    at         timestamptz NOT NULL DEFAULT statement_timestamp()   -- when that was last told
+) WITH (fillfactor = 50);
+
 -- What is leased now.
 CREATE TABLE leases (
     chunk_id        bigint PRIMARY KEY,                      -- I2: a chunk has at most one lease

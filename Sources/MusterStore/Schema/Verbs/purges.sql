@@ -74,6 +74,35 @@ LANGUAGE sql STABLE AS $$
     GROUP BY p.remove_group, p.sink ORDER BY 1, 2 LIMIT p_limit
 $$;
 
+-- A removal with files begins under the name of a group: what became of the files of earlier ones is forgotten, unless some of these are still to be
+-- deleted.
+CREATE FUNCTION begin_removal(p_name text) RETURNS void
+LANGUAGE sql AS $$
+    DELETE FROM removed_files WHERE group_name = p_name AND NOT EXISTS (SELECT 1 FROM removals(p_name, NULL, 1))
+$$;
+
+-- Counts what became of the files that purges were to delete; to be called before the leases of these end. A lease that another transaction ends now is
+-- waited for, and counted once.
+CREATE FUNCTION count_removed(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_removed text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF array_remove(p_removed, NULL) = '{}' THEN RETURN; END IF;
+    WITH told AS MATERIALIZED (
+        SELECT l.chunk_id, l.remove_group,
+            (SELECT max(u.removed) FROM unnest(p_sessions, p_chunks, p_epochs, p_removed) AS u (session_id, chunk_id, epoch, removed)
+            WHERE u.chunk_id = l.chunk_id AND u.epoch = l.epoch AND u.session_id = l.session_id) AS removed
+        FROM leases l WHERE l.chunk_id = ANY (p_chunks) AND l.remove_group IS NOT NULL ORDER BY l.chunk_id FOR UPDATE
+    )
+    INSERT INTO removed_files AS r (group_name, deleted, changed, missing)
+    SELECT remove_group, count(*) FILTER (WHERE removed = 'deleted'), count(*) FILTER (WHERE removed = 'changed'),
+        count(*) FILTER (WHERE removed = 'missing')
+    FROM told WHERE removed IS NOT NULL GROUP BY 1 ORDER BY 1
+    ON CONFLICT (group_name) DO UPDATE
+    SET deleted = r.deleted + EXCLUDED.deleted, changed = r.changed + EXCLUDED.changed, missing = r.missing + EXCLUDED.missing,
+        at = statement_timestamp();
+END
+$$;
+
 -- What a purge of the task's leftovers has to be now: out of reach while a session may still be writing (I13).
 CREATE FUNCTION purge_status(p_task bigint) RETURNS text
 LANGUAGE sql STABLE AS $$

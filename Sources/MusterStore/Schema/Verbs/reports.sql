@@ -93,10 +93,11 @@ END
 $$;
 
 -- Chunks that are durable to their end. The last one of a task makes it ready to be finalized.
-CREATE FUNCTION report_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_crcs bigint[]) RETURNS void
+CREATE FUNCTION report_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_crcs bigint[], p_removed text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM lock_groups_of(p_chunks);
+    PERFORM count_removed(p_sessions, p_chunks, p_epochs, p_removed);
     PERFORM settle_doubles(p_sessions, p_chunks, p_epochs);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_sessions, p_chunks, p_epochs, p_crcs) AS u (session_id, chunk_id, epoch, crc)
