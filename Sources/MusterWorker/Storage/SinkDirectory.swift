@@ -1,3 +1,4 @@
+import CLibisal
 import Glibc
 import MusterCore
 import Synchronization
