@@ -35,13 +35,15 @@ extension StoreModel {
             touched.append(index)
             task.chunks[index].status = .ready
             task.chunks[index].resume = chunk.durable
-            if chunk.hasProgress(in: task) { task.chunks[index].attempts = 0 }
+            // However little it is: nothing has failed.
+            let hasBrought = chunk.durable > chunk.resume && task.rung != .whole
+            if hasBrought { task.chunks[index].attempts = 0 }
             if isLost {
                 // A worker that asks a resolver writes nothing; every other one may write still.
                 task.isFenced = true
             }
             if isLost, !isKilled, !waiting.contains(lease.epoch) {
-                task.chunks[index].deaths = chunk.hasProgress(in: task) ? 1 : chunk.deaths + 1
+                task.chunks[index].deaths = hasBrought ? 1 : chunk.deaths + 1
             }
             if chunk.kind == .fetch {
                 Self.credit(&task, chunk.source, chunk.durable - chunk.resume)

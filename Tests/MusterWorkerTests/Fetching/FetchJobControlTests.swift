@@ -194,7 +194,7 @@ import Testing
             #expect(bench.exists("\(ScratchSink.parts)/1.1.part"))
             lease.kind = .purge
             lease.path = ""
-            guard case .done(nil, nil, nil) = await bench.run(lease) else {
+            guard case .purged(nil) = await bench.run(lease) else {
                 Issue.record("the purge was not done")
                 return
             }
