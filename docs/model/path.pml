@@ -13,7 +13,6 @@
  *   -DNO_WAIT        the new owner does not wait for sessions that live and may still be at work, and for purges
  *   -DEMPTY_DELETES  revoking deletes what a dead purge had set aside
  *   -DSHARED_PARTS   a part is made in the shared directory: a session that was revoked leaves one of a task that is over
- *   -DALWAYS_OWN     a session keeps the part of a task to itself although another one may have left one among the shared parts
  *   -DOWN_PURGE      a task that is tried again does not wait for a purge of its own that was taken from a session that lives
  */
 #define A 1
@@ -28,7 +27,6 @@ byte file, mark;                          /* what stands at the path, and whose 
 byte part[4];                             /* the shared parts, by task */
 bit directory[SESSIONS];                  /* the sessions' own directories */
 byte staged[SESSIONS];                    /* in them: a part that is about to be put in place */
-bit fresh[SESSIONS];                      /* whether that was made there, and never was among the shared parts */
 byte aside[SESSIONS], aside_mark[SESSIONS];   /* in them: a file that is about to be deleted */
 byte kept, kept_mark;                     /* a file that a revoked session had set aside */
 
@@ -36,8 +34,6 @@ byte kept, kept_mark;                     /* a file that a revoked session had s
 bit alive[SESSIONS], busy[SESSIONS], leaving;
 byte used;                                /* sessions that had a lease: the first is 0, the next 1 */
 byte lease[SESSIONS], order[SESSIONS], list[SESSIONS];
-bit fenced[4];                            /* tasks of which a lease was lost */
-bit alone[SESSIONS];                      /* whether the lease is of a task of which none was */
 byte pending;                             /* sessions that died and have to be revoked */
 byte holdouts;                            /* sessions that live, and may still be at work on a lease that was taken from them */
 byte deleting;                            /* those of them whose lease was of the purge */
@@ -64,9 +60,7 @@ byte faults;
 
 inline revoke(s, m) {
     do
-    :: atomic { m && staged[LOWEST(m)] ->
-        if :: !fresh[LOWEST(m)] -> part[staged[LOWEST(m)]] = 1 :: else fi;
-        staged[LOWEST(m)] = 0; fresh[LOWEST(m)] = 0 }
+    :: atomic { m && staged[LOWEST(m)] -> part[staged[LOWEST(m)]] = 1; staged[LOWEST(m)] = 0 }
     :: atomic { m && aside[LOWEST(m)] ->
 #ifdef EMPTY_DELETES
         assert(aside[LOWEST(m)] != FOREIGN);
@@ -84,12 +78,6 @@ inline revoke(s, m) {
     od
 }
 
-/* Gives back what was not put in place, or deletes what nobody else knows of. */
-inline unstage(s) {
-    if :: staged[s] && !fresh[s] -> part[staged[s]] = 1 :: else fi;
-    staged[s] = 0; fresh[s] = 0
-}
-
 /* Puts back or deletes what was set aside. */
 inline settle(s) {
     if
@@ -105,7 +93,6 @@ inline settle(s) {
 
 proctype Worker(byte s) {
     byte job, m, seen;
-    bit own;        /* whether the part was in nobody else's hands */
 end:
     do
     :: atomic { order[s] -> job = order[s]; order[s] = 0; m = list[s]; list[s] = 0 }
@@ -141,36 +128,17 @@ end:
 #ifdef SHARED_PARTS
             part[job] = 1;
 #else
-            /* A file that one request brings whole leaves the session's own directory only for the path. */
-            if
-#ifdef ALWAYS_OWN
-            :: true
-#else
-            :: alone[s] && !part[job]
+            atomic { if :: part[job] || directory[s] -> part[job] = 1 :: else -> goto over fi };
 #endif
-                -> atomic { if :: directory[s] && !staged[s] -> staged[s] = job; fresh[s] = 1 :: else -> goto over fi };
-                /* It is shared after all, or not. */
-                atomic {
-                    if
-                    :: staged[s] == job && directory[s] && !part[job] -> staged[s] = 0; fresh[s] = 0; part[job] = 1
-                    :: true
-                    fi }
-            :: true -> atomic { if :: part[job] || directory[s] -> part[job] = 1 :: else -> goto over fi }
-            fi;
-#endif
-            atomic {
-                if
-                :: staged[s] == job && directory[s] -> skip
-                :: else -> if :: directory[s] && part[job] && !staged[s] -> part[job] = 0; staged[s] = job :: else -> goto over fi
-                fi };
+            atomic { if :: directory[s] && part[job] && !staged[s] -> part[job] = 0; staged[s] = job :: else -> goto over fi };
             if
 #ifdef FROM_PARTS
             :: true ->
-                atomic { if :: staged[s] -> part[staged[s]] = 1; staged[s] = 0; fresh[s] = 0 :: else fi };
+                atomic { if :: staged[s] -> part[staged[s]] = 1; staged[s] = 0 :: else fi };
                 atomic { if :: part[job] -> part[job] = 0; file = job; mark = job; seen = job; CHECK :: else -> goto over fi }
 #else
             :: true ->
-                atomic { if :: staged[s] == job && directory[s] -> own = fresh[s]; staged[s] = 0; fresh[s] = 0; file = job; mark = job; seen = job; CHECK
+                atomic { if :: staged[s] == job && directory[s] -> staged[s] = 0; file = job; mark = job; seen = job; CHECK
                     :: else -> goto over fi }
 #endif
             :: atomic { file -> seen = file }       /* what stands there is the content */
@@ -181,14 +149,14 @@ end:
                     :: else -> if :: kept == seen -> kept_mark = job :: else fi
                     fi };
                 if :: atomic { file != seen -> seen = 0; goto over } :: atomic { file == seen -> skip } fi;
-                atomic { unstage(s) }
+                atomic { if :: staged[s] == job -> part[job] = 1; staged[s] = 0 :: else fi }
             fi;
 #ifdef EARLY
             revoke(s, m);
 #endif
-            if :: !own -> part[job] = 0 :: else fi
+            part[job] = 0
         fi;
-over:   atomic { unstage(s); own = 0 };
+over:   atomic { if :: staged[s] -> part[staged[s]] = 1; staged[s] = 0 :: else fi };     /* what was not put in place is given back */
         atomic {    /* the report, which counts if the lease is still the session's */
             if
             :: seen && alive[s] && lease[s] == PURGE && job == PURGE -> purge = 0; lease[s] = 0
@@ -222,17 +190,17 @@ over:   atomic { unstage(s); own = 0 };
 #define ITS_OWN (!LEASED(B) && !done[B])
 #endif
 
-#define LEASE(s, job) lease[s] = job; alone[s] = !fenced[job]; order[s] = job; list[s] = pending; busy[s] = 1; used = used | BIT(s)
+#define LEASE(s, job) lease[s] = job; order[s] = job; list[s] = pending; busy[s] = 1; used = used | BIT(s)
 #define GRANT(s) atomic { MAY(s) && live[A] && !LEASED(A) && CLEAR_AGAIN -> LEASE(s, A) } \
     :: atomic { MAY(s) && live[B] && !LEASED(B) && CLEAR -> LEASE(s, B) } \
     :: atomic { MAY(s) && purge == 1 && !(holdouts & ~deleting) -> LEASE(s, PURGE); purge = 2 }
 /* A session is given up, and what it held goes to others. */
 #define GIVE_UP(s) atomic { faults < 2 && alive[s] && (used & BIT(s)) -> faults++; alive[s] = 0; pending = pending | BIT(s); \
     holdouts = holdouts & ~BIT(s); deleting = deleting & ~BIT(s); \
-    if :: lease[s] == PURGE -> purge = 1 :: else -> fenced[lease[s]] = 1 fi; lease[s] = 0 }
+    if :: lease[s] == PURGE -> purge = 1 :: else fi; lease[s] = 0 }
 /* A lease is taken from a session that lives. */
 #define STALL(s) atomic { faults < 2 && alive[s] && lease[s] -> faults++; holdouts = holdouts | BIT(s); \
-    if :: lease[s] == PURGE -> purge = 1; deleting = deleting | BIT(s) :: else -> fenced[lease[s]] = 1 fi; lease[s] = 0 }
+    if :: lease[s] == PURGE -> purge = 1; deleting = deleting | BIT(s) :: else fi; lease[s] = 0 }
 
 proctype Database() {
     byte s;

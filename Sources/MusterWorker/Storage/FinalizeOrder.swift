@@ -70,7 +70,7 @@ struct FinalizeOrder: Hashable, Sendable {
     /// The part's name.
     var part: PartName { PartName(task, version: version) }
     /// The fresh inode's name.
-    var copy: CandidateName { .own("\(epoch).copy") }
+    var copy: CandidateName { .copy(epoch) }
 }
 
 /// What became of an order.

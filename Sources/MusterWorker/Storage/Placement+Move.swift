@@ -35,7 +35,8 @@ extension Placement {
             guard watch.mayContinue() else { return .outcome(.stopped) }
             guard let now = try status(of: candidate.name) else {
                 // A part that is gone was moved or deleted by somebody, a copy together with its session.
-                return .outcome(candidate.isPart ? try adoptWithoutPart(order, check) : .stopped)
+                let isPart = candidate.identity == candidate.part
+                return .outcome(isPart ? try adoptWithoutPart(order, check) : .stopped)
             }
             guard now.identity == candidate.identity, now.size == order.size else {
                 throw .partLost(.init("\(candidate.name.string) was replaced or cut while it was put in place"))
@@ -55,7 +56,8 @@ extension Placement {
                     throw error.atDestination("moving the file to \(path)")
                 }
             }
-            return .outcome(try conclude(candidate, at: spot, order, check, isMoved: true))
+            let isPartMoved = candidate.name == .part(order.part)
+            return .outcome(try conclude(candidate, at: spot, order, check, isPartMoved: isPartMoved))
         }
         return .gone
     }
@@ -119,7 +121,8 @@ extension Placement {
             default: throw error.atDestination("moving the file to \(spot.path)")
             }
         }
-        return .outcome(try conclude(candidate, at: spot, order, check, isMoved: true))
+        let isPartMoved = candidate.name == .part(order.part)
+        return .outcome(try conclude(candidate, at: spot, order, check, isPartMoved: isPartMoved))
     }
 
     /// The file stands: nothing else of the task is needed any more.
@@ -129,19 +132,15 @@ extension Placement {
         _ order: FinalizeOrder,
         _ check: ContentCheck,
         _ digests: [ContentDigest]? = nil,
-        isMoved: Bool = false
+        isPartMoved: Bool = false
     ) throws(StorageError) -> FinalizeOutcome {
         touch(spot.place)
-        if isMoved, candidate.isPart {
-            fresh?.part.leave()
-            fresh = nil
-        }
         // What stands there already counts: what is in hand is of no use any more.
         unstage()
-        try dropRemains(of: order, isPartMoved: isMoved && candidate.isPart)
+        try dropRemains(of: order, isPartMoved: isPartMoved)
         // Where files are replaced, a zombie that was stopped directly before its rename can have put the part over the copy. It
         // can't any more, since the part has no name now; so one look is enough (I8).
-        if order.ifExists == .replace, !candidate.isPart,
+        if order.ifExists == .replace, candidate.identity != candidate.part,
             try destination(at: spot)?.identity == candidate.part
         {
             switch try renew(at: spot, order, check) {
@@ -171,8 +170,6 @@ extension Placement {
 
     /// Gives back what was not put in place.
     mutating func unstage() {
-        fresh?.part.giveBack()
-        fresh = nil
         guard let name = staged else { return }
         staged = nil
         // Where this fails, the next try reclaims it, or the worker that revokes the session.

@@ -18,8 +18,6 @@ struct Placement {
     private var touched: [Directory] = []
     /// What was taken from the parts into the session's own directory, and is there still.
     var staged: PartName?
-    /// The part in hand that never left the session's own directory, and its name there.
-    var fresh: (part: PartFile, name: String)?
 
     /// A complete, verified, durable file among the parts, ready to be moved.
     struct Candidate {
@@ -31,9 +29,6 @@ struct Placement {
         let part: FileIdentity?
         /// The digests that were computed.
         let digests: [ContentDigest]
-
-        /// Whether it is the part itself.
-        var isPart: Bool { identity == part }
     }
 
     /// A path that the file may get, and where that is.
@@ -111,14 +106,10 @@ struct Placement {
         let status: FileStatus
     }
 
-    private mutating func openPart(_ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
+    private func openPart(_ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
         // A sync of it failed, and the next would succeed although bytes are missing (I4).
-        let known = try sink.registry.trusted(order.part)
+        try sink.registry.refuseIfSpoiled(order.part)
         do {
-            if let known, let name = known.take() {
-                fresh = (known, name)
-                return OpenPart(descriptor: known.descriptor, status: try known.descriptor.status())
-            }
             let (descriptor, status) = try parts.file(order.part.string, creation: .never)
             return OpenPart(descriptor: descriptor, status: status)
         } catch {
@@ -153,9 +144,8 @@ struct Placement {
             try settleData(part, order, isSynchronized: isSynchronized)
             mark(part, order)
             let identity = part.status.identity
-            let name = fresh.map { CandidateName.own($0.name) } ?? .part(order.part)
             return try move(
-                Candidate(name: name, identity: identity, part: identity, digests: digests),
+                Candidate(name: .part(order.part), identity: identity, part: identity, digests: digests),
                 order,
                 check
             )
@@ -193,9 +183,8 @@ struct Placement {
 
     /// Sets the modification times of parts before everything is synced at once, so that none needs a sync of its own. What
     /// can't be done now is done, or said, when the order's turn comes.
-    mutating func setTimes(_ orders: [FinalizeOrder]) {
+    func setTimes(_ orders: [FinalizeOrder]) {
         for order in orders where !order.fenced {
-            defer { unstage() }
             guard let time = order.modificationTime, let part = try? openPart(order) else { continue }
             try? part.descriptor.setModificationTime(time)
         }

@@ -119,81 +119,15 @@ import Testing
         }
     }
 
-    /// Where nobody else can be at work on it, a part stays in the session's own directory until it is made durable, or goes with the job.
-    @Test func aPartOfOneJobAloneIsSharedBeforeItIsDurable() async throws {
+    @Test func onlyAnEmptyPartIsDroppedAsOne() async throws {
         try await ScratchSink.with { scratch in
-            let kept = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
-            let dropped = try scratch.sink.part(task: TaskID(4), version: 1, isAlone: true)
-            for part in [kept, dropped] { try part.write([1], at: 0) }
-            #expect(try scratch.partNames() == [] && scratch.ownNames().count == 2)
-            try await scratch.sync.makeDurable(kept)
-            for part in [kept, dropped] { part.drop() }
-            #expect(try scratch.partNames() == ["3.1.part"] && scratch.ownNames() == [])
-            #expect(!kept.isUseless && dropped.isUseless)
-            #expect(try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true) === kept)
-        }
-    }
-
-    @Test func aPartOfOneJobAloneIsSharedWithTheNextThatOpensIt() async throws {
-        try await ScratchSink.with { scratch in
-            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
-            #expect(try scratch.sink.part(task: TaskID(3), version: 1) === part)
-            #expect(try scratch.partNames() == ["3.1.part"] && scratch.ownNames() == [])
-        }
-    }
-
-    @Test func whatAnEarlierTryLeftIsGoneOnWith() async throws {
-        try await ScratchSink.with { scratch in
-            try scratch.makePart(3, [1])
-            #expect(try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true).stillNamed(size: 1))
-            #expect(try scratch.partNames() == ["3.1.part"] && scratch.ownNames() == [])
-        }
-    }
-
-    /// Whoever was faster in making it may be at work on it.
-    @Test func aPartThatAnotherSessionHasMadeMeanwhileIsNotReplaced() async throws {
-        try await ScratchSink.with { scratch in
-            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
-            try scratch.write([7], to: "\(ScratchSink.parts)/3.1.part")
-            let error = await #expect(throws: StorageError.self) { try await scratch.sync.makeDurable(part) }
-            #expect(error?.failureKind == .changed && part.isUseless)
-            #expect(try scratch.read("\(ScratchSink.parts)/3.1.part") == [7])
-        }
-    }
-
-    /// A checkpoint may come in that very moment.
-    @Test func aPartIsNotSharedWhileItIsPutInPlace() async throws {
-        try await ScratchSink.with { scratch in
-            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
-            let name = try #require(part.take())
-            #expect(throws: StorageError.self) { try part.share() }
-            #expect(throws: StorageError.self) { try scratch.sink.part(task: TaskID(3), version: 1) }
-            #expect(try scratch.ownNames() == [name] && !part.isUseless)
-            part.giveBack()
-            try part.share()
-            #expect(try scratch.partNames() == ["3.1.part"])
-        }
-    }
-
-    @Test func aFileThatOneRequestBringsIsPutInPlaceFromTheSessionsOwnDirectory() async throws {
-        try await ScratchSink.with { scratch in
-            let bytes = ScratchSink.content(5_000)
-            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
-            try part.write(bytes, at: 0)
-            // Nobody looks for it among the parts, and what is wrong with it is given back.
-            let wrong = try scratch.order(3, path: "f", ScratchSink.content(5_000, seed: 2))
-            #expect(try await scratch.finalizer.finalize(wrong).failure != nil)
-            part.drop()
-            let again = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
-            try again.write(bytes, at: 0)
-            #expect(try await scratch.finalizer.finalize(scratch.order(3, path: "f", bytes)).isInPlace)
-            #expect(try scratch.read("f") == bytes)
-            #expect(try scratch.partNames() == [] && scratch.ownNames() == [])
-            // Who opens the part now gets another one: no later write changes the file (I8).
-            let late = try scratch.sink.part(task: TaskID(3), version: 1)
-            try late.write([9], at: 0)
-            #expect(late !== again)
-            #expect(try scratch.read("f") == bytes)
+            let empty = try scratch.sink.part(task: TaskID(3), version: 1)
+            let written = try scratch.sink.part(task: TaskID(4), version: 1)
+            try written.write([1], at: 0)
+            try scratch.sink.dropEmpty(empty)
+            try scratch.sink.dropEmpty(written)
+            #expect(try scratch.partNames() == ["4.1.part"])
+            #expect(empty.isUseless && !written.isUseless)
         }
     }
 
