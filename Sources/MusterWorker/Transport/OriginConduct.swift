@@ -22,10 +22,10 @@ final class OriginConduct: Sendable {
         fileprivate let isShared: Bool
     }
 
-    /// The requests that are under way at an origin, by their numbers.
+    /// The requests that are under way at an origin.
     private struct Asking {
-        var underWay: Set<Int> = []
-        /// Those of which nothing has come yet.
+        var count = 0
+        /// Those of which nothing has come yet, by their numbers.
         var unanswered: Set<Int> = []
         /// The last one that was made.
         var last = 0
@@ -82,13 +82,13 @@ final class OriginConduct: Sendable {
         state.withLock { state in
             state.visits += 1
             let number = state.visits
-            let isShared = state.asking[origin] != nil
-            var asking = state.asking[origin] ?? Asking()
-            asking.underWay.insert(number)
-            asking.unanswered.insert(number)
-            asking.last = number
-            state.asking[origin] = asking
-            return Visit(number: number, isShared: isShared)
+            // In place: a copy would be made for each request.
+            return { asking in
+                defer { asking.count += 1 }
+                asking.unanswered.insert(number)
+                asking.last = number
+                return Visit(number: number, isShared: asking.count > 0)
+            }(&state.asking[origin, default: Asking()])
         }
     }
 
@@ -97,9 +97,9 @@ final class OriginConduct: Sendable {
         defer { bell.ring() }
         return state.withLock { state in
             guard var asking = state.asking.removeValue(forKey: origin) else { return false }
-            asking.underWay.remove(visit.number)
+            asking.count -= 1
             asking.unanswered.remove(visit.number)
-            if !asking.underWay.isEmpty { state.asking[origin] = asking }
+            if asking.count > 0 { state.asking[origin] = asking }
             return visit.isShared || asking.last != visit.number
         }
     }

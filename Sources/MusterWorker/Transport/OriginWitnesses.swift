@@ -152,7 +152,7 @@ final class OriginWitnesses: Sendable {
     /// `nil` when there is none. At an origin of which nothing is known, one is waited for if `waits`: other requests may have been made at the same time.
     /// `isServing` tells of the key of a part whether something comes from there.
     func witness(
-        for source: SourceURL, turn: Int, waits: Bool = true, isServing: (String) -> Bool, while isWanted: () -> Bool
+        for source: SourceURL, turn: Int, waits: Bool, isServing: (String) -> Bool, while isWanted: () -> Bool
     ) async -> Witness? {
         if waits, witnesses(for: source, isServing).isEmpty, mayWait(source) {
             try? await Task.sleep(for: Self.firstWait)
