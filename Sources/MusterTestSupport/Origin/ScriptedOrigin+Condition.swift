@@ -13,6 +13,8 @@ extension ScriptedOrigin {
         public var bytesSent: Int64?
         /// Only requests by this version of HTTP.
         public var version: Version?
+        /// Only requests that have a field of this name.
+        public var field: String?
 
         /// Makes a condition; everything that is named has to hold.
         public init(
@@ -21,7 +23,8 @@ extension ScriptedOrigin {
             hasRange: Bool? = nil,
             connections: Range<Int>? = nil,
             bytesSent: Int64? = nil,
-            version: Version? = nil
+            version: Version? = nil,
+            field: String? = nil
         ) {
             self.requests = requests
             self.rangeStart = rangeStart
@@ -29,6 +32,7 @@ extension ScriptedOrigin {
             self.connections = connections
             self.bytesSent = bytesSent
             self.version = version
+            self.field = field
         }
 
         /// Every request.
@@ -43,11 +47,14 @@ extension ScriptedOrigin {
         public static func range(startingAt offset: Int64) -> Condition { Condition(rangeStart: offset) }
         /// Requests with a Range field.
         public static let ranged = Condition(hasRange: true)
+        /// Requests with a field of this name.
+        public static func having(_ field: String) -> Condition { Condition(field: field) }
         /// The requests of the first so many connections.
         public static func firstConnections(_ count: Int) -> Condition { Condition(connections: 0..<count) }
 
         /// What it is asked about.
         struct Situation: Sendable {
+            var request: OriginRequest
             var number: Int
             var range: OriginRange
             var connection: Int
@@ -62,6 +69,7 @@ extension ScriptedOrigin {
             if let connections, !connections.contains(situation.connection) { return false }
             if let bytesSent, situation.bytesSent < bytesSent { return false }
             if let version, situation.version != version { return false }
+            if let field, situation.request.header(field) == nil { return false }
             return true
         }
     }

@@ -133,6 +133,7 @@ extension ScriptedOrigin.State {
         var applying = applying(
             to: request.path,
             in: ScriptedOrigin.Condition.Situation(
+                request: request,
                 number: number,
                 range: range,
                 connection: connection.number,
