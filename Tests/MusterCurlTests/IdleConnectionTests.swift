@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 import Testing
 
@@ -12,10 +13,12 @@ struct IdleConnectionTests {
         private let loops: [CurlLoop]
         private let request: TransferRequest
         private let stalls = Atomic<Int>(0)
+        private let told: @Sendable () -> Void
 
-        init(_ request: TransferRequest, _ loops: [CurlLoop]) {
+        init(_ request: TransferRequest, _ loops: [CurlLoop], told: @escaping @Sendable () -> Void = {}) {
             self.request = request
             self.loops = loops
+            self.told = told
         }
 
         var stallCount: Int { stalls.load(ordering: .sequentiallyConsistent) }
@@ -29,6 +32,7 @@ struct IdleConnectionTests {
         func stalled() -> Bool {
             stalls.add(1, ordering: .sequentiallyConsistent)
             for loop in loops { loop.closeIdle(like: request) }
+            told()
             return true
         }
 
@@ -61,7 +65,7 @@ struct IdleConnectionTests {
                 // Leaves a connection in the pool of another loop.
                 let first = try await bodyEnd(other, request)
                 #expect(first == .framed)
-                let handlers = (0..<3).map { _ in Impatient(request, [loop, other]) }
+                let handlers = (0..<3).map { _ in Impatient(request, [other]) }
                 for handler in handlers { try loop.start(request, handler: handler) }
                 for handler in handlers {
                     let outcome = await handler.outcome()
@@ -92,6 +96,27 @@ struct IdleConnectionTests {
             loop.closeIdle(like: request)
             let end = try await bodyEnd(loop, request)
             #expect(end == .framed)
+        }
+    }
+
+    /// An origin that is slow to answer is asked on one connection, request after request.
+    @Test func transferThatWaitedKeepsItsConnection() async throws {
+        let hasWaited = DispatchSemaphore(value: 0)
+        try await withServer { connection, _ in
+            while !connection.readHead().isEmpty {
+                hasWaited.wait()
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            }
+        } _: { loop, server in
+            let request = TransferRequest(url: server.url())
+            for _ in 0..<2 {
+                let handler = Impatient(request, []) { hasWaited.signal() }
+                try loop.start(request, handler: handler)
+                let end = await handler.outcome().end
+                #expect(end == .framed)
+                #expect(handler.stallCount > 0)
+            }
+            #expect(server.acceptedConnections == 1)
         }
     }
 

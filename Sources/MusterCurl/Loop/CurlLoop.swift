@@ -86,8 +86,8 @@ public final class CurlLoop: Sendable {
         lane(of: id)?.post(.resume(id))
     }
 
-    /// Closes the connections that are kept for requests like this one, and on which nothing runs (``TransferHandler/stalled()``).
-    /// Only for http and https.
+    /// Closes the connections that are kept for requests like this one, and on which nothing runs: a transfer of another loop waits for an answer
+    /// (``TransferHandler/stalled()``). Only for http and https.
     public func closeIdle(like request: TransferRequest) {
         httpLane.post(.closeIdle(request))
     }

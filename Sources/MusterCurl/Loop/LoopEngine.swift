@@ -171,10 +171,18 @@ final class LoopEngine {
             stalls.closed(transfer.request)
             // One was found: there may be another.
             if case .completed = outcome { closeIdle(like: transfer.request) }
-        } else if let waiting = stalls.waiting(besides: transfer.request) {
-            // Its own connection is idle now.
+        } else if let waiting = waiting(like: transfer.request) {
+            // The connection of the one that is over is idle now.
             closeIdle(like: waiting)
         }
+    }
+
+    /// A request that has waited for too long where this one was served; nil if there is none.
+    private func waiting(like request: TransferRequest) -> TransferRequest? {
+        for id in stalls.waiting(like: request) {
+            if let transfer = active[id], transfer.unansweredSince != nil { return transfer.request }
+        }
+        return nil
     }
 
     /// Makes the same request on a connection of its own: the one that it was to go out on is closed, since more had come on it than was asked for.
@@ -196,6 +204,7 @@ final class LoopEngine {
     }
 
     private func watchStalls() {
-        if stalls.isDue { stalls.look(at: active.values) }
+        guard stalls.isDue else { return }
+        for request in stalls.look(at: active.values) { closeIdle(like: request) }
     }
 }

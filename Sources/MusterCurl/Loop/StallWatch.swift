@@ -6,8 +6,8 @@ struct StallWatch {
 
     /// When to look next, in monotonic nanoseconds.
     private(set) var earliest = UInt64.max
-    /// For each origin whose idle connections are not wanted now, a request that waits there.
-    private var waiting: [URLOrigin: TransferRequest] = [:]
+    /// For each origin whose idle connections are not wanted now, the transfers that had waited there for too long at the last look.
+    private var waiting: [URLOrigin: [TransferID]] = [:]
     /// The origins whose idle connections are being closed.
     private var closing: Set<URLOrigin> = []
 
@@ -19,12 +19,14 @@ struct StallWatch {
         earliest = min(earliest, moment &+ Self.patienceNanoseconds)
     }
 
-    /// Looks at all transfers, and tells one for each origin that has left some without an answer for too long.
-    mutating func look(at transfers: some Sequence<Transfer>) {
+    /// Looks at all transfers, and tells one for each origin that has left some without an answer for too long. Returns the requests for which idle connections
+    /// are to be closed.
+    mutating func look(at transfers: some Sequence<Transfer>) -> [TransferRequest] {
         let now = monotonicNanoseconds()
-        var told: Set<URLOrigin> = []
+        var told: [URLOrigin: Bool] = [:]
         earliest = .max
         waiting = [:]
+        var unserved: [TransferRequest] = []
         for transfer in transfers where !transfer.closesIdle && transfer.fileScheme == nil {
             guard let since = transfer.unansweredSince else { continue }
             guard now >= since &+ Self.patienceNanoseconds else {
@@ -32,14 +34,20 @@ struct StallWatch {
                 continue
             }
             arm(now)
-            guard let origin = URLOrigin(transfer.request.url), told.insert(origin).inserted else { continue }
-            if transfer.handler.stalled() { waiting[origin] = transfer.request }
+            guard let origin = URLOrigin(transfer.request.url) else { continue }
+            if told[origin] == nil {
+                let closes = transfer.handler.stalled()
+                told[origin] = closes
+                if closes { unserved.append(transfer.request) }
+            }
+            if told[origin] == true { waiting[origin, default: []].append(transfer.id) }
         }
+        return unserved
     }
 
-    /// A request that waits where another one has come to its end; nil if there is none.
-    func waiting(besides request: TransferRequest) -> TransferRequest? {
-        waiting.isEmpty ? nil : URLOrigin(request.url).flatMap { waiting[$0] }
+    /// The transfers that waited at the origin of a request. Some may have their answer by now, or be over.
+    func waiting(like request: TransferRequest) -> [TransferID] {
+        waiting.isEmpty ? [] : URLOrigin(request.url).flatMap { waiting[$0] } ?? []
     }
 
     /// Idle connections are about to be closed; false if that is under way already.

@@ -33,8 +33,8 @@ public protocol TransferHandler: AnyObject, Sendable {
     /// The next piece of the body, 1 byte to 16 KiB, valid only during the call.
     func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict
 
-    /// No answer has come for a second, or for a further one. Returns whether the connections to the origin that nothing runs on are
-    /// to be closed until one comes: it may serve nobody else before (``CurlLoop/closeIdle(like:)``). `false` unless it is defined.
+    /// No answer has come for a second, or for a further one. Returns whether the loop is to close its connections to the origin that nothing runs on until
+    /// one comes: the origin may serve nobody else before. `false` unless it is defined.
     func stalled() -> Bool
 
     /// The answer, or the body, is slower than its limit allows. Returns whether the transfer fails for that; if not, the time of the limit begins anew.

@@ -30,10 +30,10 @@ final class LoopSet: Sendable {
         return await transfer(loops[index])
     }
 
-    /// Closes the connections of all loops that are kept for requests like this one, and on which nothing runs: the origin may serve one
-    /// at a time (range contract, row 22b).
-    func closeIdle(like request: TransferRequest) {
-        for loop in loops { loop.closeIdle(like: request) }
+    /// Closes the connections of all other loops that are kept for requests like this one, and on which nothing runs: the origin may serve one at a time
+    /// (range contract, row 22b).
+    func closeIdle(like request: TransferRequest, besides own: CurlLoop) {
+        for loop in loops where loop !== own { loop.closeIdle(like: request) }
     }
 
     /// Ends all threads.

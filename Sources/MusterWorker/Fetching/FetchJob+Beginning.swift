@@ -173,9 +173,10 @@ extension FetchJob {
         if let size = plan.known.size, size > Self.checkedBytes {
             guard writer.hasRoom(for: size) else { return false }
         }
+        // Before those hear of it that wait for an answer.
+        noteWitness(request, plan, isOver: false)
         context.conduct.enter(origin, visit)
         if let part { context.conduct.enter(part) }
-        noteWitness(request, plan, isOver: false)
         // Before the answer is told, which may bring the wish that the chunk end sooner.
         if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }
         if plan.isWorthTellingAtOnce {

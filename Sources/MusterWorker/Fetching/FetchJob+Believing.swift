@@ -117,17 +117,23 @@ extension FetchJob {
         return .failed(.httpStatus(200), "\(look.words) in the place of the file\(more)", retryAfter: nil)
     }
 
-    /// What a file says that the origin has served before, if there is one.
+    /// What a file says that the origin has served before, if there is one. Where there is none, what others have asked for is waited for if `waits`.
     private func testimony(turn: Int, waits: Bool) async -> Examination.Testimony {
-        guard let address,
-            let witness = await context.witnesses.witness(
-                for: address, turn: turn, waits: waits, isServing: context.conduct.isServing,
-                while: { control.wish == .work }),
-            witness.request.url != source.url
-        else { return .nothing }
+        guard let address else { return .nothing }
+        var known = await witness(for: address, turn: turn)
+        if known == nil, waits {
+            _ = await context.conduct.servesNobody(origin, for: control)
+            known = await witness(for: address, turn: turn)
+        }
+        guard let witness = known, witness.request.url != source.url else { return .nothing }
         // Spread over a time in which connections come and go.
         try? await Task.sleep(for: Self.pause * turn)
         return await testimony(of: witness, status: 200)
+    }
+
+    private func witness(for address: SourceURL, turn: Int) async -> OriginWitnesses.Witness? {
+        await context.witnesses.witness(
+            for: address, turn: turn, isServing: context.conduct.isServing, while: { control.wish == .work })
     }
 
     /// Whether what came has come for another file too.

@@ -39,7 +39,7 @@ extension FetchJob {
             return nil
         }
         let witness = await context.witnesses.witness(
-            for: address, turn: count, waits: false, isServing: { context.conduct.isServing($0, despite: status) },
+            for: address, turn: count, isServing: { context.conduct.isServing($0, despite: status) },
             while: { control.wish == .work })
         guard let witness, witness.request.url != source.url else {
             return await waitForOthers(kind, detail, status, &plan)

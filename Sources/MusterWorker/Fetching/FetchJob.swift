@@ -128,7 +128,7 @@ struct FetchJob: Sendable {
             refusal: { [sources = context.sources] in settings.isProxied ? sources.refusal(byProxyOf: $0) : nil },
             accepted: { [request] in accepted($0, writer, request, visit) },
             received: { [context] in context.received($0) },
-            waited: { [loops = context.loops, request] in loops.closeIdle(like: request) },
+            waited: { [loops = context.loops, request] in loops.closeIdle(like: request, besides: $0) },
             leavesSlow: { hasStopped in
                 (hasStopped || control.bound.agreedEnd == nil) && context.conduct.isFasterPlainly(origin)
             },

@@ -43,6 +43,8 @@ final class FetchTransfer: TransferHandler {
 
     private struct State {
         var plan: FetchPlan
+        /// Where the transfer runs.
+        var loop: CurlLoop?
         var lowSpeed: LowSpeedLimit?
         /// How far the body was when it was seen to be slow last, and how often in a row it was as good as silent; `nil` unless its speed is doubted.
         var slowness: (offset: Int64, silences: Int)?
@@ -60,7 +62,7 @@ final class FetchTransfer: TransferHandler {
     private let refusal: @Sendable (_ effectiveURL: String) -> String?
     private let accepted: @Sendable (FetchPlan) -> Bool
     private let received: @Sendable (Int) -> Void
-    private let waited: @Sendable () -> Void
+    private let waited: @Sendable (CurlLoop) -> Void
     private let leavesSlow: @Sendable (_ hasStopped: Bool) -> Bool
     private let mayBeOnly: @Sendable () -> Bool
     private let state: Mutex<State>
@@ -73,7 +75,7 @@ final class FetchTransfer: TransferHandler {
     ///   - refusal: why nothing may be taken from a URL that redirects led to; `nil` when it may.
     ///   - accepted: told on the loop's thread that a body is about to come, with the plan as the head left it; returns whether there is room.
     ///   - received: told how many body bytes came.
-    ///   - waited: told each second that there is no answer.
+    ///   - waited: told each second that there is no answer, with the loop that the transfer runs on.
     ///   - leavesSlow: whether a body that is doubted for its speed, and comes slowly or has stopped, is to be left for a plain GET.
     ///   - mayBeOnly: whether the request may be the only one that is served, so that it has more than the usual patience.
     init(
@@ -83,7 +85,7 @@ final class FetchTransfer: TransferHandler {
         refusal: @escaping @Sendable (String) -> String? = { _ in nil },
         accepted: @escaping @Sendable (FetchPlan) -> Bool,
         received: @escaping @Sendable (Int) -> Void,
-        waited: @escaping @Sendable () -> Void = {},
+        waited: @escaping @Sendable (CurlLoop) -> Void = { _ in },
         leavesSlow: @escaping @Sendable (_ hasStopped: Bool) -> Bool = { _ in false },
         mayBeOnly: @escaping @Sendable () -> Bool = { false }
     ) {
@@ -100,7 +102,7 @@ final class FetchTransfer: TransferHandler {
 
     /// Runs the transfer and waits for its end; for one caller only. `nil` if there was none that says anything of the origin.
     func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending? {
-        state.withLock { $0.lowSpeed = request.lowSpeed }
+        state.withLock { ($0.lowSpeed, $0.loop) = (request.lowSpeed, loop) }
         do {
             control.attach(try loop.start(request, handler: self), on: loop)
         } catch {
@@ -186,7 +188,7 @@ final class FetchTransfer: TransferHandler {
 
     /// An origin that serves one connection at a time is kept busy by an idle one.
     func stalled() -> Bool {
-        waited()
+        if let loop = state.withLock(\.loop) { waited(loop) }
         return true
     }
 

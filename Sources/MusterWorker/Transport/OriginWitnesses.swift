@@ -40,8 +40,6 @@ final class OriginWitnesses: Sendable {
         var servingAgain = Remembered<Void>()
         /// How many files of an origin a first request has brought.
         var files = Remembered<Int>()
-        /// How many jobs have waited at an origin for a witness.
-        var waits = Remembered<Int>()
         /// By origin, until when files take the turns that others learn from.
         var leading = Remembered<[String: Int64]>()
 
@@ -70,9 +68,6 @@ final class OriginWitnesses: Sendable {
     private static let freshness: Int64 = 5_000_000_000
     /// How long a file is left alone of which one request brings all, as long as that runs, in nanoseconds.
     private static let rest: Int64 = 2_000_000_000
-    /// How long a job waits for a first witness, and how many jobs of an origin do.
-    private static let firstWait: Duration = .milliseconds(250)
-    private static let mostWaits = 16
     /// How many parts of an origin have witnesses, and how many kinds of paths of such a part have one.
     private static let mostParts = 8
     /// After so many files it is worth a request to know whether their origin serves a file more than once.
@@ -149,14 +144,10 @@ final class OriginWitnesses: Sendable {
     }
 
     /// The witness to ask for a file in its turn of that number, once it may be asked for: one of those next to it, or one of each other part after the other.
-    /// `nil` when there is none. At an origin of which nothing is known, one is waited for if `waits`: other requests may have been made at the same time.
-    /// `isServing` tells of the key of a part whether something comes from there.
+    /// `nil` when there is none. `isServing` tells of the key of a part whether something comes from there.
     func witness(
-        for source: SourceURL, turn: Int, waits: Bool, isServing: (String) -> Bool, while isWanted: () -> Bool
+        for source: SourceURL, turn: Int, isServing: (String) -> Bool, while isWanted: () -> Bool
     ) async -> Witness? {
-        if waits, witnesses(for: source, isServing).isEmpty, mayWait(source) {
-            try? await Task.sleep(for: Self.firstWait)
-        }
         while isWanted() {
             let witnesses = witnesses(for: source, isServing)
             guard let next = witnesses.min(by: { $0.usableFrom < $1.usableFrom }) else { return nil }
@@ -187,16 +178,6 @@ final class OriginWitnesses: Sendable {
         let shared = own.values.map { $0.path.commonPrefix(with: source.path) }
         let most = shared.max() ?? 0
         return zip(own.values, shared).filter { $0.1 == most }.map(\.0)
-    }
-
-    private func mayWait(_ source: SourceURL) -> Bool {
-        let moment = now()
-        return state.withLock { state in
-            let count = state.waits.value(of: source.origin, at: moment) ?? 0
-            guard count < Self.mostWaits else { return false }
-            state.waits.note(count + 1, of: source.origin, until: moment + Self.memory)
-            return true
-        }
     }
 
     /// Waits for a file's turns: as long as nothing is known of a status, as many files take turns as it takes to believe what they show. Those that are

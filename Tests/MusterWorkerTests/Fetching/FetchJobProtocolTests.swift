@@ -15,12 +15,14 @@ import Testing
             #expect(await bench.run(.first(origin.url("/f"))).finished?.size == 2 * mebibyte)
             let known = Representation(size: 2 * mebibyte, etag: content.etag)
             var chunk = LeaseDocument.chunk(origin.url("/f"), mebibyte, 2 * mebibyte, of: known)
-            #expect(await bench.run(chunk).durable?.offset == 2 * mebibyte)
             chunk.options = FetchOptions()
             chunk.options?.httpVersion = .http2
+            #expect(await bench.run(chunk).durable?.offset == 2 * mebibyte)
+            chunk.options = nil
             chunk.task = TaskID(2)
             #expect(await bench.run(chunk).durable?.offset == 2 * mebibyte)
-            #expect(origin.requests.map(\.version) == [.http2, .http1, .http2])
+            // A connection that speaks HTTP/1.1 would do for a request that may be made in HTTP/2, so that it comes last.
+            #expect(origin.requests.map(\.version) == [.http2, .http2, .http1])
         }
     }
 
