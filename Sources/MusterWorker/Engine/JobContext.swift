@@ -22,7 +22,7 @@ final class JobContext: Sendable {
     /// Files that they have served.
     let witnesses: OriginWitnesses
     /// How answers look that bring files from there.
-    let beliefs = OriginBeliefs()
+    let beliefs: OriginBeliefs
     /// The worker's configuration.
     let configuration: WorkerConfiguration
     /// The log.
@@ -33,7 +33,8 @@ final class JobContext: Sendable {
     private let receivedBytes = Atomic<Int64>(0)
     private let revocations = Mutex<Set<RevokedSession>>([])
 
-    /// The context of one run of a worker. `now` tells nanoseconds of a clock that never jumps; a `conduct` that is given may have a clock of its own.
+    /// The context of one run of a worker. `now` tells nanoseconds of a clock that never jumps; `conduct` and `beliefs` that are given may have clocks of their
+    /// own.
     init(
         configuration: WorkerConfiguration,
         gate: TrustGate,
@@ -42,11 +43,13 @@ final class JobContext: Sendable {
         logger: Logger,
         now: @escaping @Sendable () -> Int64 = MonotonicClock.now,
         conduct: OriginConduct? = nil,
+        beliefs: OriginBeliefs? = nil,
         tell: @escaping @Sendable (LeaseName, JobNews) -> Void
     ) {
         self.configuration = configuration
         sources = SourceGuard(besides: configuration.addressAllowed)
         self.conduct = conduct ?? OriginConduct(now: now)
+        self.beliefs = beliefs ?? OriginBeliefs(now: now)
         witnesses = OriginWitnesses(now: now)
         budgets = BudgetBook(bytesPerSecond: configuration.bytesPerSecond)
         self.gate = gate

@@ -25,10 +25,17 @@ extension FetchJob {
             let (kind, detail, status) = mayBeLimit(ending, to: question, plan.arrival), let address
         else { return nil }
         let refused = context.witnesses.shared.moment
+        if plan.arrival.isShared, turns(of: address, status: status) == OriginWitnesses.turns {
+            context.conduct.refusesTogether(origin)
+        }
         // Other requests may have been made at the same time.
         if await context.conduct.servesNobody(origin, for: control) {
-            plan.arrival.isUnserved = status != OriginWitnesses.silence
-            return nil
+            guard status != OriginWitnesses.silence else { return nil }
+            plan.arrival.isUnserved = context.conduct.isRefusedForItself(origin, isShared: plan.arrival.isShared)
+            guard !plan.arrival.isUnserved, plan.waits < Self.mostWaits else { return nil }
+            // Many at once may have been more than is allowed: it is asked for alone.
+            plan.waits += 1
+            return .again
         }
         // Where nothing has come for longer than a limit lasts, a witness that is refused too shows nothing.
         guard
@@ -128,10 +135,12 @@ extension FetchJob {
 
     /// Asks for a file that was served, to see whether it is refused by this status as well; by one of 200, whether something else comes in its place.
     func testimony(of witness: OriginWitnesses.Witness, status: Int) async -> Examination.Testimony {
+        guard let visit = await context.conduct.admit(origin, for: control) else { return .nothing }
         let collector = AnswerCollector(limitBytes: 1, keepsBody: false)
         let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
             await collector.run(witness.request, on: loop, control: control)
         }
+        _ = context.conduct.isOver(visit, origin)
         switch ending {
         case .answered(let head, _, _), .tooLarge(let head):
             let isOther = witness.isOther(head)

@@ -119,8 +119,8 @@ struct FetchJob: Sendable {
     ) async -> Step {
         let question = plan.question(from: writer.offset)
         let origin = origin
+        guard let visit = await context.conduct.admit(origin, for: control) else { return .stopped }
         let request = request(question, plan, settings, redirects, budgets)
-        let visit = context.conduct.ask(origin)
         let transfer = FetchTransfer(
             question,
             plan: plan,
@@ -139,7 +139,7 @@ struct FetchJob: Sendable {
         let ending = await context.loops.withLoop(at: control.seat) { [request, control] loop in
             await transfer.run(request, on: loop, control: control)
         }
-        let wasShared = context.conduct.isOver(visit, origin)
+        let wasShared = context.conduct.isOver(visit, origin, url: source.url, isThere: ending?.tellsOfFile)
         guard let ending else { return .stopped }
         if ending.wasAccepted {
             noteWait(plan)

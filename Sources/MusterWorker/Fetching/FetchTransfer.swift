@@ -34,6 +34,13 @@ final class FetchTransfer: TransferHandler {
             }
         }
 
+        /// Whether the origin said that the file is there, whether or not it sent it; `nil` where it said nothing, as it could not.
+        var tellsOfFile: Bool? {
+            if case .standing = judgement { return true }
+            if wasAccepted || head?.status == 304 { return true }
+            return if case .failed = outcome { false } else { head.map { $0.status < 400 ? nil : false } ?? nil }
+        }
+
         /// Whether what came may be the rest of an answer before, on a connection that was used for that (range contract, row 28).
         var isOfOtherAnswer: Bool {
             guard head == nil, case .failed(let error, let statistics) = outcome else { return false }

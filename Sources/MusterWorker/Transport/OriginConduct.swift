@@ -23,7 +23,7 @@ final class OriginConduct: Sendable {
     }
 
     /// The requests that are under way at an origin.
-    private struct Asking {
+    struct Asking {
         var count = 0
         /// Those of which nothing has come yet, by their numbers.
         var unanswered: Set<Int> = []
@@ -31,13 +31,19 @@ final class OriginConduct: Sendable {
         var last = 0
     }
 
-    private struct State {
+    struct State {
         var running: [String: Int] = [:]
         var visits = 0
         var asking: [String: Asking] = [:]
         var rungs = OriginRungs()
         /// When something last came from origins, of late.
         var serving = Remembered<Int64>()
+        /// Origins that have answered lately that something is there, or is as it was.
+        var answering = Remembered<Void>()
+        /// Origins that have refused since then what was asked for beside something else.
+        var refusing = Remembered<Void>()
+        /// How many files in a row were refused at origins that serve nobody, each of them alone, and the last one.
+        var refusedAlone = Remembered<(count: Int, last: String)>()
         /// Origins that want credentials by Digest.
         var challenging = Remembered<Void>()
         /// How origins want to be asked.
@@ -52,11 +58,45 @@ final class OriginConduct: Sendable {
         var lingering = Remembered<Void>()
         /// Origins that were silent lately, whatever they were asked for.
         var silent = Remembered<Void>()
+
+        func isServing(_ origin: String, since earliest: Int64) -> Bool {
+            running[origin] != nil || serving.value(of: origin, at: earliest).map { $0 > earliest } ?? false
+        }
+
+        func refusesAlone(_ origin: String, at moment: Int64) -> Bool {
+            refusedAlone.value(of: origin, at: moment)?.count ?? 0 >= OriginConduct.aloneToBelieve
+        }
+
+        /// Whether many may ask at once.
+        func isOpen(_ origin: String, at moment: Int64) -> Bool {
+            if refusesAlone(origin, at: moment) { return true }
+            guard refusing.value(of: origin, at: moment) == nil else { return false }
+            return isServing(origin, since: moment - OriginConduct.servingMemory)
+                || answering.value(of: origin, at: moment) != nil
+        }
+
+        /// A file is there.
+        mutating func isThere(_ origin: String) {
+            refusing.forget(origin)
+            refusedAlone.forget(origin)
+        }
+
+        mutating func ask(_ origin: String) -> Visit {
+            visits += 1
+            let number = visits
+            // In place: a copy would be made for each request.
+            return { asking in
+                defer { asking.count += 1 }
+                asking.unanswered.insert(number)
+                asking.last = number
+                return Visit(number: number, isShared: asking.count > 0)
+            }(&asking[origin, default: Asking()])
+        }
     }
 
     /// How long after its last answer an origin counts as one that serves, in nanoseconds, unless it refuses by a status that tells of shorter limits:
     /// limits are set for so many seconds.
-    private static let servingMemory: Int64 = 8_000_000_000
+    static let servingMemory: Int64 = 8_000_000_000
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
     /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.
@@ -66,41 +106,42 @@ final class OriginConduct: Sendable {
 
     /// How long answers are waited for that others have asked for.
     private static let answerTime: Duration = .milliseconds(250)
+    /// So many files that were refused alone show that others are refused for themselves, too.
+    static let aloneToBelieve = 3
 
-    private let state = Mutex(State())
+    let state = Mutex(State())
     /// Rung when a request is served, and when one is over.
-    private let bell = Bell()
-    private let now: @Sendable () -> Int64
+    let bell = Bell()
+    let now: @Sendable () -> Int64
 
     /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
     init(now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
         self.now = now
     }
 
-    /// A request is about to be made.
-    func ask(_ origin: String) -> Visit {
-        state.withLock { state in
-            state.visits += 1
-            let number = state.visits
-            // In place: a copy would be made for each request.
-            return { asking in
-                defer { asking.count += 1 }
-                asking.unanswered.insert(number)
-                asking.last = number
-                return Visit(number: number, isShared: asking.count > 0)
-            }(&state.asking[origin, default: Asking()])
-        }
-    }
-
-    /// That request is over. Returns whether another one was made at the same time.
-    func isOver(_ visit: Visit, _ origin: String) -> Bool {
+    /// A request is about to be made, whatever else is asked of the origin.
+    func ask(_ origin: String) -> Visit { state.withLock { $0.ask(origin) } }
+    /// That request for the file at `url` is over. Returns whether another one was made at the same time.
+    ///
+    /// - Parameter isThere: whether the origin said that the file is there, whether or not it sent it; `nil` where it said nothing.
+    func isOver(_ visit: Visit, _ origin: String, url: String = "", isThere: Bool? = nil) -> Bool {
         defer { bell.ring() }
+        let moment = now()
         return state.withLock { state in
             guard var asking = state.asking.removeValue(forKey: origin) else { return false }
             asking.count -= 1
             asking.unanswered.remove(visit.number)
             if asking.count > 0 { state.asking[origin] = asking }
-            return visit.isShared || asking.last != visit.number
+            let isShared = visit.isShared || asking.last != visit.number
+            if isThere == true {
+                state.answering.note((), of: origin, until: moment + Self.servingMemory)
+                state.isThere(origin)
+            } else if isThere == false, !isShared, !state.isServing(origin, since: moment - Self.servingMemory) {
+                let known = state.refusedAlone.value(of: origin, at: moment) ?? (0, "")
+                state.refusedAlone.note(
+                    (known.count + (known.last == url ? 0 : 1), url), of: origin, until: moment + Self.servingMemory)
+            }
+            return isShared
         }
     }
 
@@ -118,6 +159,12 @@ final class OriginConduct: Sendable {
         }
     }
 
+    /// Whether a refusal of an origin that serves nobody is for its file: it was asked for alone, or enough others were.
+    func isRefusedForItself(_ origin: String, isShared: Bool) -> Bool {
+        let moment = now()
+        return !isShared || state.withLock { $0.refusesAlone(origin, at: moment) }
+    }
+
     /// Whether no job asks anything of the origin.
     func isIdle(_ origin: String) -> Bool {
         state.withLock { $0.asking[origin] == nil }
@@ -127,6 +174,7 @@ final class OriginConduct: Sendable {
     func enter(_ origin: String, _ visit: Visit? = nil) {
         state.withLock { state in
             state.running[origin, default: 0] += 1
+            state.isThere(origin)
             if let visit { state.asking[origin]?.unanswered.remove(visit.number) }
         }
         if visit != nil { bell.ring() }
@@ -154,10 +202,7 @@ final class OriginConduct: Sendable {
     func isServing(_ origin: String, despite status: Int?) -> Bool {
         let moment = now()
         let limit = Int64(FailureKind.longestLimit(status: status) / .nanoseconds(1))
-        let earliest = moment - min(Self.servingMemory, limit)
-        return state.withLock { state in
-            state.running[origin] != nil || state.serving.value(of: origin, at: moment).map { $0 > earliest } ?? false
-        }
+        return state.withLock { $0.isServing(origin, since: moment - min(Self.servingMemory, limit)) }
     }
 
     /// The origin refused credentials that were sent unasked, and wants them by Digest (RFC 7616).

@@ -74,7 +74,7 @@ final class OriginWitnesses: Sendable {
     private static let filesToTryAgain = 4
 
     /// How long a file keeps others from taking turns beside it, since it took its last one, in nanoseconds.
-    private static let turnTime: Int64 = 3_000_000_000
+    private static let turnTime: Int64 = 10_000_000_000
 
     /// Requests for witnesses that several files wait for.
     let shared = SharedTestimonies()

@@ -222,7 +222,12 @@ extension StoreModel {
             // Once more, in case that the lanes which shared the origin have just gone; some more times if it is known to have limits.
             let patience = origin.learned == nil ? 1 : 4
             guard isShared else {
-                return failure.kind != .network && chunk.attempts < (task.isPlanned ? patience : 5) ? true : nil
+                // Histories are shorter than a limit lasts.
+                let mayPass =
+                    task.isPlanned && failure.status != nil && origin.hasServed
+                    && task.sources[chunk.source].failures <= 32
+                let isPatient = chunk.attempts < (task.isPlanned ? patience : 5) || mayPass
+                return failure.kind != .network && isPatient ? true : nil
             }
         }
         origins[chunk.origin, default: Origin()].refusedAt = step

@@ -57,6 +57,13 @@ import Testing
         #expect(await slow.finished?.size == 4 * mebibyte)
     }
 
+    /// Another request is under way at the origin, which has said of a file before that it is there.
+    private func othersAsk(_ bench: JobBench, _ origin: ScriptedOrigin) throws {
+        let (conduct, origin) = (bench.context.conduct, try SourceURL(validating: origin.url("/")).origin)
+        _ = conduct.isOver(conduct.ask(origin), origin, isThere: true)
+        _ = conduct.ask(origin)
+    }
+
     @Test(arguments: Page.allCases) func bodyThatComesInThePlaceOfAServedFileTooIsALimit(page: Page) async throws {
         try await withBench { bench, origin in
             for name in ["a.bin", "b.bin"] { origin.serve("/\(name)", file) }
@@ -81,7 +88,7 @@ import Testing
         try await withBench { bench, origin in
             origin.serve("/b.bin", file)
             origin.misbehave("/b.bin", .replaced(with: page.file), when: .first(page == .nothing ? 2 : 1))
-            _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+            try othersAsk(bench, origin)
             let failure = await bench.run(lease(origin, "b.bin", task: 1)).failure
             #expect(failure?.kind == .httpStatus(200), "\(failure as Any)")
             #expect(failure?.isLimit == true)
@@ -137,7 +144,7 @@ import Testing
             if isRefused { origin.misbehave("/a.zip", .ignoreRange) }
             origin.misbehave(
                 "/a.zip", isRefused ? .status(403, retryAfter: nil) : .replaced(with: used), when: .after(1))
-            if isShared { _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin) }
+            if isShared { try othersAsk(bench, origin) }
             let ending = await bench.run(lease(origin, "a.zip", task: 1))
             #expect(ending.finished?.size == page.file.content.size, "\(ending)")
             #expect(requests(origin, "/a.zip") == (page == .octets && !isShared ? 1 : 2))
@@ -157,7 +164,7 @@ import Testing
             origin.serve(path, first)
             origin.misbehave(path, .ignoreRange)
             origin.misbehave(path, .replaced(with: used), when: .after(1))
-            _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+            try othersAsk(bench, origin)
             let ending = await bench.run(lease(origin, String(path.dropFirst()), task: 1))
             #expect(ending.finished?.size == first.content.size, "\(ending)")
             // A third answer tells whether the larger one is always the same.
@@ -172,7 +179,7 @@ import Testing
             for name in ["a.json", "b.json"] { origin.serve("/\(name)", file) }
             #expect(await bench.run(lease(origin, "a.json", task: 1)).finished?.size == 3_000)
             origin.misbehave("/b.json", .replaced(with: page), when: .first(1))
-            _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+            try othersAsk(bench, origin)
             let failure = await bench.run(lease(origin, "b.json", task: 2)).failure
             #expect(failure?.kind == .httpStatus(200) && failure?.isLimit == true, "\(failure as Any)")
             #expect(await bench.run(lease(origin, "b.json", task: 2)).finished?.size == 3_000)
@@ -185,7 +192,7 @@ import Testing
             let (file, page) = (Self.json(seed: 75, size: 3_000), Self.json(seed: 76, size: 60))
             for name in ["a.json", "b.json"] { origin.serve("/\(name)", file) }
             origin.misbehave("/b.json", .replaced(with: page), when: .first(1))
-            _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+            try othersAsk(bench, origin)
             async let failed = bench.run(lease(origin, "b.json", task: 2))
             // The page and both bodies that came after it.
             try await origin.waitForRequests("/b.json", count: 3)
@@ -208,7 +215,7 @@ import Testing
                     origin.misbehave(
                         "/\(number).bin", .replaced(with: page), when: .init(requests: start..<(start + 1)))
                 }
-                _ = bench.context.conduct.ask(try SourceURL(validating: origin.url("/")).origin)
+                try othersAsk(bench, origin)
                 let lease = lease(origin, "\(number).bin", task: Int64(number))
                 let doubted = await bench.run(lease)
                 #expect(doubted.failure?.kind == .httpStatus(200), "\(doubted)")

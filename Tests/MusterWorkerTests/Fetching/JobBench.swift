@@ -51,6 +51,7 @@ final class JobBench: Sendable {
             now: { MonotonicClock.now() + age.now.load(ordering: .sequentiallyConsistent) },
             // What came a moment ago did so however slow the machine is.
             conduct: OriginConduct { age.now.load(ordering: .sequentiallyConsistent) },
+            beliefs: OriginBeliefs { age.now.load(ordering: .sequentiallyConsistent) },
             tell: { [news] name, what in news.update { $0.append((name, what)) } }
         )
         let mark = try SinkDirectory.mark(at: directory.path.string)

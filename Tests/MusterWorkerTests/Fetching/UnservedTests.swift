@@ -45,4 +45,59 @@ import Testing
         _ = conduct.isOver(refused, "http://p")
         #expect(await refusal)
     }
+
+    /// Many at once may be more than the origin allows.
+    @Test func requestsAreMadeOneAfterTheOtherUntilSomethingComes() async throws {
+        let conduct = OriginConduct()
+        let first = try #require(await conduct.admit("http://o", for: LeaseControl()))
+        let control = LeaseControl()
+        async let second = conduct.admit("http://o", for: control)
+        conduct.enter("http://o", first)
+        #expect(await second != nil)
+        #expect(await conduct.admit("http://o", for: LeaseControl()) != nil, "what is served is asked by many at once")
+    }
+
+    @Test(arguments: [OriginConduct.aloneToBelieve, OriginConduct.aloneToBelieve - 1])
+    func filesThatWereRefusedAloneLetOthersBeAskedForAtOnce(count: Int) async throws {
+        let conduct = OriginConduct()
+        for number in 0..<count {
+            // Once more in another manner.
+            for _ in 0..<2 {
+                let visit = try #require(await conduct.admit("o", for: LeaseControl()))
+                #expect(!conduct.isOver(visit, "o", url: "\(number)", isThere: false))
+            }
+        }
+        let isBelieved = count == OriginConduct.aloneToBelieve
+        #expect(conduct.isRefusedForItself("o", isShared: true) == isBelieved)
+        #expect(conduct.isRefusedForItself("o", isShared: false))
+        #expect(await conduct.admit("o", for: LeaseControl()) != nil)
+        let control = LeaseControl()
+        async let other = conduct.admit("o", for: control)
+        if !isBelieved { control.ask(.release) }
+        #expect(await (other != nil) == isBelieved)
+    }
+
+    /// All that overlap are refused, each of them: curl asks for one after the other.
+    @Test(arguments: [404, 403, 410]) func refusalOfAllThatWereAskedForTogetherIsFollowedByOneAlone(
+        status: Int
+    ) async throws {
+        try await withBench { bench, origin in
+            let names = ["a.bin", "b.bin", "c.bin"]
+            for name in names {
+                origin.serve("/\(name)", file)
+                origin.misbehave("/\(name)", .status(status, retryAfter: nil), when: .first(1))
+            }
+            // As if something had come from there a moment ago.
+            let name = try SourceURL(validating: origin.url("/")).origin
+            let conduct = bench.context.conduct
+            _ = conduct.isOver(conduct.ask(name), name, isThere: true)
+            let failures = await withTaskGroup(of: Report.Failure?.self) { group in
+                for (task, name) in names.enumerated() {
+                    group.addTask { await fetch(bench, origin, name, task: Int64(task) + 1) }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(failures.count { $0 != nil && $0?.isLimit != true } == 0, "\(failures)")
+        }
+    }
 }

@@ -22,12 +22,13 @@ BEGIN
 END
 $$;
 
--- Whether an origin that serves a session nothing may do so for a limit: it has served something lately, another session asks there as well, or the status
--- was a limit before.
+-- Whether an origin that serves a session nothing may do so for a limit: it has served something lately, since the session began; another session asks there
+-- as well; or the status was a limit before.
 CREATE FUNCTION may_serve_others(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN has_served_within_limit(l.origin_id, f)
+    RETURN has_served(l.origin_id, least(f.limit_seconds * interval '1 s', (
+            SELECT statement_timestamp() - s.opened_at FROM sessions s WHERE s.id = l.session_id)))
         OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.session_id <> l.session_id)
         OR EXISTS (SELECT 1 FROM origins o WHERE o.id = l.origin_id AND f.status = ANY (o.limits_with));
 END
@@ -116,8 +117,8 @@ BEGIN
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT (v_is_shared OR v_is_known) THEN
-            RETURN CASE WHEN f.kind <> 'network' AND l.attempts < (CASE WHEN NOT t.planned THEN 5 WHEN o.learned IS NULL THEN 1 ELSE 4 END)
-                THEN true END;
+            RETURN CASE WHEN f.kind <> 'network' AND (l.attempts < (CASE WHEN NOT t.planned THEN 5 WHEN o.learned IS NULL THEN 1 ELSE 4 END)
+                OR t.planned AND may_pass(l, f)) THEN true END;
         END IF;
     END IF;
     UPDATE origins

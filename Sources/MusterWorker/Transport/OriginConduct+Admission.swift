@@ -1,0 +1,49 @@
+import MusterCore
+import Synchronization
+
+/// When a request may be made: many at once only where that is no reason to refuse them all.
+extension OriginConduct {
+    /// A request is about to be made. As long as nothing comes from the origin, and after it has refused what was asked for beside something else, requests
+    /// are made one after the other: many at once may be more than it allows, and be refused all together, which would say nothing of their files. `nil` when
+    /// the work is not wanted any more.
+    func admit(_ origin: String, for control: LeaseControl) async -> Visit? {
+        var (oldest, deadline) = (0, ContinuousClock.now)
+        while true {
+            let rings = bell.rings
+            let unanswered: Int
+            switch askIfOpen(origin) {
+            case .asked(let visit): return visit
+            case .waits(let number): unanswered = number
+            }
+            if unanswered != oldest { (oldest, deadline) = (unanswered, ContinuousClock.now + Self.aloneTime) }
+            let rest = deadline - ContinuousClock.now
+            guard rest > .zero else { return ask(origin) }
+            guard await control.wait(at: bell, since: rings, limit: rest) else { return nil }
+        }
+    }
+
+    private enum Admission {
+        case asked(Visit)
+        /// For the answer to the request of this number.
+        case waits(Int)
+    }
+
+    private func askIfOpen(_ origin: String) -> Admission {
+        let moment = now()
+        return state.withLock { state in
+            guard !state.isOpen(origin, at: moment), let oldest = state.asking[origin]?.unanswered.min() else {
+                return .asked(state.ask(origin))
+            }
+            return .waits(oldest)
+        }
+    }
+
+    /// The origin has refused what was asked for beside something else, which may be for that.
+    func refusesTogether(_ origin: String) {
+        let moment = now()
+        state.withLock { $0.refusing.note((), of: origin, until: moment + Self.servingMemory) }
+    }
+
+    /// How long a request waits for one before it.
+    private static let aloneTime: Duration = .seconds(5)
+}
