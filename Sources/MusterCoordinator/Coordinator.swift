@@ -187,6 +187,11 @@ public enum SchemaMigration {
         try await Migrator(PostgresConfiguration(database)).checkRows()
     }
 
+    /// Whether the connection to the database could not be made, or broke.
+    public static func isConnectionLoss(_ error: any Error) -> Bool {
+        if case .connection? = error as? PostgresError { true } else { false }
+    }
+
     /// What a failure says of the files of the database, if they are at fault: class XX, an undefined file, or a database whose directory is gone.
     public static func damage(in error: any Error) -> String? {
         // Where the schema is installed, nothing else makes a function or a table that no record is there of.

@@ -75,6 +75,8 @@ struct Supervised: Sendable {
             if let ended {
                 if ended.isKill { throw EmbeddedPostgresError.serverKilled }
                 let log = location.logTail()
+                // A server that is not ready yet ends with any of its processes.
+                if log.contains("was terminated by signal \(SIGKILL)") { throw EmbeddedPostgresError.serverKilled }
                 if try mending.renewSettings(refusedIn: log) { return nil }
                 if let trouble = try await location.trouble(in: log, account), !isNew || !trouble.isDamage {
                     throw trouble

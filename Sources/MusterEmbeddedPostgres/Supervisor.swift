@@ -180,35 +180,49 @@ extension Supervisor {
 
         """
 
-    /// Waits for the parent's end, then stops the server: SIGINT is the fast shutdown, SIGQUIT the immediate one.
+    /// Waits for the parent's end, then stops the server: SIGINT is the fast shutdown, SIGQUIT the immediate one. A watcher that is killed is followed by
+    /// another one.
     private static let watchScript = """
-        (
-            # What it starts keeps nobody's disk busy: the last of it may outlive the server by a second.
-            cd /
-            exec >/dev/null 2>&1
-            while read -r line <&3; do :; done
-            alive && kill -INT "$server"
-            waited=0
-            while alive && [ "$waited" -lt "$limit" ]; do
-                sleep 1 3<&- 4>&-
-                waited=$((waited + 1))
-            done
-            alive && kill -QUIT "$server"
-        ) &
-        watcher=$!
-        exec 3<&-
+        watch() {
+            (
+                # What it starts keeps nobody's disk busy: the last of it may outlive the server by a second.
+                cd /
+                exec >/dev/null 2>&1
+                while read -r line <&3; do :; done
+                alive && kill -INT "$server"
+                waited=0
+                while alive && [ "$waited" -lt "$limit" ]; do
+                    sleep 1 3<&- 4>&-
+                    waited=$((waited + 1))
+                done
+                alive && kill -QUIT "$server"
+            ) &
+            watcher=$!
+        }
+        is_watched() { kill -0 "$watcher" 2>/dev/null; }
+        watch
 
         """
 
+    /// The end of any child is a signal, which ends a `wait` with the number of that signal.
     private static let waitScript = """
-        wait "$server"
-        status=$?
+        trap : CHLD
+        while :; do
+            wait "$server"
+            status=$?
+            alive || break
+            is_watched || watch
+        done
+        [ "$status" -ne \(128 + SIGCHLD) ] || { wait "$server"; status=$?; }
         kill "$watcher" 2>/dev/null
         exit "$status"
         """
 
     private static let pollScript = """
-        while alive; do sleep 1 4>&-; done
+        while alive; do
+            is_watched || watch
+            sleep 1 3<&- 4>&-
+        done
         kill "$watcher" 2>/dev/null
         exit 0
         """

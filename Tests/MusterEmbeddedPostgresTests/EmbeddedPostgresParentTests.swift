@@ -55,6 +55,22 @@ import Glibc
         #expect(log.contains("fast shutdown"))
     }
 
+    @Test func watcherThatIsKilledIsFollowedByAnother() async throws {
+        let place = try PrivateServer()
+        let (parent, serverID, _) = try await startParent(place)
+        let supervisors = Self.supervisors(of: parent)
+        let watcher = try #require(supervisors.last)
+        try #require(supervisors.count == 2)
+        try #require(kill(watcher, SIGKILL) == 0)
+        while Self.supervisors(of: parent).count < 2 || Self.supervisors(of: parent).contains(watcher) {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(ProcessTree.isAlive(serverID))
+        try parent.signal(SIGKILL)
+        try await parent.waitForExit()
+        try await ProcessTree.waitForEnd(of: serverID)
+    }
+
     @Test func serverThatIsAboutToBeStoppedIsWaitedForRatherThanAdopted() async throws {
         let place = try PrivateServer()
         let (parent, serverID, _) = try await startParent(place)

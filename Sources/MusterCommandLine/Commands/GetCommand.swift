@@ -175,7 +175,7 @@ struct GetCommand: MusterSubcommand {
 
         let remark: @Sendable (String) -> Void = { context.console.remark(TextWidth.escaped($0)) }
         let room = DatabaseRoom(tellsOfRunning: false, onFull: onFull, remark: remark)
-        let own = OwnWorkers()
+        let own = OwnWorkers(count)
         coordinator.ownProcess.workers = { _ in own.arePassing ? .passing : .within }
         coordinator.ownProcess.databaseTrouble = { room.trouble }
         coordinator.ownProcess.waitsForSinks = onFull == .wait

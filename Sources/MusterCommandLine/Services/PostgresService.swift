@@ -25,6 +25,8 @@ struct PostgresService: Service {
     private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(30))
     /// How long it may have run for its death to count as the first one in a row.
     private static let stable: Duration = .seconds(60)
+    /// How often the schema is installed again after a lost connection to a server that runs on.
+    private static let mostLosses = 5
     /// How soon it is noticed at the latest that a server has ended whose connections have.
     private static let dying: Duration = .seconds(1)
     /// How often its data, and the room on its disk, are looked at.
@@ -167,7 +169,7 @@ struct PostgresService: Service {
     func damage(_ reason: String) async -> (any Error)? { await postgres.damaged(reason) }
 
     /// Brings the schema up to date, makes sure that all rows are there, and tells a database that can't be used from one that fails otherwise. False if the server has ended meanwhile.
-    private func migrate(_ endpoint: EmbeddedPostgres.Endpoint) async throws -> Bool {
+    private func migrate(_ endpoint: EmbeddedPostgres.Endpoint, losses: Int = 0) async throws -> Bool {
         do {
             _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
             try await SchemaMigration.checkRows(database: endpoint.conninfo)
@@ -176,6 +178,11 @@ struct PostgresService: Service {
             let hasEnded = await postgres.hasEnded(within: Self.dying)
             if let trouble = try await postgres.trouble(telling: "\(error)") { throw trouble }
             if hasEnded { return false }
+            if losses < Self.mostLosses, SchemaMigration.isConnectionLoss(error) {
+                // One of its processes was killed, and takes the others along.
+                try await Task.sleep(for: Self.backoff.delay(failures: losses + 1, random: 1))
+                return try await migrate(endpoint, losses: losses + 1)
+            }
             guard let reason = SchemaMigration.damage(in: error), let damage = await postgres.damaged(reason) else {
                 throw error
             }

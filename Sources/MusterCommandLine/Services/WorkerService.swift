@@ -27,7 +27,13 @@ struct WorkerService: Service {
         } onGracefulShutdown: {
             own.areEnding()
         }
-        // A worker that was told to drain has left; the others and the coordinator go on without it.
-        try? await gracefulShutdown()
+        // A worker that was told to leave does not come back; the others and the coordinator go on without it.
+        guard own.leave() else {
+            try? await gracefulShutdown()
+            return
+        }
+        throw CommandFailure.other(
+            "the workers of this command were told to leave (muster drain); what has come is kept: go on with the same command"
+        )
     }
 }

@@ -1,0 +1,20 @@
+import Testing
+
+@testable import MusterCommandLine
+
+/// Where the workers of `get` are.
+@Suite struct OwnWorkersTests {
+    @Test func commandIsOverWithTheLastWorkerThatWasToldToLeave() {
+        let own = OwnWorkers(2)
+        own.began()
+        #expect(!own.leave())
+        #expect(own.leave())
+    }
+
+    @Test func workersThatEndWithTheirCommandDoNotLeave() {
+        let own = OwnWorkers(1)
+        own.began()
+        own.areEnding()
+        #expect(!own.leave())
+    }
+}
