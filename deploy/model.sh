@@ -12,7 +12,7 @@ cd "$directory"
 # Prints what spin found, and succeeds if it went through every state without finding anything.
 check() { # model, options of it
     spin -a "${@:2}" "$models/$1.pml" >spin.log || { cat spin.log; fail "spin can't read the model $1"; }
-    cc -O2 -w -DSAFETY -DNOBOUNDCHECK -DMEMLIM=4000 -o pan pan.c
+    cc -O2 -w -DSAFETY -DNOBOUNDCHECK -DCOLLAPSE -DMEMLIM=4000 -o pan pan.c
     ./pan -m1000000 -w24 >pan.log
     grep -qE 'max search depth too small|out of memory|reached -DMEMLIM' pan.log && { cat pan.log; fail "spin did not get through: $*"; }
     grep -q 'errors: 0' pan.log
@@ -33,6 +33,7 @@ rejects() { # model, what is left out
 
 holds path
 holds path -DNO_MARKS
-rejects path NO_REVOKE NO_RMDIR FROM_PARTS BY_NAME EARLY LATE_BEGIN NO_WAIT EMPTY_DELETES OWN_PURGE SHARED_PARTS
+holds path -DKEEPS
+rejects path NO_REVOKE NO_RMDIR FROM_PARTS BY_NAME EARLY LATE_BEGIN NO_WAIT EMPTY_DELETES OWN_PURGE SHARED_PARTS ALWAYS_OWN NO_LATE LATE_IF_HELD
 holds lanes
 rejects lanes FREE_AT_RECALL LATE_GRANTS SAYS_LEASES OLD_SYNCS NO_CAP_LOCK EARLY_END

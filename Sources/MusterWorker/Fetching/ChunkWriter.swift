@@ -28,7 +28,6 @@ final class ChunkWriter: Sendable {
         var deferred: [UInt8] = []
         var failure: StorageError?
         var hasher: TrailingHasher?
-        var isShared = false
     }
 
     /// The file.
@@ -51,8 +50,6 @@ final class ChunkWriter: Sendable {
     var offset: Int64 { state.withLock { $0.offset } }
     /// What the storage failed with.
     var failure: StorageError? { state.withLock { $0.failure } }
-    /// Whether others may write to the part.
-    var isShared: Bool { state.withLock { $0.isShared } }
     /// Whether a piece waits in memory.
     var hasDeferred: Bool { state.withLock { !$0.deferred.isEmpty } }
 
@@ -109,9 +106,13 @@ final class ChunkWriter: Sendable {
         state.withLock { if case .noRoom = $0.failure { $0.failure = nil } }
     }
 
-    /// Notes that others may write to the part from now on.
+    /// Sees to it that others find the part, before they hear of it. A failure counts as a write that failed.
     func share() {
-        state.withLock { $0.isShared = true }
+        do {
+            try part.share()
+        } catch {
+            state.withLock { if $0.failure == nil { $0.failure = error } }
+        }
     }
 
     /// Takes the next piece of the body.

@@ -82,7 +82,9 @@ extension FetchJob {
             switch try await examine(size: size, digests, lastModified: lastModified) {
             case .matches(let size, let digests):
                 // The part was made for nothing.
-                _ = await equipment.purges.submit(PurgeOrder(task: lease.task, version: lease.version, file: nil))
+                if !(await drop(writer.part)) {
+                    _ = await equipment.purges.submit(PurgeOrder(task: lease.task, version: lease.version, file: nil))
+                }
                 return .done(nil, plan.learned, found(size, digests))
             case .differs(let reason): return taken(by: "a different file", reason)
             // Somebody took it away in this very moment: another try fetches.
@@ -98,10 +100,12 @@ extension FetchJob {
 
     // MARK: - The file at the path
 
+    /// Whether nobody has told anything of the content yet, and nobody else may be at work on it.
+    private var isFirst: Bool { !lease.planned && lease.start == 0 && lease.resume.offset == 0 && !lease.fenced }
+
     /// Whether this lease is the one that looks for a file at the path: the first one of the content, under a rule that does not just
     /// make room. Where a lease was lost, what stands there may have been put there for this very task, which its placing finds out.
     private var looksForFile: Bool {
-        let isFirst = !lease.planned && lease.start == 0 && lease.resume.offset == 0 && !lease.fenced
         guard isFirst, lease.policy?.names != .suggested else { return false }
         return switch lease.policy?.ifExists ?? .verify {
         case .verify, .fail: true
@@ -200,13 +204,12 @@ extension FetchJob {
 
     // MARK: - The part
 
-    /// Deletes the part of a try that brought nothing, unless others may be writing to it: a task that fails leaves none then.
-    func dropEmpty(_ writer: ChunkWriter) async {
-        guard !lease.planned, lease.start == 0, !writer.isShared, context.gate.isOpen, control.wish == .work else {
-            return
-        }
-        let directory = equipment.directory
-        try? await station.pool.run { () throws(StorageError) in try directory.dropEmpty(writer.part) }
+    /// Deletes a part that was neither put in place nor shared: nothing of it is durable, and nobody knows of it. Returns whether it was such a one.
+    @discardableResult
+    func drop(_ part: PartFile) async -> Bool {
+        guard part.isOwn else { return false }
+        // Without a thread it goes with the session.
+        return (try? await station.pool.run { part.drop() }) ?? true
     }
 
     /// How long an origin may be silent on a connection that was used before, unless its last answer took long. On a new one it has all its time.
@@ -278,9 +281,9 @@ extension FetchJob {
     /// it may not be what the coordinator was told.
     private func open(_ plan: FetchPlan, looking: Bool) async throws(StorageError) -> Opening {
         let directory = equipment.directory
-        return try await station.pool.run { [lease, control] () throws(StorageError) -> Opening in
+        return try await station.pool.run { [lease, control, isFirst] () throws(StorageError) -> Opening in
             if looking, let standing = try directory.standingFile(at: lease.path) { return .met(standing) }
-            let part = try directory.part(task: lease.task, version: lease.version)
+            let part = try directory.part(task: lease.task, version: lease.version, isAlone: isFirst)
             if lease.planned, let size = lease.representation.size, size > SinkStation.batchedBytes {
                 try part.reserve(size)
             }
@@ -303,7 +306,7 @@ extension FetchJob {
 extension SinkDirectory {
     /// What stands at a path below the sink, without following links; `nil` for nothing, and for what can't be a path. Blocks.
     fileprivate func standingFile(at path: String) throws(StorageError) -> FileStatus? {
-        guard let path = try? DestinationPath(validating: path) else { return nil }
+        guard let path = try? DestinationPath(validating: path), !root.isFree(path.string) else { return nil }
         var walk = SinkWalk(self)
         guard let place = try walk.place(of: path, making: false) else { return nil }
         do throws(SystemError) {

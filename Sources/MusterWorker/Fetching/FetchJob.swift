@@ -53,7 +53,7 @@ struct FetchJob: Sendable {
                 watch(writer)
                 defer { context.checkpointer.forget(lease.name) }
                 let ending = await fetch(plan, settings, writer, budgets, redirects)
-                if case .failed = ending { await dropEmpty(writer) }
+                await drop(part)
                 return ending
             }
         } catch {

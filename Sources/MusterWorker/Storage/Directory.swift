@@ -81,6 +81,16 @@ final class Directory: Sendable {
         return FileStatus(status)
     }
 
+    /// Whether nothing stands at `path` below it, as far as one call can tell: where it can't, or there is a link on the way, the answer is no.
+    func isFree(_ path: String) -> Bool {
+        let number = descriptor.with { muster_open_unlinked($0, path) }
+        guard number < 0 else {
+            close(number)
+            return false
+        }
+        return errno == ENOENT
+    }
+
     /// Removes the file `name`; returns whether there was one.
     func remove(_ name: String) throws(SystemError) -> Bool {
         if descriptor.with({ unlinkat($0, name, 0) }) == 0 { return true }

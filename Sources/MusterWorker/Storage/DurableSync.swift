@@ -101,7 +101,10 @@ final class DurableSync: Sendable {
         var isWhole = false
         for request in batch {
             switch request.target {
-            case .part(let part): files.insert(ObjectIdentifier(part))
+            case .part(let part):
+                // What fails sticks to the part, which says so below.
+                _ = try? part.share()
+                files.insert(ObjectIdentifier(part))
             case .directories(let directories): files.formUnion(directories.map { ObjectIdentifier($0) })
             case .everything: isWhole = true
             }

@@ -70,7 +70,7 @@ struct FinalizeOrder: Hashable, Sendable {
     /// The part's name.
     var part: PartName { PartName(task, version: version) }
     /// The fresh inode's name.
-    var copy: CandidateName { .copy(epoch) }
+    var copy: CandidateName { .own("\(epoch).copy") }
 }
 
 /// What became of an order.

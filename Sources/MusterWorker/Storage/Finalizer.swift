@@ -68,7 +68,8 @@ final class Finalizer: Sendable {
     private func synchronize(_ orders: [FinalizeOrder]) async throws(StorageError) {
         if orders.contains(where: { $0.modificationTime != nil }) {
             try await pool.run { [sink] () throws(StorageError) in
-                try Placement(sink: sink, watch: FinalizeWatch(), isSynchronized: false).setTimes(orders)
+                var placement = try Placement(sink: sink, watch: FinalizeWatch(), isSynchronized: false)
+                placement.setTimes(orders)
             }
         }
         try await sync.makeEverythingDurable()

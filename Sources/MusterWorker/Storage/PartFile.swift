@@ -13,9 +13,10 @@ final class PartFile: Sendable {
     /// Which file it is.
     let identity: FileIdentity
 
-    private let descriptor: Descriptor
-    private let directory: Directory
-    private let registry: PartRegistry
+    /// The open file.
+    let descriptor: Descriptor
+    private let sink: SinkDirectory
+    private let place: Mutex<Place>
     /// The end of what was written through this instance: the file can't be shorter unless somebody cut it.
     private let writtenEnd = Atomic<Int64>(0)
     /// Whether the name in the directory was made durable through this instance.
@@ -25,29 +26,125 @@ final class PartFile: Sendable {
     private let trouble = Mutex<StorageError?>(nil)
     private let isSpoiled = Atomic<Bool>(false)
 
+    /// Where its name is.
+    enum Place: Sendable {
+        /// In the session's own directory, by this name: nobody else knows of it, and nothing of it is durable. Exits: `taken`, `parts`, `gone`.
+        case own(Directory, String)
+        /// There, about to be put in place. Exits: `own`, `gone`.
+        case taken(Directory, String)
+        /// Among the parts of all sessions.
+        case parts(Directory)
+        /// It was put in place, or deleted.
+        case gone
+    }
+
     /// Takes over an open part; only the sink makes these.
     init(
         task: TaskID,
         version: Int32,
         descriptor: Descriptor,
         identity: FileIdentity,
-        directory: Directory,
-        registry: PartRegistry
+        place: Place,
+        sink: SinkDirectory
     ) {
         self.task = task
         self.version = version
         self.descriptor = descriptor
         self.identity = identity
-        self.directory = directory
-        self.registry = registry
+        self.place = Mutex(place)
+        self.sink = sink
     }
 
     deinit {
-        registry.forget(name)
+        sink.registry.forget(name)
     }
 
     /// Its name among the parts.
     var name: PartName { PartName(task, version: version) }
+
+    /// Whether it is in the session's own directory.
+    var isOwn: Bool {
+        place.withLock {
+            switch $0 {
+            case .own, .taken: true
+            case .parts, .gone: false
+            }
+        }
+    }
+
+    /// Sees to it that it is among the parts of all sessions, where others find it: before they hear of it, and before anything of it counts as durable (adr/0017).
+    ///
+    /// - Returns: the directory that it is in.
+    /// - Throws: why it can't be there, now and at every later use; `busy` while it is being put in place.
+    @discardableResult
+    func share() throws(StorageError) -> Directory {
+        try refuseIfSpoiled()
+        do {
+            return try moveToParts()
+        } catch {
+            switch error.number {
+            case EBUSY: throw .busy(.init("\(name.string) is being put in place", errno: error.number))
+            case EEXIST: throw spoil(.partLost(.init("another session has made \(name.string)", errno: error.number)))
+            default: throw spoil(error.inSink("moving \(name.string) to the parts"))
+            }
+        }
+    }
+
+    /// Moves it to the parts of all sessions, unless it is there; EEXIST if another session has made one, EBUSY while it is being put in place.
+    func moveToParts() throws(SystemError) -> Directory {
+        try place.withLock { place throws(SystemError) in
+            switch place {
+            case .parts(let parts): return parts
+            case .taken: throw SystemError(EBUSY)
+            case .gone: throw SystemError(ENOENT)
+            case .own(let own, let fresh):
+                let parts = try sink.partsDirectory()
+                do throws(SystemError) {
+                    try own.moveExclusively(fresh, to: name.string, in: parts)
+                } catch {
+                    throw own.cause(of: error)
+                }
+                place = .parts(parts)
+                return parts
+            }
+        }
+    }
+
+    /// Takes it in hand to put it in place, if it is in the session's own directory. Returns its name there.
+    func take() -> String? {
+        place.withLock { place in
+            guard case .own(let own, let fresh) = place else { return nil }
+            place = .taken(own, fresh)
+            return fresh
+        }
+    }
+
+    /// Notes that it was not put in place.
+    func giveBack() {
+        place.withLock { place in
+            if case .taken(let own, let fresh) = place { place = .own(own, fresh) }
+        }
+    }
+
+    /// Notes that the file stands, and nobody needs the part any more: whoever opens it from now on needs another one.
+    func leave() {
+        place.withLock { $0 = .gone }
+        spoil(.partLost(.init("the file of \(name.string) was put in place")))
+    }
+
+    /// Deletes it if nobody else knows of it; returns whether it did.
+    @discardableResult
+    func drop() -> Bool {
+        let isDropped = place.withLock { place in
+            guard case .own(let own, let fresh) = place else { return false }
+            // What can't be deleted now goes with the session.
+            _ = try? own.remove(fresh)
+            place = .gone
+            return true
+        }
+        if isDropped { spoil(.partLost(.init("\(name.string) was given up"))) }
+        return isDropped
+    }
 
     /// Writes all of `bytes` at `offset`. Nothing of it is durable yet.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
@@ -117,7 +214,7 @@ final class PartFile: Sendable {
     ///
     /// - Throws: the first failure, now and at every later use: what the kernel failed to write it forgets.
     func synchronize() throws(StorageError) {
-        try refuseIfSpoiled()
+        let directory = try share()
         do {
             try descriptor.synchronizeData()
             if !nameIsDurable.load(ordering: .relaxed) {
@@ -148,7 +245,9 @@ final class PartFile: Sendable {
     /// Whether the part's name still leads to this file, and the file has at least `size` bytes.
     func stillNamed(size: Int64) throws(StorageError) -> Bool {
         do {
-            guard let status = try directory.status(of: name.string) else { return false }
+            guard case .parts(let parts) = place.withLock({ $0 }), let status = try parts.status(of: name.string) else {
+                return false
+            }
             return status.identity == identity && status.size >= size
         } catch {
             throw error.inSink("looking at \(name.string)")

@@ -33,15 +33,15 @@ struct PartName: Hashable, Sendable {
 enum CandidateName: Hashable, Sendable {
     /// A part, which is among the parts until it is staged.
     case part(PartName)
-    /// `<epoch>.copy` in the session's own directory: the fresh inode that the lease `epoch` makes of a fenced part (I8), or of another task's
-    /// file. Revoking the session deletes it.
-    case copy(LeaseEpoch)
+    /// A file that never was anywhere but in the session's own directory: a part that nobody else knows of, or `<epoch>.copy`, the fresh inode that
+    /// the lease `epoch` makes of a fenced part (I8), or of another task's file. Revoking the session deletes it.
+    case own(String)
 
     /// The name in the directory.
     var string: String {
         switch self {
         case .part(let name): name.string
-        case .copy(let epoch): "\(epoch).copy"
+        case .own(let name): name
         }
     }
 }

@@ -18,10 +18,11 @@ final class PartRegistry: Sendable {
         return part
     }
 
-    /// Fails with what stuck to the open part of that name, if anything did: its bytes can't be trusted.
-    func refuseIfSpoiled(_ name: PartName) throws(StorageError) {
+    /// The open part of that name, if there is one. Fails with what stuck to it, if anything did: its bytes can't be trusted.
+    func trusted(_ name: PartName) throws(StorageError) -> PartFile? {
         let part = entries.withLock { $0[name]?.part }
         try part?.refuseIfSpoiled()
+        return part
     }
 
     /// Adds a part that was just opened; returns the one to use, which is another's if that was faster.

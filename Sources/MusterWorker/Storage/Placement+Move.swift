@@ -35,8 +35,7 @@ extension Placement {
             guard watch.mayContinue() else { return .outcome(.stopped) }
             guard let now = try status(of: candidate.name) else {
                 // A part that is gone was moved or deleted by somebody, a copy together with its session.
-                let isPart = candidate.identity == candidate.part
-                return .outcome(isPart ? try adoptWithoutPart(order, check) : .stopped)
+                return .outcome(candidate.isPart ? try adoptWithoutPart(order, check) : .stopped)
             }
             guard now.identity == candidate.identity, now.size == order.size else {
                 throw .partLost(.init("\(candidate.name.string) was replaced or cut while it was put in place"))
@@ -56,8 +55,7 @@ extension Placement {
                     throw error.atDestination("moving the file to \(path)")
                 }
             }
-            let isPartMoved = candidate.name == .part(order.part)
-            return .outcome(try conclude(candidate, at: spot, order, check, isPartMoved: isPartMoved))
+            return .outcome(try conclude(candidate, at: spot, order, check, isMoved: true))
         }
         return .gone
     }
@@ -121,8 +119,7 @@ extension Placement {
             default: throw error.atDestination("moving the file to \(spot.path)")
             }
         }
-        let isPartMoved = candidate.name == .part(order.part)
-        return .outcome(try conclude(candidate, at: spot, order, check, isPartMoved: isPartMoved))
+        return .outcome(try conclude(candidate, at: spot, order, check, isMoved: true))
     }
 
     /// The file stands: nothing else of the task is needed any more.
@@ -132,15 +129,20 @@ extension Placement {
         _ order: FinalizeOrder,
         _ check: ContentCheck,
         _ digests: [ContentDigest]? = nil,
-        isPartMoved: Bool = false
+        isMoved: Bool = false
     ) throws(StorageError) -> FinalizeOutcome {
         touch(spot.place)
-        // What stands there already counts: what is in hand is of no use any more.
+        // What is in hand and was not moved is of no use any more; nobody shares it from now on.
+        if let (part, name) = fresh {
+            if !(isMoved && candidate.isPart) { _ = try? own.remove(name) }
+            part.leave()
+            fresh = nil
+        }
         unstage()
-        try dropRemains(of: order, isPartMoved: isPartMoved)
+        try dropRemains(of: order, isPartMoved: isMoved && candidate.isPart)
         // Where files are replaced, a zombie that was stopped directly before its rename can have put the part over the copy. It
         // can't any more, since the part has no name now; so one look is enough (I8).
-        if order.ifExists == .replace, candidate.identity != candidate.part,
+        if order.ifExists == .replace, !candidate.isPart,
             try destination(at: spot)?.identity == candidate.part
         {
             switch try renew(at: spot, order, check) {
@@ -170,6 +172,8 @@ extension Placement {
 
     /// Gives back what was not put in place.
     mutating func unstage() {
+        fresh?.part.giveBack()
+        fresh = nil
         guard let name = staged else { return }
         staged = nil
         // Where this fails, the next try reclaims it, or the worker that revokes the session.

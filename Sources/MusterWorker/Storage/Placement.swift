@@ -18,6 +18,8 @@ struct Placement {
     private var touched: [Directory] = []
     /// What was taken from the parts into the session's own directory, and is there still.
     var staged: PartName?
+    /// The part in hand that never left the session's own directory, and its name there.
+    var fresh: (part: PartFile, name: String)?
 
     /// A complete, verified, durable file among the parts, ready to be moved.
     struct Candidate {
@@ -29,6 +31,9 @@ struct Placement {
         let part: FileIdentity?
         /// The digests that were computed.
         let digests: [ContentDigest]
+
+        /// Whether it is the part itself.
+        var isPart: Bool { identity == part }
     }
 
     /// A path that the file may get, and where that is.
@@ -77,6 +82,7 @@ struct Placement {
             )
         }
         guard watch.mayContinue() else { return .stopped }
+        try take(order)
         if let held = order.held { return try putHeld(held, order, check) }
         guard let part = try openPart(order) else { return try adoptWithoutPart(order, check) }
         let outcome = order.fenced ? try putCopy(of: part, order, check) : try putPart(part, order, check)
@@ -106,10 +112,17 @@ struct Placement {
         let status: FileStatus
     }
 
-    private func openPart(_ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
+    /// A part that never left the session's own directory is shared by nobody as long as the order is carried out.
+    private mutating func take(_ order: FinalizeOrder) throws(StorageError) {
         // A sync of it failed, and the next would succeed although bytes are missing (I4).
-        try sink.registry.refuseIfSpoiled(order.part)
+        if let part = try sink.registry.trusted(order.part), let name = part.take() { fresh = (part, name) }
+    }
+
+    private func openPart(_ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
         do {
+            if let fresh {
+                return OpenPart(descriptor: fresh.part.descriptor, status: try fresh.part.descriptor.status())
+            }
             let (descriptor, status) = try parts.file(order.part.string, creation: .never)
             return OpenPart(descriptor: descriptor, status: status)
         } catch {
@@ -144,8 +157,9 @@ struct Placement {
             try settleData(part, order, isSynchronized: isSynchronized)
             mark(part, order)
             let identity = part.status.identity
+            let name = fresh.map { CandidateName.own($0.name) } ?? .part(order.part)
             return try move(
-                Candidate(name: .part(order.part), identity: identity, part: identity, digests: digests),
+                Candidate(name: name, identity: identity, part: identity, digests: digests),
                 order,
                 check
             )
@@ -183,10 +197,12 @@ struct Placement {
 
     /// Sets the modification times of parts before everything is synced at once, so that none needs a sync of its own. What
     /// can't be done now is done, or said, when the order's turn comes.
-    func setTimes(_ orders: [FinalizeOrder]) {
+    mutating func setTimes(_ orders: [FinalizeOrder]) {
         for order in orders where !order.fenced {
-            guard let time = order.modificationTime, let part = try? openPart(order) else { continue }
-            try? part.descriptor.setModificationTime(time)
+            defer { unstage() }
+            guard let time = order.modificationTime else { continue }
+            try? take(order)
+            try? openPart(order)?.descriptor.setModificationTime(time)
         }
     }
 

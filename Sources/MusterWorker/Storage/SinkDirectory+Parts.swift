@@ -8,23 +8,33 @@ extension SinkDirectory {
     /// One instance is shared by everybody who works on the part in this process; it is closed when the last of them
     /// drops it. Opening removes the parts of older content versions of the task (range contract, row 29), also those that
     /// are still open: what has no name can't be put in place of the newer content by a late writer.
-    func part(task: TaskID, version: Int32) throws(StorageError) -> PartFile {
+    ///
+    /// - Parameter isAlone: whether nobody else can be at work on the content version, so that a part that is made stays in the session's own directory
+    ///   until it is shared, or put in place from there.
+    func part(task: TaskID, version: Int32, isAlone: Bool = false) throws(StorageError) -> PartFile {
         let key = PartName(task, version: version)
-        if let part = registry.open(key) { return part }
+        if let part = registry.open(key) {
+            do {
+                try part.share()
+                return part
+            } catch {
+                guard part.isUseless else { throw error }
+            }
+        }
         try check()
+        let part = try openOrMake(key, isAlone: isAlone)
+        let shared = registry.add(part, as: key)
+        if shared !== part {
+            part.drop()
+            try shared.share()
+        }
+        return shared
+    }
+
+    private func openOrMake(_ key: PartName, isAlone: Bool) throws(StorageError) -> PartFile {
         do {
-            let directory = try partsDirectory()
-            try removeOlder(than: version, of: task, in: directory)
-            let (descriptor, status) = try openOrMake(key.string, in: directory)
-            let part = PartFile(
-                task: task,
-                version: version,
-                descriptor: descriptor,
-                identity: status.identity,
-                directory: directory,
-                registry: registry
-            )
-            return registry.add(part, as: key)
+            try removeOlder(than: key.version, of: key.task)
+            return try openOrMakeNow(key, isAlone: isAlone)
         } catch {
             // A link, or no regular file, where a part should be: not ours, and no reason to park the sink.
             if error.number == ELOOP || error.number == EINVAL {
@@ -36,46 +46,44 @@ extension SinkDirectory {
 
     /// A part is made in the session's own directory and moved from there: a session that was revoked makes none, however late it wakes up
     /// (I13, adr/0017).
-    private func openOrMake(_ name: String, in parts: Directory) throws(SystemError) -> (Descriptor, FileStatus) {
+    private func openOrMakeNow(_ name: PartName, isAlone: Bool) throws(SystemError) -> PartFile {
         for _ in 0..<4 {
+            let parts = parts
             do {
-                return try parts.file(name, creation: .neverForWriting)
+                return part(name, try parts.file(name.string, creation: .neverForWriting), at: .parts(parts))
             } catch {
                 guard error.number == ENOENT else { throw error }
             }
-            if let made = try make(name, in: parts) { return made }
+            let made = try make(name)
+            if isAlone { return made }
+            do {
+                _ = try made.moveToParts()
+                return made
+            } catch {
+                made.drop()
+                // Another job or another session was faster.
+                guard error.number == EEXIST else { throw error }
+            }
         }
         throw SystemError(ENOENT)
     }
 
-    /// Makes a part; `nil` if another job or another session was faster.
-    private func make(_ name: String, in parts: Directory) throws(SystemError) -> (Descriptor, FileStatus)? {
+    private func make(_ name: PartName) throws(SystemError) -> PartFile {
         let own = own
         let fresh = "\(madeParts.add(1, ordering: .relaxed).newValue).new"
-        do throws(SystemError) {
-            let made = try own.file(fresh, creation: .always)
-            try own.moveExclusively(fresh, to: name, in: parts)
-            return made
+        do {
+            return part(name, try own.file(fresh, creation: .always), at: .own(own, fresh))
         } catch {
-            guard error.number == EEXIST else { throw own.cause(of: error) }
-            _ = try own.remove(fresh)
-            return nil
+            throw own.cause(of: error)
         }
     }
 
-    /// Deletes a part that nothing was written to. Only for the holder of a lease of all that there is of the task.
-    func dropEmpty(_ part: PartFile) throws(StorageError) {
-        do {
-            let directory = try partsDirectory()
-            let name = part.name.string
-            guard let status = try directory.status(of: name), status.identity == part.identity, status.size == 0 else {
-                return
-            }
-            part.spoil(.partLost(.init("\(name) was empty, and was deleted")))
-            _ = try directory.remove(name)
-        } catch {
-            throw error.inSink("deleting \(part.name.string)")
-        }
+    private func part(
+        _ name: PartName, _ file: (descriptor: Descriptor, status: FileStatus), at place: PartFile.Place
+    ) -> PartFile {
+        PartFile(
+            task: name.task, version: name.version, descriptor: file.descriptor, identity: file.status.identity,
+            place: place, sink: self)
     }
 
     /// Deletes every part of `task` (I13); returns how many files there were.
@@ -111,12 +119,9 @@ extension SinkDirectory {
         return count
     }
 
-    private func removeOlder(than version: Int32, of task: TaskID, in directory: Directory) throws(SystemError) {
+    private func removeOlder(than version: Int32, of task: TaskID) throws(SystemError) {
         // Nearly every task stays at its first version, and reading a directory of thousands for each would be felt.
-        guard version > 1 else {
-            if version == 1 { _ = try directory.remove(PartName(task, version: 0).string) }
-            return
-        }
-        _ = try remove(in: directory) { $0.task == task && $0.version < version }
+        guard version > 1 else { return }
+        _ = try remove(in: partsDirectory()) { $0.task == task && $0.version < version }
     }
 }

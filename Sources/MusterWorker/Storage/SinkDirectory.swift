@@ -104,15 +104,14 @@ final class SinkDirectory: Sendable {
     /// Fails as `unavailable` unless the sink's path still leads to the directory that is held open, and that can be entered.
     func check() throws(StorageError) {
         var status = stat()
-        guard stat(path, &status) == 0 else {
+        // Its own entry, which is found only where it can be entered. Else each file would fail for itself.
+        guard stat(path + "/.", &status) == 0 else {
             let error = SystemError.last
-            throw error.isAbsence ? Self.gone("\(path) is not there any more") : error.inSink("looking at \(path)")
+            throw error.isAbsence ? Self.gone("\(path) is not there any more") : error.inSink("entering \(path)")
         }
         guard FileStatus(status).identity == root.identity else {
             throw Self.gone("\(path) is another directory than before")
         }
-        // Else each file would fail for itself.
-        guard access(path, X_OK) == 0 else { throw SystemError.last.inSink("entering \(path)") }
     }
 
     /// Bytes that may still be written.

@@ -25,7 +25,7 @@ enum StorageError: Error, Hashable, Sendable {
     case noRoom(Detail)
     /// The sink can't be reached or written: unmounted, removed, replaced, read-only, failing. Parks the sink.
     case unavailable(Detail)
-    /// The process or the system has no descriptor left: nothing is wrong with the sink or the task, and the work goes back.
+    /// The process or the system has no descriptor left, or the part is being put in place: nothing is wrong with the sink or the task, and the work goes back.
     case busy(Detail)
     /// The system does not let us into a directory on the way to the task's path. Somebody may mend that.
     case denied(Detail)

@@ -67,8 +67,19 @@ struct StormOracle: Sendable {
             "SELECT t.id FROM tasks t JOIN groups g ON g.id = t.group_id WHERE t.state = 'failed' AND g.state <> 'cancelled'",
             conninfo: fleet.conninfo)
         let failed = Set(text.split(separator: "\n"))
-        try await eventually("the end of the parts but those of \(failed): \(fleet.parts())", limit: .seconds(30)) {
-            fleet.parts().allSatisfy { failed.contains($0.prefix { $0 != "." }) }
+        do {
+            try await eventually("the end of the parts but those of \(failed)", limit: .seconds(30)) {
+                fleet.parts().allSatisfy { failed.contains($0.prefix { $0 != "." }) }
+            }
+        } catch let error as Unexpected {
+            let tasks = try await fleet.postgres.execute(
+                "SELECT t.id, t.state, t.version, t.fenced, t.started_at, t.finished_at, g.state FROM tasks t JOIN groups g ON g.id = t.group_id",
+                conninfo: fleet.conninfo)
+            for part in fleet.parts() {
+                let task = tasks.split(separator: "\n").first { $0.hasPrefix("\(part.prefix { $0 != "." })|") }
+                print("storm: \(part) is left of \(task ?? "a task that was removed")")
+            }
+            throw error
         }
     }
 

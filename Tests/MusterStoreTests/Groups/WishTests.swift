@@ -70,8 +70,10 @@ import Testing
         }
     }
 
-    /// The worker that lost the lease may be about to open the part, whose name is free again once the other one's file is in place.
-    @Test func aPartThatIsMadeOnceMoreAfterTheFileWasPutInPlaceIsDeleted() async throws {
+    /// The worker that lost the lease may make or share a part once the other one's file is in place, be it before the other one has reported that: it
+    /// may have stopped, or be over, by then.
+    @Test(arguments: ["after", "before", "gone"])
+    func aPartThatIsMadeOnceMoreAfterTheFileWasPutInPlaceIsDeleted(end: String) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
             var late = try await fixture.makeWorker("late")
@@ -79,15 +81,25 @@ import Testing
             let lost = try #require(try await late.claim().first)
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
             _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
-            try await other.finish(try #require(try await other.claim().first), size: 90)
+            let lease = try #require(try await other.claim().first)
+            if end == "before" {
+                try await late.sync(settled: 1)
+            } else if end == "gone" {
+                try await fixture.expire(late.session)
+                #expect(try await fixture.store.releasePurges() == 0)
+            }
+            try await other.finish(lease, size: 90)
             #expect(try await fixture.store.task("t", of: "g").state == .succeeded)
-            #expect(try await other.claim(9).isEmpty)
-            #expect(try await late.sync(settled: 1, held: [lost.name])?.lost == [lost.name])
-            #expect(try await fixture.store.releasePurges() == 0)
-            try await late.sync(settled: 1)
-            #expect(try await fixture.store.releasePurges() == 1)
+            if end == "after" {
+                #expect(try await other.claim(9).isEmpty)
+                #expect(try await late.sync(settled: 1, held: [lost.name])?.lost == [lost.name])
+                #expect(try await fixture.store.releasePurges() == 0)
+                try await late.sync(settled: 1)
+                #expect(try await fixture.store.releasePurges() == 1)
+            }
             let purge = try #require(try await other.claim(9).first)
             #expect(purge.kind == .purge && purge.path.isEmpty && purge.version == 1)
+            #expect(purge.revoke == (end == "gone" ? [late.session] : []))
             try await fixture.check()
         }
     }

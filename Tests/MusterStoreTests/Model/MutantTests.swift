@@ -123,6 +123,9 @@ import Testing
             name: "a session lets go of what it still holds (I13)", function: "sync_session",
             original: "h.sync <= p_settled AND h.epoch <> ALL (p_held_epochs)", replacement: "true"),
         Mutant(
+            name: "what a lost lease has left stays once its holder has stopped (I13)", function: "report_contents",
+            original: "f.fenced", replacement: "EXISTS (SELECT 1 FROM holdouts h WHERE h.task_id = f.id)"),
+        Mutant(
             name: "a pause is forgotten while a file is being put in place", function: "start_over",
             original: "t.desired = 'pause'", replacement: "false"),
         Mutant(

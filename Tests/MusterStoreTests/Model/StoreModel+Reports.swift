@@ -90,8 +90,8 @@ extension StoreModel {
         task.question = nil
         task.done = []
         self[place] = task
-        // A worker that has lost a lease may make the part once more.
-        if isHeldOut(lease.task) { purge(lease.task, version: task.version, takesFile: false) }
+        // A worker that has lost a lease may have made the part once more.
+        if task.isFenced { purge(lease.task, version: task.version, takesFile: false) }
         say("task.succeeded", place, version: task.version)
         close(place.group)
     }

@@ -48,7 +48,8 @@ import Testing
             control.ask(.abort)
             #expect(await running.isAborted)
             #expect(!bench.exists("out/file.bin"))
-            try #expect(bench.part(lease).count == 2 * mebibyte)
+            // Nothing of it was durable.
+            #expect(throws: (any Error).self) { try bench.part(lease) }
         }
     }
 

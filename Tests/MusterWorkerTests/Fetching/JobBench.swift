@@ -103,9 +103,15 @@ final class JobBench: Sendable {
         FileManager.default.fileExists(atPath: directory.path.appending(path).string)
     }
 
-    /// The bytes of a part.
+    /// The bytes of a part: of one that is open, wherever it is.
     func part(_ lease: LeaseDocument) throws -> [UInt8] {
-        try file("\(ScratchSink.parts)/\(lease.task).\(lease.version).part")
+        let name = PartName(lease.task, version: lease.version)
+        if let descriptor = station.equipment?.directory.registry.open(name)?.descriptor {
+            var bytes = [UInt8](repeating: 0, count: Int(try descriptor.status().size))
+            let count = try bytes.withUnsafeMutableBytes { try descriptor.read(into: $0, at: 0) }
+            return Array(bytes.prefix(count))
+        }
+        return try file("\(ScratchSink.parts)/\(lease.task).\(lease.version).part")
     }
 
     /// Waits until so many bytes of a part are written. There is no signal for that; an origin says only that it sent them.

@@ -119,15 +119,117 @@ import Testing
         }
     }
 
-    @Test func onlyAnEmptyPartIsDroppedAsOne() async throws {
+    /// Where nobody else can be at work on it, a part stays in the session's own directory until it is made durable, or goes with the job.
+    @Test func aPartOfOneJobAloneIsSharedBeforeItIsDurable() async throws {
         try await ScratchSink.with { scratch in
-            let empty = try scratch.sink.part(task: TaskID(3), version: 1)
-            let written = try scratch.sink.part(task: TaskID(4), version: 1)
-            try written.write([1], at: 0)
-            try scratch.sink.dropEmpty(empty)
-            try scratch.sink.dropEmpty(written)
-            #expect(try scratch.partNames() == ["4.1.part"])
-            #expect(empty.isUseless && !written.isUseless)
+            let kept = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
+            let dropped = try scratch.sink.part(task: TaskID(4), version: 1, isAlone: true)
+            for part in [kept, dropped] { try part.write([1], at: 0) }
+            #expect(try scratch.partNames() == [] && scratch.ownNames().count == 2)
+            try await scratch.sync.makeDurable(kept)
+            for part in [kept, dropped] { part.drop() }
+            #expect(try scratch.partNames() == ["3.1.part"] && scratch.ownNames() == [])
+            #expect(!kept.isUseless && dropped.isUseless)
+            #expect(try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true) === kept)
+        }
+    }
+
+    @Test func aPartOfOneJobAloneIsSharedWithTheNextThatOpensIt() async throws {
+        try await ScratchSink.with { scratch in
+            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
+            #expect(try scratch.sink.part(task: TaskID(3), version: 1) === part)
+            #expect(try scratch.partNames() == ["3.1.part"] && scratch.ownNames() == [])
+        }
+    }
+
+    @Test func whatAnEarlierTryLeftIsGoneOnWith() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(3, [1])
+            #expect(try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true).stillNamed(size: 1))
+            #expect(try scratch.partNames() == ["3.1.part"] && scratch.ownNames() == [])
+        }
+    }
+
+    /// Whoever was faster in making it may be at work on it.
+    @Test func aPartThatAnotherSessionHasMadeMeanwhileIsNotReplaced() async throws {
+        try await ScratchSink.with { scratch in
+            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
+            try scratch.write([7], to: "\(ScratchSink.parts)/3.1.part")
+            let error = await #expect(throws: StorageError.self) { try await scratch.sync.makeDurable(part) }
+            #expect(error?.failureKind == .changed && part.isUseless)
+            #expect(try scratch.read("\(ScratchSink.parts)/3.1.part") == [7])
+        }
+    }
+
+    /// A checkpoint may come in that very moment.
+    @Test func aPartIsNotSharedWhileItIsPutInPlace() async throws {
+        try await ScratchSink.with { scratch in
+            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
+            let name = try #require(part.take())
+            #expect(throws: StorageError.self) { try part.share() }
+            #expect(throws: StorageError.self) { try scratch.sink.part(task: TaskID(3), version: 1) }
+            #expect(try scratch.ownNames() == [name] && !part.isUseless)
+            part.giveBack()
+            try part.share()
+            #expect(try scratch.partNames() == ["3.1.part"])
+        }
+    }
+
+    /// A worker that was stopped hears of the loss of its lease after its checkpoint: the part that it shares then is of a task that is over, and goes with
+    /// the purge that follows the success of every task of which a lease was lost (adr/0017).
+    @Test func aPartThatIsSharedAfterTheFileWasPutInPlaceIsLeftToThePurge() async throws {
+        try await ScratchSink.with { scratch in
+            let bytes = ScratchSink.content(5_000)
+            let late = try ScratchSink.begin(ScratchSink.session(2), at: scratch.path)
+            let part = try late.part(task: TaskID(3), version: 1, isAlone: true)
+            try part.write(bytes, at: 0)
+            try scratch.makePart(3, bytes)
+            let order = try scratch.order(3, path: "f", bytes, fenced: true)
+            #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            try await DurableSync(sink: late, pool: scratch.pool).makeDurable(part)
+            #expect(!part.drop())
+            #expect(try scratch.partNames() == ["3.1.part"])
+            try scratch.sink.purge([PurgeOrder(task: TaskID(3), version: 1)])
+            #expect(try scratch.partNames() == [] && late.own.names() == [])
+            #expect(try scratch.read("f") == bytes)
+        }
+    }
+
+    /// Nor can a checkpoint share it later, when nobody deletes it any more.
+    @Test(arguments: [nil, "held"])
+    func aPartGoesWithTheFileThatIsTakenInItsPlace(held: String?) async throws {
+        try await ScratchSink.with { scratch in
+            let bytes = ScratchSink.content(5_000)
+            try scratch.write(bytes, to: held ?? "f")
+            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
+            try part.write(bytes, at: 0)
+            let order = try scratch.order(3, path: "f", bytes, held: held.map { try DestinationPath(validating: $0) })
+            #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            #expect(throws: StorageError.self) { try part.share() }
+            #expect(try scratch.partNames() == [] && scratch.ownNames() == [])
+            #expect(try scratch.read("f") == bytes)
+        }
+    }
+
+    @Test func aFileThatOneRequestBringsIsPutInPlaceFromTheSessionsOwnDirectory() async throws {
+        try await ScratchSink.with { scratch in
+            let bytes = ScratchSink.content(5_000)
+            let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
+            try part.write(bytes, at: 0)
+            // Nobody looks for it among the parts, and what is wrong with it is given back.
+            let wrong = try scratch.order(3, path: "f", ScratchSink.content(5_000, seed: 2))
+            #expect(try await scratch.finalizer.finalize(wrong).failure != nil)
+            part.drop()
+            let again = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
+            try again.write(bytes, at: 0)
+            #expect(try await scratch.finalizer.finalize(scratch.order(3, path: "f", bytes)).isInPlace)
+            #expect(try scratch.read("f") == bytes)
+            #expect(try scratch.partNames() == [] && scratch.ownNames() == [])
+            // Who opens the part now gets another one: no later write changes the file (I8).
+            let late = try scratch.sink.part(task: TaskID(3), version: 1)
+            try late.write([9], at: 0)
+            #expect(late !== again)
+            #expect(try scratch.read("f") == bytes)
         }
     }
 

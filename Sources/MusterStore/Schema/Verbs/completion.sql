@@ -26,10 +26,9 @@ BEGIN
         INSERT INTO origin_flow (origin_id, bytes, answers, forgave)
         SELECT origin_id, sum(came), count(*), refused_with FROM finished WHERE done_by = 'fetch' AND origin_id > 0 GROUP BY 1, 4
     ), late AS (
-        -- A worker that has lost a lease, and has not said yet that it stopped, may make the part once more.
+        -- A worker that lost a lease may have made or shared a part after the file was put in place, be it at work still, gone, or done by now.
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
-        SELECT 'purge', f.id, 0, 0, f.sink, f.version, chunk_rank('purge', 0, false), 'parked'
-        FROM finished f WHERE EXISTS (SELECT 1 FROM holdouts h WHERE h.task_id = f.id)
+        SELECT 'purge', f.id, 0, 0, f.sink, f.version, chunk_rank('purge', 0, false), purge_status(f.id) FROM finished f WHERE f.fenced
     ), unasked AS (
         DELETE FROM ready_chunks c USING finished t WHERE c.kind = 'resolve' AND c.task_id = t.id
     ), unheard AS (
