@@ -114,8 +114,10 @@ struct CommandContext: Sendable {
             return result
         } catch let problem as Problem where problem.code == .groupNotFound {
             let groups = try? await client.groups(limit: Limits.pageSize).items.map(\.name)
+            var removal: RemovalDocument?
+            if let name = CommandSuggestion.missingGroup(problem) { removal = try? await client.removal(of: name) }
             await transport.shutdown()
-            throw CommandSuggestion.completed(problem, among: groups ?? [])
+            throw CommandSuggestion.completed(problem, among: groups ?? [], removal: removal)
         } catch let problem as Problem {
             await transport.shutdown()
             throw ServerHint.strayed(problem, servers: servers) ?? problem
