@@ -9,7 +9,12 @@ extension GroupExplanation {
         case .succeeded:
             let files =
                 group.tasks.succeeded == 1 ? "its one file stands" : "all of its \(group.tasks.succeeded) files stand"
-            return "It has succeeded: \(files) in the sink \"\(group.sink)\", whole and verified."
+            let place = "in the sink \"\(group.sink)\""
+            guard let doubtful = facts.doubtful else {
+                return "It has succeeded: \(files) \(place), whole and verified."
+            }
+            return "It has succeeded: \(files) \(place); \(doubtful.tasks) of them may be pages in the place of files, "
+                + "since nothing tells whether they are the ones."
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
             return

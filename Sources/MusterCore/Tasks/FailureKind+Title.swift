@@ -54,7 +54,7 @@ extension FailureKind {
         case .timeout: "no answer in time"
         case .tooSlow: "too slow"
         case .httpStatus(let status) where status < 300:
-            isDecided ? "not the file" : "not known yet whether it is the file"
+            isDecided ? "not the file" : "not known whether it is the file"
         case .httpStatus(let status): Self.phrase(status)
         case .badRange: "unusable answer"
         case .changed: "file keeps changing"

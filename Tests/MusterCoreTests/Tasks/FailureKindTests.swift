@@ -45,7 +45,7 @@ struct FailureKindTests {
         let page = FailureKind.httpStatus(200)
         #expect(page.title(status: 200, isDecided: true) == "not the file (status 200)")
         #expect(
-            page.title(status: 200, isDecided: false) == "not known yet whether it is the file (status 200)",
+            page.title(status: 200, isDecided: false) == "not known whether it is the file (status 200)",
             "a further try decides")
         #expect(
             page.text(
