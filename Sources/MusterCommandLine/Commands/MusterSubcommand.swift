@@ -69,6 +69,11 @@ struct CommandContext: Sendable {
             .map { $0.contains("://") ? $0 : "http://\($0)" }
         guard !servers.isEmpty else { throw settings.refusal(.server, "must be a URL") }
         for server in servers {
+            guard !server.contains("@") else {
+                throw .usage(
+                    "\(settings.named(.server)) takes no user and password, which would be shown; a coordinator asks for a token: "
+                        + settings.named(.token))
+            }
             guard !server.contains("?"), !server.contains("#") else {
                 throw settings.refusal(
                     .server, "must be a URL without a query and a fragment, such as \(ClientOptions.defaultServer)")
