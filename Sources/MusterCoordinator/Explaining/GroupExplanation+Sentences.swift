@@ -17,9 +17,13 @@ extension GroupExplanation {
                 + "since nothing tells whether they are the ones."
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
+            let name = ShellWord(group.name)
+            // Without more time the same would come again.
+            let isLate = group.overdue == true && group.onDeadline == .fail
+            let time = isLate ? "give it more time (muster limit \(name) --deadline 2h), and " : ""
             return
                 "It failed: \(group.tasks.failed) of \(group.tasks.total) tasks failed\(Self.named(facts.failures, of: group.tasks.failed)); "
-                + "put them back with what they have: muster retry \(ShellWord(group.name))"
+                + "\(time)put them back with what they have: muster retry \(name)"
         case .open, .sealed:
             guard let first = waits.first else { return "It is \(group.state.rawValue)." }
             return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."

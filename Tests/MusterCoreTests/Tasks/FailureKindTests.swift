@@ -54,6 +54,12 @@ struct FailureKindTests {
                 == "not the file (status 200) from http://a.example/f: a page of text/html in the place of the file")
     }
 
+    @Test func whatADetailRepeatsIsToldOnce() {
+        #expect(
+            FailureKind.tooSlow.text(status: 206, source: nil, detail: "too slow: below 1024 bytes/s", isDecided: true)
+                == "too slow (status 206): below 1024 bytes/s")
+    }
+
     @Test func aHostThatIsNotFoundIsNamedOnce() {
         let detail = "name not resolved: Could not resolve host: mirror.example"
         #expect(
