@@ -104,8 +104,11 @@ struct ClusterLocation: Sendable, Hashable {
             directory = FilePath("/tmp/muster-\(Self.hash(of: root.string))")
         }
         // Below the root nobody else makes any, and what stands in it is of no server that lives.
-        if directory.starts(with: root), account.needsSwitch, try PrivateFiles.status(directory)?.type == .directory {
-            try PrivateFiles.give(directory, to: account)
+        if directory.starts(with: root) {
+            try PrivateFiles.refuseOther(than: directory)
+            if account.needsSwitch, try PrivateFiles.status(directory) != nil {
+                try PrivateFiles.give(directory, to: account)
+            }
         }
         try PrivateFiles.makePrivateDirectory(directory, account: account)
         return directory

@@ -14,6 +14,8 @@ struct ClusterMending: Sendable {
     ]
     /// Files that tell a server to take part in a replication or to begin with a backup. A private one does neither, and makes none of them.
     private static let orders = ["standby.signal", "recovery.signal", "backup_label", "tablespace_map"]
+    /// Files that a server writes anew when it is started, and reads none of.
+    private static let notes = ["postmaster.opts"]
     /// The settings that a server refuses to start with when they can't be read. They are the same for all clusters, and tell nothing of the data.
     private static let settings =
         ClusterCreation.settings + [
@@ -34,6 +36,11 @@ struct ClusterMending: Sendable {
         for name in Self.orders where try PrivateFiles.status(data.appending(name)) != nil {
             let kept = try setAside(data.appending(name))
             onNews(.mended("\(data.appending(name)) is for no private database; it is called \(kept) now"))
+        }
+        for name in Self.notes {
+            guard let found = try PrivateFiles.status(data.appending(name)), found.type != .regular else { continue }
+            let kept = try setAside(data.appending(name))
+            onNews(.mended("\(data.appending(name)) is no file; it is called \(kept) now"))
         }
     }
 

@@ -64,12 +64,20 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case diskFull(directory: FilePath, neededBytes: Int64, freeBytes: Int64)
     /// The disk takes no more files: `neededFiles` have to be made at least, and `freeFiles` may be.
     case filesFull(directory: FilePath, neededFiles: Int64, freeFiles: Int64)
-    /// Where the files of a cluster belong, `path` is none: a directory, or a link.
-    case notFile(path: FilePath)
+    /// Where something `needed` belongs, something else stands.
+    case misplaced(path: FilePath, needed: Needed)
     /// This user may not use a file of the cluster, which belongs to `owner`.
     case noAccess(path: FilePath, owner: String, isOwn: Bool)
     /// A file operation failed.
     case fileOperation(String, path: FilePath, errno: Errno)
+
+    /// What belongs at a path.
+    public enum Needed: String, Sendable, Hashable {
+        /// A file, and no link.
+        case file
+        /// A directory.
+        case directory
+    }
 }
 
 extension EmbeddedPostgresError {
@@ -98,7 +106,7 @@ extension EmbeddedPostgresError {
         case .serverBinariesNotFound, .binaryDirectoryUnusable, .versionMismatch, .noServerAccount, .noAccountSwitch,
             .inUse, .foreignOwner, .impassable, .dataMissing, .copied, .socketDirectoryRefused, .templateRefused,
             .damaged,
-            .immutable, .dataReplaced, .notFile, .noAccess:
+            .immutable, .dataReplaced, .misplaced, .noAccess:
             false
         }
     }
@@ -211,9 +219,9 @@ extension EmbeddedPostgresError: CustomStringConvertible {
             the disk takes no more files: the private database in \(directory) needs \(needed), and \(free) can be made; \
             \(needed - free) are missing (df -i)
             """
-        case .notFile(let path):
+        case .misplaced(let path, let needed):
             """
-            \(path) is no file, and the private database needs one there
+            \(path) is no \(needed.rawValue), and Muster needs one there
               To move away what stands there, which loses nothing, type:
               mv \(Self.words([path])) \(Self.words([FilePath(path.string + ".old")]))
             """

@@ -42,11 +42,14 @@ final class FileLock: Sendable {
         }
     }
 
-    /// Writes this process's id into the file, for a process that finds it locked.
+    /// Writes this process's id into the file, for a process that finds it locked. A disk that has no room for that has none for a server, which is told
+    /// in full before that is started (`SpaceReserve.begin`).
     func sign(_ path: FilePath) throws {
         try PrivateFiles.perform("write", path) {
             guard ftruncate(descriptor.rawValue, 0) == 0 else { throw Errno(rawValue: errno) }
-            try descriptor.writeAll(toAbsoluteOffset: 0, "\(getpid())\n".utf8)
+            do {
+                try descriptor.writeAll(toAbsoluteOffset: 0, "\(getpid())\n".utf8)
+            } catch let error as Errno where [ENOSPC, EDQUOT].contains(error.rawValue) {}
         }
     }
 

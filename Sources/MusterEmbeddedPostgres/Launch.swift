@@ -35,6 +35,7 @@ struct Launch: Sendable {
             account: account,
             fallback: configuration.fallbackDirectory
         )
+        try PrivateFiles.refuseOther(than: location.logDirectory)
         if let status = try PrivateFiles.status(location.dataDirectory) {
             account = try ServerAccount.owning(location, status: status)
         }
@@ -156,7 +157,7 @@ struct Launch: Sendable {
         guard try PrivateFiles.status(data) != nil, let missing = try PrivateFiles.missing(inCluster: data) else {
             return
         }
-        throw location.damaged("\(missing) is missing or empty")
+        throw location.damaged("\(missing) is missing or empty, or no file")
     }
 
     private func prepareLogDirectory(_ location: ClusterLocation, account: ServerAccount) throws {

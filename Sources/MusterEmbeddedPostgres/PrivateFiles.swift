@@ -30,10 +30,10 @@ enum PrivateFiles {
         return status.type == .regular && status.permissions.rawValue & 0o111 != 0
     }
 
-    /// The first of the files that is missing in a directory, or empty, by which a server tells its data directory; `nil` if all are there.
+    /// The first of the files that is missing in a directory, or empty, or none, by which a server tells its data directory; `nil` if all are there.
     static func missing(inCluster directory: FilePath) throws -> String? {
         try ["PG_VERSION", "global/pg_control", "global/pg_filenode.map"].first {
-            try status(directory.appending($0)).map { $0.size == 0 } ?? true
+            try status(directory.appending($0)).map { $0.type != .regular || $0.size == 0 } ?? true
         }
     }
 
@@ -48,6 +48,12 @@ enum PrivateFiles {
             if let foreign = try foreign(in: path.appending(name), to: account) { return foreign }
         }
         return nil
+    }
+
+    /// Refuses what stands where a directory of the cluster belongs, and is none.
+    static func refuseOther(than directory: FilePath) throws {
+        guard let found = try status(directory), found.type != .directory else { return }
+        throw EmbeddedPostgresError.misplaced(path: directory, needed: .directory)
     }
 
     /// Makes one directory, and says whether it is new.
@@ -195,7 +201,7 @@ enum PrivateFiles {
             return try body()
         } catch let errno as Errno {
             if [.isDirectory, .tooManySymbolicLinkLevels].contains(errno) {
-                throw EmbeddedPostgresError.notFile(path: path)
+                throw EmbeddedPostgresError.misplaced(path: path, needed: .file)
             }
             if errno == .permissionDenied, let found = try? status(path) {
                 throw EmbeddedPostgresError.noAccess(

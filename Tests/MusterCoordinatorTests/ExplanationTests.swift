@@ -47,6 +47,17 @@ struct ExplanationTests {
         #expect(Explanation(facts: group).document.summary == "The group is paused; go on with: muster resume g.")
     }
 
+    @Test func whatMayBeAPageIsNotCalledTheFile() {
+        var facts = Self.facts(.succeeded, ready: 0)
+        #expect(
+            Explanation(facts: facts).document.summary == "It has succeeded: the file stands at k, whole and verified.")
+        facts.task.attempts = 2
+        facts.isDoubtful = true
+        let document = Explanation(facts: facts).document
+        #expect(document.doubtful == true)
+        #expect(document.summary.contains("was taken as the file at try 3, and nothing tells whether it is one"))
+    }
+
     @Test func aTaskThatIsFetchedSaysByWhomAndSinceWhen() {
         var facts = Self.facts(.active, ready: 0, leased: 2)
         facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]

@@ -61,6 +61,31 @@ struct ProgressAPITests {
         }
     }
 
+    /// Under a rate that both share, the slow one gets what the other one leaves.
+    @Test func noTaskTakesLongerThanItsGroup() async throws {
+        try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
+            let client = coordinator.client
+            let tasks = (1...2).map { TaskRequest(urls: ["http://127.0.0.1:1/\($0)"], size: 10_000_000) }
+            _ = try await client.createGroup(GroupRequest(name: "g", sealed: true, tasks: tasks))
+            let session = try await client.openSession(Self.opening)
+            let leases = try await client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 2)).leases
+            try #require(leases.count == 2)
+            let reports = zip(leases, [4_000_000, 1_000]).map {
+                Report(lease: $0.name, kind: .progress, durable: DurablePrefix(offset: $1, crc: 1))
+            }
+            _ = try await client.sync(
+                session.id,
+                SyncRequest(
+                    sequence: 2, settled: 1, reports: reports, held: leases.map(\.name), receivedBytes: 4_001_000))
+            _ = try await client.change(
+                group: "g", GroupPatch(limits: GroupLimitsPatch(bytesPerSecond: .set(1_000_000))))
+            let shown = try await client.tasks(of: "g").items.compactMap(\.etaSeconds)
+            let explained = try await client.explanation(of: "2", in: "g").task.etaSeconds
+            let whole = try #require(try await client.group("g").etaSeconds)
+            #expect(shown.count == 2 && (shown + [explained ?? 0]).allSatisfy { $0 <= whole }, "\(shown), \(whole)")
+        }
+    }
+
     /// One of its origins is paused for an hour, which the group's own row doesn't know.
     @Test func aStatusAndAnExplanationGiveTheSameEstimate() async throws {
         try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in

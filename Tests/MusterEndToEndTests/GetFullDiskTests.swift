@@ -37,7 +37,7 @@ extension EndToEnd {
             #expect(try await first.waitForExit(limit: .seconds(120)) == .exited(1))
             let error = first.standardError
             #expect(error.contains("\(scene.disk.path) has no room for a file"), "\(error)")
-            #expect(error.contains("large.bin: the sink has no room"), "\(error)")
+            #expect(error.contains("large.bin: the file needs 64.0 MiB more"), "\(error)")
             #expect(error.contains("the file needs 64.0 MiB more"), "\(error)")
             #expect(error.contains("--on-full wait"), "\(error)")
 
@@ -58,9 +58,12 @@ extension EndToEnd {
             try scene.check()
         }
 
-        @Test func aDiskWithoutRoomForTheDatabaseIsSaidToBeFullAndNothingIsLeftThatHindersTheNextStart() async throws {
+        @Test(arguments: [20, 0])
+        func aDiskWithoutRoomForTheDatabaseIsSaidToBeFullAndNothingIsLeftThatHindersTheNextStart(
+            mebibytes: Int
+        ) async throws {
             let scene = try await Scene()
-            try scene.disk.fill(leaving: 20)
+            try scene.disk.fill(leaving: mebibytes)
             let first = try await scene.get()
             #expect(try await first.waitForExit(limit: .seconds(60)) == .exited(1))
             let error = first.standardError

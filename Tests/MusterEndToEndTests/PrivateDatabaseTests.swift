@@ -120,6 +120,10 @@ extension EndToEnd {
             ("chattr +i D", "Nobody can while something there is immutable"),
             ("rm D/../owner.lock; mkdir D/../owner.lock", "owner.lock is no file"),
             ("rm -f D/../supervision.lock; ln -s none D/../supervision.lock", "supervision.lock is no file"),
+            ("rm D/../../muster.lock; mkdir D/../../muster.lock", "muster.lock is no file"),
+            ("rm -rf D/../run; echo x >D/../run", "run is no directory"),
+            ("rm -rf D/../log; echo x >D/../log", "log is no directory"),
+            ("rm D/PG_VERSION; mkdir D/PG_VERSION", "is damaged: PG_VERSION is missing or empty, or no file"),
         ])
         func whatIsTypedHelpsADatabaseThatCanNotBeUsed(damage: String, reason: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
@@ -173,6 +177,10 @@ extension EndToEnd {
             ("head -c 99 /dev/zero >D/postmaster.pid", "postmaster.pid named no server"),
             (": >D/postmaster.pid", "postmaster.pid named no server"),
             ("mkdir D/postmaster.pid", "postmaster.pid named no server"),
+            (
+                "rm D/postmaster.opts; mkdir D/postmaster.opts",
+                "postmaster.opts is no file; it is called postmaster.opts.old"
+            ),
         ])
         func whatHoldsNoDataIsMended(damage: String, reason: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)

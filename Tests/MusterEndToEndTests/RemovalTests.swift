@@ -75,6 +75,44 @@ extension EndToEnd {
             }
         }
 
+        /// An immutable file is deleted by nobody, nor by root.
+        @Test func aFileThatCanNotBeDeletedIsNamedWithTheReason() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("f", size: 1_000)
+            try await Fleet.run { fleet in
+                let worker = try await fleet.startWorker("a")
+                try await fetch(fleet, "g", file)
+                let path = fleet.sink.appending("f").string
+                try await change(["+i", path])
+                let reason = "deleting f: Operation not permitted"
+                let removal = try await TestProcess.muster([
+                    "remove", "g", "--files", "delete", "--wait", "--server", fleet.servers,
+                ])
+                try await removal.waitForLine(containing: reason, in: .standardError)
+                try removal.signal(SIGINT)
+                #expect(try await removal.waitForExit() == .exited(130))
+                for arguments in [["status"], ["status", "g"], ["status", "--json"], ["status", "g", "--json"]] {
+                    let status = try await fleet.muster(arguments).standardOutput
+                    #expect(status.contains(reason), "\(arguments): \(status)")
+                }
+                #expect(worker.standardError.contains("A file can't be deleted"))
+                let wait = try await fleet.muster(["wait", "g"], expecting: 6)
+                #expect(wait.standardError.contains("muster remove g --wait"), "\(wait.standardError)")
+                // What is being removed already is waited for.
+                let again = try await TestProcess.muster(["remove", "g", "--wait", "--server", fleet.servers])
+                try await again.waitForLine(containing: reason, in: .standardError)
+                try await change(["-i", path])
+                #expect(try await again.waitForExit(limit: .seconds(60)) == .exited(0))
+                #expect(again.standardOutput.contains("removed g; 1 file deleted"), "\(again.standardOutput)")
+                #expect(!FileManager.default.fileExists(atPath: path))
+            }
+        }
+
+        private func change(_ arguments: [String]) async throws {
+            let chattr = try await TestProcess.start("/usr/bin/chattr", arguments: arguments)
+            #expect(try await chattr.waitForExit() == .exited(0), "\(chattr.standardError)")
+        }
+
         @Test func waitingEndsWhenTheFilesAreGone() async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("f", size: 1_000)

@@ -43,7 +43,7 @@ public struct Resolver: Hashable, Sendable, Codable {
     /// A resolver takes fewer schemes than a source, and has no credentials but those in its headers.
     private static func reason(_ refusal: SourceURL.Refusal) -> String {
         switch refusal {
-        case .tooLong, .malformed, .hostTooLong: refusal.description
+        case .tooLong, .noScheme, .noHost, .noPort, .malformed, .hostTooLong: refusal.description
         case .unsupportedScheme: schemes
         case .credentials: "user and password in a URL would be shown; give a resolver an Authorization header"
         }

@@ -210,6 +210,8 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
     public var sources: [Source]
     /// What was tried.
     public var attempts: [Attempt]
+    /// Whether it has succeeded, and nothing tells whether it is a page in the place of the file; absent otherwise.
+    public var doubtful: Bool?
     /// When it fails if it is not done by then.
     public var deadlineAt: Timestamp?
     /// When all of this was so.
@@ -218,7 +220,8 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
     /// An explanation.
     public init(
         task: TaskDocument, group: String, summary: String, next: String?, waits: [Wait], chunks: Chunks, work: [Work],
-        sources: [Source], attempts: [Attempt], deadlineAt: Timestamp? = nil, at: Timestamp? = nil
+        sources: [Source], attempts: [Attempt], doubtful: Bool? = nil, deadlineAt: Timestamp? = nil,
+        at: Timestamp? = nil
     ) {
         self.task = task
         self.group = group
@@ -229,6 +232,7 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         self.work = work
         self.sources = sources
         self.attempts = attempts
+        self.doubtful = doubtful
         self.deadlineAt = deadlineAt
         self.at = at
     }

@@ -28,6 +28,21 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
         }
     }
 
+    /// Files that are there, and of which nothing tells whether they are pages in the place of files: the origin answered with something else each time,
+    /// and states nothing that tells one version from another, and no size or digest was given.
+    public struct Doubtful: Hashable, Sendable, Codable {
+        /// How many there are.
+        public var tasks: Int64
+        /// The keys of the first of them.
+        public var keys: [String]
+
+        /// Such files.
+        public init(tasks: Int64, keys: [String]) {
+            self.tasks = tasks
+            self.keys = keys
+        }
+    }
+
     /// The origin whose share of the rest takes longest.
     public struct SlowestOrigin: Hashable, Sendable, Codable {
         /// Scheme, host and port.
@@ -105,13 +120,15 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
     public var criticalPath: [String]
     /// When it will be done.
     public var eta: Estimate
+    /// Its files that may be pages in the place of files; absent where there are none.
+    public var doubtful: Doubtful?
     /// When all of this was so, by the database's clock.
     public var at: Timestamp
 
     /// An explanation.
     public init(
         group: GroupDocument, summary: String, next: String?, waits: [Wait], slowestOrigin: SlowestOrigin?,
-        criticalPath: [String], eta: Estimate, at: Timestamp
+        criticalPath: [String], eta: Estimate, doubtful: Doubtful? = nil, at: Timestamp
     ) {
         self.group = group
         self.summary = summary
@@ -120,6 +137,7 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
         self.slowestOrigin = slowestOrigin
         self.criticalPath = criticalPath
         self.eta = eta
+        self.doubtful = doubtful
         self.at = at
     }
 }

@@ -8,12 +8,28 @@ public struct RemovalDocument: Hashable, Sendable, Codable {
     public var files: Int64
     /// How many live workers can delete them.
     public var workersReaching: Int64
+    /// What keeps files from being deleted; absent where nothing has, as far as workers have told.
+    public var failure: Failure?
     /// Whether the group itself is still to be removed; absent otherwise.
     public var pending: Bool?
     /// What becomes of its finished files; only in the answer to the removal of a group with its files.
     public var fate: Fate?
     /// What became of those that were to be deleted; absent where no worker has told that yet, and from lists.
     public var outcome: Outcome?
+
+    /// Files that could not be deleted when that was last tried. It is tried again.
+    public struct Failure: Hashable, Sendable, Codable {
+        /// How many.
+        public var files: Int64
+        /// Which one, and why not.
+        public var detail: String
+
+        /// A failure.
+        public init(files: Int64, detail: String) {
+            self.files = files
+            self.detail = detail
+        }
+    }
 
     /// What became of files that were to be deleted, as far as workers have told. Removals under the name of one group that run at the same time are counted
     /// together, and what is counted is kept for as long as events are.

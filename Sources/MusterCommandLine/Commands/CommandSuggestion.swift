@@ -1,5 +1,6 @@
 import ArgumentParser
 import MusterAPI
+import MusterCore
 
 /// Finds out a mistyped command before the parser takes it for an argument, and names the one that is nearest.
 enum CommandSuggestion {
@@ -47,13 +48,22 @@ enum CommandSuggestion {
         return nearest.flatMap { !begun.isEmpty || distance(word, $0) <= max(1, $0.count / share) ? $0 : nil }
     }
 
-    /// What a coordinator says of a group that there is not, with the name that is nearest to its own.
-    static func completed(_ problem: Problem, among groups: [String]) -> Problem {
-        guard problem.code == .groupNotFound, let name = problem.detail.firstMatch(of: /^there is no group "(.+)"$/),
-            let near = nearest(String(name.output.1), among: Set(groups), share: 4)
-        else { return problem }
+    /// The name of the group that there is not.
+    static func missingGroup(_ problem: Problem) -> String? {
+        guard problem.code == .groupNotFound else { return nil }
+        return problem.detail.firstMatch(of: /^there is no group "(.+)"$/).map { String($0.output.1) }
+    }
+
+    /// What a coordinator says of a group that there is not: what is left of it if it is being removed, or else the name that is nearest to its own.
+    static func completed(_ problem: Problem, among groups: [String], removal: RemovalDocument? = nil) -> Problem {
+        guard let name = missingGroup(problem) else { return problem }
         var completed = problem
-        completed.detail += "; did you mean \(near)?"
+        if let note = removal?.note {
+            completed.detail +=
+                " any more: it was removed, and \(note); to wait for that: muster remove \(ShellWord(name)) --wait"
+        } else if let near = nearest(name, among: Set(groups), share: 4) {
+            completed.detail += "; did you mean \(near)?"
+        }
         return completed
     }
 

@@ -24,6 +24,8 @@ extension GetSession {
         var changed: [String]
         /// Files that failed now, and stand there as an earlier run fetched them: nobody knows whether they are still the same.
         var unchecked: [String] = []
+        /// Files that may be pages.
+        var doubtful: GroupExplanationDocument.Doubtful?
         /// Where the files are.
         var directory: String
 
@@ -33,7 +35,7 @@ extension GetSession {
         }
 
         private enum CodingKeys: String, CodingKey {
-            case directory, failures, explanations, there, wasComplete, changed, unchecked
+            case directory, failures, explanations, there, wasComplete, changed, unchecked, doubtful
         }
 
         /// The group's document with a few more fields.
@@ -47,6 +49,7 @@ extension GetSession {
             try container.encode(wasComplete, forKey: .wasComplete)
             try container.encode(changed, forKey: .changed)
             try container.encode(unchecked, forKey: .unchecked)
+            try container.encodeIfPresent(doubtful, forKey: .doubtful)
         }
 
         /// How it ended, in a line.
@@ -100,6 +103,10 @@ extension GetSession {
 
         /// What helps.
         var hints: [String] {
+            [doubtful?.line].compactMap { $0 } + advice
+        }
+
+        private var advice: [String] {
             if wasComplete, group.tasks.total + Int64(there) > 0 {
                 return [
                     "whether they have changed at their origin is asked, and what has is replaced, with: --if-exists replace"

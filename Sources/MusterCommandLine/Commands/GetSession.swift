@@ -300,6 +300,7 @@ struct GetSession {
             wasComplete: !isFresh && group.state == .succeeded && changed.isEmpty,
             changed: changed,
             unchecked: unchecked,
+            doubtful: try await .of(group, patient),
             directory: directory.string
         )
     }

@@ -32,6 +32,9 @@ struct GroupResult {
                 }
             }
             try console.line(PlainProgress.summary(group, end.gain))
+            if let doubtful = try await GroupExplanationDocument.Doubtful.of(group, client) {
+                console.remark(doubtful.line)
+            }
         }
         return ExitStatus.result(of: group.state) ?? .success
     }

@@ -75,7 +75,10 @@ public enum MusterProgram {
         signal(SIGPIPE, SIG_IGN)
         // A parent may pass it on as ignored, and a child that has ended can't be waited for then.
         signal(SIGCHLD, SIG_DFL)
-        let arguments = arguments == ["version"] ? ["--version"] : ArgumentOrder.normalized(arguments)
+        if arguments.first == "version", arguments.dropFirst().allSatisfy({ $0 == "--json" }) {
+            return MusterVersion.show(isJSON: arguments.count > 1)
+        }
+        let arguments = ArgumentOrder.normalized(arguments)
         if let complaint = CommandSuggestion.complaint(arguments) {
             Console(json: false).remark(TextWidth.escaped(complaint, keepingLineBreaks: true))
             return ExitStatus.usage.rawValue

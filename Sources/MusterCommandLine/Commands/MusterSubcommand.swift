@@ -69,6 +69,11 @@ struct CommandContext: Sendable {
             .map { $0.contains("://") ? $0 : "http://\($0)" }
         guard !servers.isEmpty else { throw settings.refusal(.server, "must be a URL") }
         for server in servers {
+            guard !server.contains("@") else {
+                throw .usage(
+                    "\(settings.named(.server)) takes no user and password, which would be shown; a coordinator asks for a token: "
+                        + settings.named(.token))
+            }
             guard !server.contains("?"), !server.contains("#") else {
                 throw settings.refusal(
                     .server, "must be a URL without a query and a fragment, such as \(ClientOptions.defaultServer)")
@@ -114,8 +119,10 @@ struct CommandContext: Sendable {
             return result
         } catch let problem as Problem where problem.code == .groupNotFound {
             let groups = try? await client.groups(limit: Limits.pageSize).items.map(\.name)
+            var removal: RemovalDocument?
+            if let name = CommandSuggestion.missingGroup(problem) { removal = try? await client.removal(of: name) }
             await transport.shutdown()
-            throw CommandSuggestion.completed(problem, among: groups ?? [])
+            throw CommandSuggestion.completed(problem, among: groups ?? [], removal: removal)
         } catch let problem as Problem {
             await transport.shutdown()
             throw ServerHint.strayed(problem, servers: servers) ?? problem

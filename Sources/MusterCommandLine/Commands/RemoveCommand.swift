@@ -58,14 +58,21 @@ struct RemoveCommand: MusterSubcommand {
     func perform(_ context: CommandContext) async throws {
         let (group, keys) = (arguments.group, arguments.keys)
         try CommandContext.checkName(group, what: "group")
-        let files = try context.settings.choice(.files, of: RemovedFiles.self) ?? .keep
+        var files = try context.settings.choice(.files, of: RemovedFiles.self) ?? .keep
         let waits = try context.settings.flag(.wait)
         let what = keys.isEmpty ? group : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group)"
         let (removal, rest) = try await context.withClient { client in
             var removal: RemovalDocument
             var rest: GroupDocument?
             if keys.isEmpty {
-                removal = try await client.removeGroup(group, files: files)
+                do {
+                    removal = try await client.removeGroup(group, files: files)
+                } catch let problem as Problem where problem.code == .groupNotFound {
+                    // What is being removed already is not removed again, and gone on with.
+                    removal = try await client.removal(of: group)
+                    guard removal.note != nil else { throw problem }
+                    files = .delete
+                }
             } else {
                 let document = try await client.removeTasks(keys, of: group, files: files)
                 removal = try await client.removal(of: group)
@@ -85,7 +92,7 @@ struct RemoveCommand: MusterSubcommand {
         }
     }
 
-    /// Waits until nothing is left to be done. That nobody can do it now is said at once, and what is left when one stops.
+    /// Waits until nothing is left to be done. What keeps it from being done is said at once, and what is left when one stops.
     private func gone(
         _ removal: RemovalDocument, _ what: String, _ files: RemovedFiles, _ client: MusterClient, _ console: Console
     ) async throws -> RemovalDocument {
@@ -94,11 +101,11 @@ struct RemoveCommand: MusterSubcommand {
         do {
             return try await Interruption.watched {
                 var removal = removal
-                var isTold = false
+                var told: String?
                 while removal.note != nil {
-                    if !isTold, removal.pending != true, removal.workersReaching == 0 {
+                    if let obstacle = removal.obstacle, obstacle != told {
                         console.remark(TextWidth.escaped(Self.line(what, files, removal)))
-                        isTold = true
+                        told = obstacle
                     }
                     try await Task.sleep(for: Self.period)
                     let fate = removal.fate

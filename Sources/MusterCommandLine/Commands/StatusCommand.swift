@@ -67,10 +67,29 @@ struct StatusCommand: MusterSubcommand {
         return named
     }
 
+    /// All groups as JSON, and the removals that have files left.
+    private struct All: Encodable {
+        var items: [GroupDocument]
+        let next: String? = nil
+        var removals: [RemovalDocument]
+
+        private enum CodingKeys: CodingKey {
+            case items, next, removals
+        }
+
+        /// Writes that there is no next page as an explicit `null`, as other lists do.
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(items, forKey: .items)
+            try container.encode(next, forKey: .next)
+            try container.encode(removals, forKey: .removals)
+        }
+    }
+
     private func all(_ client: MusterClient, _ context: CommandContext) async throws {
         let groups = try await Self.groups(client)
-        if context.console.json { return try context.console.document(Page(items: groups, next: nil)) }
         let removals = try await Page.all { try await client.removals(after: $0, limit: Limits.pageSize) }
+        if context.console.json { return try context.console.document(All(items: groups, removals: removals)) }
         if groups.isEmpty, removals.isEmpty {
             try context.console.line("there are no groups")
         } else {

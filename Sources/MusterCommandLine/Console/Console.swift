@@ -82,7 +82,11 @@ final class Console: Sendable {
 
     /// A value as one line of JSON: a document, or an item of NDJSON.
     func document(_ value: some Encodable) throws {
-        try write(Self.encoded(value) + "\n", to: output)
+        do {
+            try write(Self.encoded(value) + "\n", to: output)
+        } catch let error as Errno {
+            throw CommandFailure.other("standard output can't be written (\(error))")
+        }
     }
 
     /// A remark that is not the result. A standard error that nobody reads is no reason to stop.

@@ -26,6 +26,20 @@ enum TextWidth {
         return head + "…" + tail
     }
 
+    /// The same of one of several texts: what tells it from the others stands there, however much of them is alike before that.
+    static func clipped(_ text: String, among others: [String], to width: Int) -> String {
+        let alike = others.lazy.filter { $0 != text }.map { zip($0, text).prefix { $0 == $1 }.count }.max() ?? 0
+        let own = String(text.dropFirst(alike))
+        let (head, tail) = ((width - 1) / 2, width - 1 - (width - 1) / 2)
+        guard width > 4, columns(text) > width, columns(text) - columns(own) >= head, columns(own) > tail else {
+            return clipped(text, to: width)
+        }
+        // So much of the beginning stays.
+        let least = head / 2
+        if columns(own) < width - least { return prefix(text, width - 1 - columns(own)) + "…" + own }
+        return prefix(text, least) + "…" + prefix(own, max(0, width - 2 - least)) + "…"
+    }
+
     /// The beginning of the text up to a word's end, in at most `width` columns with the ellipsis that says that more was there.
     static func shortened(_ text: String, to width: Int) -> String {
         guard columns(text) > width else { return text }

@@ -130,7 +130,8 @@ enum ExplanationText {
     private static func isDecided(
         _ attempt: ExplanationDocument.Attempt, of explanation: ExplanationDocument
     ) -> Bool {
-        attempt.outcome != .retry || explanation.task.state.isTerminal
+        if attempt.kind == .httpStatus(200), explanation.doubtful == true { return false }
+        return attempt.outcome != .retry || explanation.task.state.isTerminal
     }
 
     /// What was tried.

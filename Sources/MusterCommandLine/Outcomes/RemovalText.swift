@@ -7,8 +7,17 @@ extension RemovalDocument {
         guard files > 0 else { return nil }
         let what =
             files == 1 ? "1 finished file is still to be deleted" : "\(files) finished files are still to be deleted"
-        guard workersReaching == 0 else { return what }
-        return "\(what), and no live worker reaches the sink \(sink ?? "")"
+        return what + (obstacle ?? "")
+    }
+
+    /// What keeps files from being deleted, as the end of a sentence; `nil` where nothing is known to.
+    var obstacle: String? {
+        guard pending != true, files > 0 else { return nil }
+        guard workersReaching > 0 else { return ", and no live worker reaches the sink \(sink ?? "")" }
+        return failure.map { failure in
+            let which = failure.files == files ? "" : ", \(failure.files) of which can't be"
+            return "\(which): \(failure.detail); that is tried again every 10 s"
+        }
     }
 
     /// The name of the state that it is in, as groups have theirs.

@@ -33,8 +33,10 @@ struct ProgressView: Sendable {
         let room = max(1, width - 1)
         let clock = WallClock.ofThisMachine
         var lines = [headline(snapshot, width: width)]
-        for file in snapshot.files.prefix(ProgressSnapshot.shownFiles) {
-            lines.append(line(file, width: width))
+        let files = snapshot.files.prefix(ProgressSnapshot.shownFiles)
+        let names = files.map { TextWidth.escaped($0.name) }
+        for (file, name) in zip(files, names) {
+            lines.append(line(file, named: name, among: names, width: width))
             if let trouble = file.trouble { lines += self.trouble(trouble, room: room) }
         }
         if snapshot.moreFiles > 0 { lines.append(TextWidth.prefix("  and \(snapshot.moreFiles) more", room)) }
@@ -90,7 +92,9 @@ struct ProgressView: Sendable {
         }
     }
 
-    private func line(_ file: ProgressSnapshot.File, width: Int) -> String {
+    private func line(
+        _ file: ProgressSnapshot.File, named name: String, among names: [String], width: Int
+    ) -> String {
         let bytes = file.total.map { "\(ByteCount(bytes: file.done))/\(ByteCount(bytes: $0))" }
         let percent = file.total.map { ProgressSnapshot.percent(file.done, of: $0) }
         // In the order in which they stand; the name takes what they leave.
@@ -104,12 +108,16 @@ struct ProgressView: Sendable {
         func room(_ shown: [(text: String, width: Int, importance: Importance)]) -> Int {
             width - 1 - 2 - shown.reduce(0) { $0 + $1.width + FittedLine.gap.count }
         }
+        // The percentage says what the bar does, and nothing else says which file it is.
+        if names.contains(where: { TextWidth.columns($0) > room(shown) }) {
+            shown.removeAll { $0.importance == .bar }
+        }
         while room(shown) < Self.leastName,
             let least = shown.indices.min(by: { shown[$0].importance.rawValue < shown[$1].importance.rawValue })
         {
             shown.remove(at: least)
         }
-        let name = TextWidth.clipped(TextWidth.escaped(file.name), to: max(1, min(Self.longestName, room(shown))))
+        let name = TextWidth.clipped(name, among: names, to: max(1, min(Self.longestName, room(shown))))
         return "  "
             + ([TextWidth.padded(name, to: min(Self.longestName, room(shown)))] + shown.map(\.text)).joined(
                 separator: FittedLine.gap)

@@ -1,3 +1,4 @@
+import MusterEmbeddedPostgres
 import SystemPackage
 
 #if canImport(Darwin)
@@ -40,6 +41,8 @@ final class DirectoryLock: Sendable {
             return lock
         } catch Errno.wouldBlock {
             throw .other("another muster works in \(directory) at this moment; wait for it, or stop it")
+        } catch let error as Errno where [.isDirectory, .tooManySymbolicLinkLevels].contains(error) {
+            throw .other("\(EmbeddedPostgresError.misplaced(path: path, needed: .file))")
         } catch {
             throw .usage("the directory \(directory) can't be used: \(error)")
         }

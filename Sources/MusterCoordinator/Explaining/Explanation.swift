@@ -12,7 +12,8 @@ struct Explanation: Sendable {
         return ExplanationDocument(
             task: facts.task, group: facts.group, summary: summary(waits), next: next(waits), waits: waits,
             chunks: facts.chunks, work: facts.work, sources: facts.sources, attempts: facts.attempts,
-            deadlineAt: facts.task.state.isTerminal ? nil : facts.deadlineAt, at: facts.at)
+            doubtful: facts.isDoubtful ? true : nil, deadlineAt: facts.task.state.isTerminal ? nil : facts.deadlineAt,
+            at: facts.at)
     }
 
     /// What keeps the task from going on. What nothing but a person can end comes first, then what is being done, then what ends by
@@ -208,6 +209,11 @@ extension Explanation {
         case .succeeded:
             let how = task.reusedFrom.map {
                 " Nothing was fetched: the origin said that \($0) is still the same, of which it was made."
+            }
+            guard !facts.isDoubtful else {
+                return
+                    "It has succeeded: what stands at \(task.path) was taken as the file at try \(task.attempts + 1), "
+                    + "and nothing tells whether it is one; a size or a digest would."
             }
             return "It has succeeded: the file stands at \(task.path), whole and verified." + (how ?? "")
         case .cancelled: return "It was cancelled; what was unfinished is dropped."

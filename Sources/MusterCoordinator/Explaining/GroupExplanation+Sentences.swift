@@ -9,12 +9,21 @@ extension GroupExplanation {
         case .succeeded:
             let files =
                 group.tasks.succeeded == 1 ? "its one file stands" : "all of its \(group.tasks.succeeded) files stand"
-            return "It has succeeded: \(files) in the sink \"\(group.sink)\", whole and verified."
+            let place = "in the sink \"\(group.sink)\""
+            guard let doubtful = facts.doubtful else {
+                return "It has succeeded: \(files) \(place), whole and verified."
+            }
+            return "It has succeeded: \(files) \(place); \(doubtful.tasks) of them may be pages in the place of files, "
+                + "since nothing tells whether they are the ones."
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
+            let name = ShellWord(group.name)
+            // Without more time the same would come again.
+            let isLate = group.overdue == true && group.onDeadline == .fail
+            let time = isLate ? "give it more time (muster limit \(name) --deadline 2h), and " : ""
             return
                 "It failed: \(group.tasks.failed) of \(group.tasks.total) tasks failed\(Self.named(facts.failures, of: group.tasks.failed)); "
-                + "put them back with what they have: muster retry \(ShellWord(group.name))"
+                + "\(time)put them back with what they have: muster retry \(name)"
         case .open, .sealed:
             guard let first = waits.first else { return "It is \(group.state.rawValue)." }
             return first.detail.prefix(1).uppercased() + first.detail.dropFirst() + "."

@@ -21,7 +21,7 @@ struct GroupExplanation: Sendable {
             group: group, summary: summary(waits), next: next(waits), waits: waits,
             slowestOrigin: slowest.map(GroupExplanationDocument.SlowestOrigin.init),
             criticalPath: CriticalPath(facts: facts, slowest: slowest).sentences, eta: eta,
-            at: facts.at)
+            doubtful: facts.doubtful, at: facts.at)
     }
 
     /// What keeps tasks of the group from going on: first what stands in the way of all of them, then what is being done, then what

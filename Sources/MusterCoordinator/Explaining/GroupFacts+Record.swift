@@ -31,6 +31,9 @@ extension GroupFacts {
                 status: failure.status.map(Int.init), source: nil, detail: failure.detail ?? "", isDecided: true)
             return (key: failure.key, reason: reason ?? "")
         }
+        if record.doubtful.tasks > 0 {
+            doubtful = .init(tasks: record.doubtful.tasks, keys: record.doubtful.keys)
+        }
         roomlessTasks = record.roomless.tasks
         roomless = record.roomless.first.map { (key: $0.key, reason: $0.detail ?? "") }
         retried = record.retried.flatMap { retried in

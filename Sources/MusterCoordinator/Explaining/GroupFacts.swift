@@ -112,6 +112,8 @@ struct GroupFacts: Sendable {
     var lost: [Prerequisite] = []
     /// The first of its tasks that have failed, each with why.
     var failures: [(key: String, reason: String)] = []
+    /// Its files of which nothing tells whether they are pages in the place of files.
+    var doubtful: GroupExplanationDocument.Doubtful?
     /// How many of its tasks find no room in the sink.
     var roomlessTasks: Int64 = 0
     /// The first of these, each with what it lacks.

@@ -25,6 +25,18 @@ struct GroupProgress: Sendable {
         return try records.map { try GroupDocument($0, etaSeconds: seconds[$0.id], own: own) }
     }
 
+    /// Tasks of a group as they are shown. None takes longer than its group: under a rate that all of them share, the last ones get what the others leave.
+    func documents(_ tasks: [TaskRecord], of group: String) async throws -> [TaskDocument] {
+        var documents = try tasks.map { try TaskDocument($0) }
+        guard documents.contains(where: { $0.etaSeconds != nil }) else { return documents }
+        let record = try await store.group(group)
+        guard let most = try await estimates([record])[record.id] else { return documents }
+        for index in documents.indices {
+            documents[index].etaSeconds = documents[index].etaSeconds.map { min($0, most) }
+        }
+        return documents
+    }
+
     /// In how many seconds groups will be done, where that can be told. Of most of them the row alone says that it can't: they are
     /// not looked at more closely, since what else is known of a group can only put its end off.
     private func estimates(_ records: [GroupRecord]) async throws -> [GroupID: Int64] {

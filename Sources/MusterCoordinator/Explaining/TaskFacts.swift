@@ -89,6 +89,8 @@ struct TaskFacts: Sendable {
     var sources: [ExplanationDocument.Source]
     /// What was tried, the newest last.
     var attempts: [ExplanationDocument.Attempt]
+    /// Whether it has succeeded, and nothing tells whether it is a page in the place of the file.
+    var isDoubtful = false
     /// When the first of its waiting chunks is due.
     var nextDue: Timestamp?
     /// The task whose file its chunk waits for, since that is the same: its group and its key.

@@ -30,6 +30,7 @@ extension RemovalDocument {
     fileprivate init(_ record: RemovalRecord) {
         self.init(
             group: record.group, sink: record.sink, files: record.files, workersReaching: record.workersReaching)
+        failure = record.failure.map { Failure(files: record.failed, detail: $0) }
     }
 
     /// What is left of the removal of a group, if anything is, and what became of the rest.

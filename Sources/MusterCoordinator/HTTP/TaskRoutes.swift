@@ -12,17 +12,22 @@ struct TaskRoutes: Sendable {
     /// What the coordinator's own process knows.
     let own: OwnProcess
 
+    private var progress: GroupProgress { GroupProgress(store: store, own: own) }
+
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("groups/:name/tasks", use: add)
         group.get("groups/:name/tasks", use: list)
         group.get("groups/:name/tasks/:key") { _, context in
-            let task = try await store.task(try context.path("key"), of: try context.path("name"))
-            return try Answer.json(TaskDocument(task))
+            let name = try context.path("name")
+            let task = try await store.task(try context.path("key"), of: name)
+            return try Answer.json(try await progress.documents([task], of: name)[0])
         }
         group.get("groups/:name/tasks/:key/explanation") { _, context in
             let group = try await store.group(try context.path("name"))
             let record = try await store.explanation(of: try context.path("key"), in: group.name)
-            return try Answer.json(Explanation(facts: TaskFacts(record, of: group, own: own)).document)
+            var facts = try TaskFacts(record, of: group, own: own)
+            facts.task.etaSeconds = try await progress.documents([record.task], of: group.name)[0].etaSeconds
+            return try Answer.json(Explanation(facts: facts).document)
         }
         group.delete("groups/:name/tasks/:key") { request, context in
             let files = try request.query("files", as: RemovedFiles.self) ?? .keep
@@ -52,22 +57,22 @@ struct TaskRoutes: Sendable {
     }
 
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {
+        let name = try context.path("name")
         let limit = try request.pageLimit()
         if try request.flag("trouble") {
             guard try request.query("state", as: TaskState.self) == nil, try request.query("after") == nil else {
                 throw Problem(
                     .invalidRequest, "the tasks in trouble have neither a state nor a next page", pointer: "/trouble")
             }
-            let tasks = try await store.tasksInTrouble(of: try context.path("name"), limit: limit)
-            return try Answer.json(Page(items: try tasks.map { try TaskDocument($0) }, next: nil))
+            let tasks = try await store.tasksInTrouble(of: name, limit: limit)
+            return try Answer.json(Page(items: try await progress.documents(tasks, of: name), next: nil))
         }
         let after = try request.query("after", in: 0...Int64.max, default: 0)
         let tasks = try await store.tasks(
-            of: try context.path("name"), state: try request.query("state", as: TaskState.self), after: TaskID(after),
-            limit: limit)
+            of: name, state: try request.query("state", as: TaskState.self), after: TaskID(after), limit: limit)
         return try Answer.json(
             Page(
-                items: try tasks.map { try TaskDocument($0) },
+                items: try await progress.documents(tasks, of: name),
                 next: tasks.count == Int(limit) ? tasks.last.map { $0.id.description } : nil))
     }
 }

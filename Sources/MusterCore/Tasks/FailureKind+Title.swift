@@ -17,6 +17,8 @@ extension FailureKind {
     /// `404 Not Found from https://example.org/a`, `403 Forbidden from https://example.org/b, with a range and without one`
     public func text(status: Int?, source: String?, detail: String, isDecided: Bool) -> String {
         var title = title(status: status, isDecided: isDecided)
+        let detail =
+            detail.hasPrefix("\(words(isDecided)): ") ? String(detail.dropFirst(words(isDecided).count + 2)) : detail
         if let status, status < 400, detail.contains("answered \(status)") { title = words(isDecided) }
         if let source, !isOfStorage { title += " from \(source)" }
         if self == .network, let place = Self.unconnected(detail) {
@@ -54,7 +56,7 @@ extension FailureKind {
         case .timeout: "no answer in time"
         case .tooSlow: "too slow"
         case .httpStatus(let status) where status < 300:
-            isDecided ? "not the file" : "not known yet whether it is the file"
+            isDecided ? "not the file" : "not known whether it is the file"
         case .httpStatus(let status): Self.phrase(status)
         case .badRange: "unusable answer"
         case .changed: "file keeps changing"

@@ -19,7 +19,13 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
         /// Longer than `Limits.urlBytes`.
         case tooLong
-        /// Not a URL with a host, or it has control characters or spaces.
+        /// It begins with no scheme, as `www.example.org` does.
+        case noScheme
+        /// It names no host.
+        case noHost
+        /// What stands at the place of a port is none.
+        case noPort
+        /// Not a URL otherwise, or it has control characters or spaces.
         case malformed
         /// A host of more than `Limits.hostBytes`.
         case hostTooLong
@@ -32,6 +38,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         public var description: String {
             switch self {
             case .tooLong: "the URL is longer than \(Limits.urlBytes) bytes"
+            case .noScheme: "a URL begins with its scheme, as https://example.org/a does, and with no quotation mark"
+            case .noHost: "it names no host, as https://example.org/a does"
+            case .noPort: "its port is none: a number from 1 to 65535"
             case .malformed: "not a URL such as https://example.org/a (a space in one is written %20)"
             case .hostTooLong: "the host's name is longer than \(Limits.hostBytes) bytes"
             case .unsupportedScheme(let scheme):
@@ -51,19 +60,24 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             path = plain.path
             return
         }
-        guard text.unicodeScalars.allSatisfy({ $0.value > 32 && $0.value != 127 }),
-            let components = URLComponents(string: text), let scheme = components.scheme?.lowercased()
-        else { throw .malformed }
+        guard !text.isEmpty, text.unicodeScalars.allSatisfy({ $0.value > 32 && $0.value != 127 }) else {
+            throw .malformed
+        }
+        // A host with a port looks like a scheme.
+        guard text.first?.isLetter == true, let colon = text.firstIndex(of: ":"),
+            text[text.index(after: colon)...].first?.isNumber != true
+        else { throw .noScheme }
+        guard let components = URLComponents(string: text) else { throw .malformed }
+        guard let scheme = components.scheme?.lowercased() else { throw .noScheme }
         guard let defaultPort = Self.defaultPort(scheme: scheme) else { throw .unsupportedScheme(scheme) }
-        guard let host = components.host?.lowercased(), !host.isEmpty,
-            host.unicodeScalars.allSatisfy({ $0.value > 32 && $0.value != 127 })
-        else { throw .malformed }
+        guard let host = components.host?.lowercased(), !host.isEmpty else { throw .noHost }
+        guard host.unicodeScalars.allSatisfy({ $0.value > 32 && $0.value != 127 }) else { throw .malformed }
         guard host.utf8.count <= Limits.hostBytes else { throw .hostTooLong }
         guard components.user == nil, components.password == nil else { throw .credentials }
         // A port that is too large for a number reads as no port at all.
-        if components.port == nil, let place = components.rangeOfPort, !place.isEmpty { throw .malformed }
+        if components.port == nil, let place = components.rangeOfPort, !place.isEmpty { throw .noPort }
         let port = components.port ?? defaultPort
-        guard (1...65_535).contains(port) else { throw .malformed }
+        guard (1...65_535).contains(port) else { throw .noPort }
         let bracketed = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
         string = text
         origin = "\(scheme)://\(bracketed):\(port)"

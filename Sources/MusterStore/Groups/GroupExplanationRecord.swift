@@ -102,6 +102,14 @@ public struct GroupExplanationRecord: Sendable {
         public var first: [Failure] = []
     }
 
+    /// Files that are there, and of which nothing tells whether they are pages in the place of files.
+    public struct Doubtful: Hashable, Sendable {
+        /// How many there are.
+        public var tasks: Int64 = 0
+        /// The keys of the first of them.
+        public var keys: [String] = []
+    }
+
     /// What went wrong last with tasks that are tried again.
     public struct Retried: Hashable, Sendable {
         /// How the last try failed.
@@ -116,6 +124,8 @@ public struct GroupExplanationRecord: Sendable {
     public var lost: [PrerequisiteRecord] = []
     /// The first of its tasks that have failed.
     public var failures: [Failure] = []
+    /// Its files that may be pages.
+    public var doubtful = Doubtful()
     /// Its tasks that find no room.
     public var roomless = Roomless()
     /// What most of its tasks that are tried again failed with, and where.

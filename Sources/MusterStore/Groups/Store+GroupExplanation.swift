@@ -10,6 +10,7 @@ extension Store {
         }
         if record.group.isHeld { record.lost = try await lostPrerequisites(of: record.group.id) }
         if record.group.tasks[.failed] ?? 0 > 0 { record.failures = try await failures(of: record.group.id) }
+        if record.group.tasks[.succeeded] ?? 0 > 0 { record.doubtful = try await doubtful(in: record.group.id) }
         if !record.group.state.isTerminal {
             record.roomless = try await roomless(in: record.group.id)
             record.retried = try await retried(in: record.group.id)
@@ -25,6 +26,20 @@ extension Store {
             ORDER BY id LIMIT \(GroupExplanationRecord.namedFailures)
             """
         ).map(GroupExplanationRecord.Failure.init)
+    }
+
+    /// The files of a group of which nothing tells whether they are pages in the place of files.
+    private func doubtful(in group: GroupID) async throws -> GroupExplanationRecord.Doubtful {
+        let rows = try await query(
+            """
+            SELECT t.key, count(*) OVER () AS tasks
+            FROM (SELECT DISTINCT a.task_id FROM attempts a WHERE coalesce(a.kind = 'httpStatus(200)', false)) AS p
+                JOIN tasks t ON t.id = p.task_id
+            WHERE t.group_id = \(group) AND \(TaskRecord.isDoubtful)
+            ORDER BY t.id LIMIT \(GroupExplanationRecord.namedFailures)
+            """)
+        return GroupExplanationRecord.Doubtful(
+            tasks: try rows.first?.decode("tasks") ?? 0, keys: try rows.map { try $0.decode("key") })
     }
 
     /// The groups at the ends of a chain that keep all of it waiting: they have ended, and not as it was wished.

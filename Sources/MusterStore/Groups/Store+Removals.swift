@@ -11,6 +11,10 @@ public struct RemovalRecord: Sendable, Hashable {
     public let files: Int64
     /// Live sessions that reach the sink.
     public let workersReaching: Int64
+    /// How many of them could not be deleted when that was last tried.
+    public let failed: Int64
+    /// Why one of these could not.
+    public let failure: String?
 }
 
 /// What becomes of the finished files of a group if they are deleted with it.
@@ -111,11 +115,13 @@ extension Store {
     }
 
     private func removals(_ group: String?, after: String?, limit: Int32) async throws -> [RemovalRecord] {
-        try await query("SELECT name, sink, files, workers_reaching FROM removals(\(group), \(after), \(limit))").map {
-            row in
+        try await query(
+            "SELECT name, sink, files, workers_reaching, failed, failure FROM removals(\(group), \(after), \(limit))"
+        ).map { row in
             RemovalRecord(
                 group: try row.decode("name"), sink: try row.decode("sink"), files: try row.decode("files"),
-                workersReaching: try row.decode("workers_reaching"))
+                workersReaching: try row.decode("workers_reaching"), failed: try row.decode("failed"),
+                failure: try row.decode("failure"))
         }
     }
 }

@@ -147,6 +147,8 @@ public struct ExplanationRecord: Sendable {
 
     /// The task.
     public let task: TaskRecord
+    /// Whether nothing tells whether it is a page in the place of the file (`TaskRecord.isDoubtful`).
+    public let isDoubtful: Bool
     /// When it fails if it is not done by then.
     public let deadlineAt: Timestamp?
     /// Its chunks.

@@ -8,7 +8,7 @@ extension Store {
         guard let row = try await query(facts(of: key, in: id)).first else { throw Refusal.noSuchTask(key) }
         let task = try TaskRecord(row)
         return ExplanationRecord(
-            task: task, deadlineAt: task.deadlineAt,
+            task: task, isDoubtful: try row.decode("is_doubtful"), deadlineAt: task.deadlineAt,
             chunks: ExplanationRecord.Chunks(
                 done: try row.decode("chunks_done"), leased: try row.decode("chunks_leased"),
                 ready: try row.decode("chunks_ready"), waiting: try row.decode("chunks_waiting"),
@@ -29,7 +29,7 @@ extension Store {
     /// The task with the counts around it, in one row.
     private func facts(of key: String, in group: GroupID) -> SQL {
         """
-        SELECT \(taskColumns), statement_timestamp() AS moment, g.state AS group_state,
+        SELECT \(taskColumns), \(TaskRecord.isDoubtful) AS is_doubtful, statement_timestamp() AS moment, g.state AS group_state,
             g.desired AS group_desired, g.max_connections AS group_cap,
             (SELECT count(*) FROM lanes_of(g.id)) AS group_leases,
             (SELECT count(*) FROM done_chunks d WHERE d.task_id = t.id AND d.version = t.version) AS chunks_done,

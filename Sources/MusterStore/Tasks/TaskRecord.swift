@@ -114,6 +114,15 @@ public struct TaskRecord: Sendable {
             AND (\(tries) > 0 OR \(secondsToTry) > 0 OR NOT EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id)))
         """
 
+    /// Whether it has succeeded with what was taken for a page in its place before, and nothing tells whether it is the file: nothing is known of it
+    /// beforehand, its origin states nothing that tells one version from another, and what was refused was about as large (range contract, row 27).
+    static let isDoubtful: SQL = """
+        (t.state = 'succeeded' AND t.expected_size IS NULL AND t.expected_digests IS NULL AND t.stated_digests IS NULL
+            AND t.etag IS NULL AND t.last_modified IS NULL AND EXISTS (
+                SELECT 1 FROM attempts a WHERE a.task_id = t.id AND coalesce(a.kind = 'httpStatus(200)', false)
+                    AND substring(a.detail FROM '^[0-9]+(?= bytes of )')::numeric BETWEEN t.size / 8 AND t.size * 8))
+        """
+
     /// Whether nobody was reached of an origin that has served lately.
     private static let isOutage: SQL = """
         (t.failure_kind IN ('dns', 'network') AND t.failure_status IS NULL AND (

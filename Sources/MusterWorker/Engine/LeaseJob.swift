@@ -96,7 +96,14 @@ struct LeaseJob: Sendable {
                     metadata: .init([.sink: lease.sink, .path: lease.path]))
             }
             return .purged(removed)
-        case .failure(let error)?: return JobEnding(error)
+        case .failure(let error)?:
+            // What is wrong with the sink as a whole is told of that.
+            if !error.parksSink, !error.isPassing {
+                context.logger.warning(
+                    "A file can't be deleted; it is tried again",
+                    metadata: .init([.sink: lease.sink, .path: lease.path, .reason: error.description]))
+            }
+            return JobEnding(error)
         case nil: return .released(nil, nil)
         }
     }

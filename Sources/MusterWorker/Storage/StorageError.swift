@@ -77,20 +77,20 @@ enum StorageError: Error, Hashable, Sendable {
 extension StorageError: CustomStringConvertible {
     /// The reason in words, fit for a report's `detail`.
     var description: String {
-        let reason =
+        let reason: String? =
             switch self {
+            // The kind of the failure says so.
+            case .noRoom, .denied: nil
             case .full: "the sink is full"
-            case .noRoom: "the sink has no room for so large a file"
             case .unavailable: "the sink is unavailable"
             case .busy: "too many files are open"
-            case .denied: "the destination refuses us"
             case .destinationTaken: "the destination is taken"
             case .destinationUnusable: "the destination can't be used"
             case .symbolicLink: "the path leads through something that is no plain directory"
             case .partLost: "the part file is lost"
             }
-        guard let number = detail.errno else { return "\(reason): \(detail.text)" }
-        return "\(reason): \(detail.text): \(SystemError(number).message)"
+        let parts = [reason, detail.text, detail.errno.map { SystemError($0).message }]
+        return parts.compactMap { $0 }.joined(separator: ": ")
     }
 }
 

@@ -130,4 +130,19 @@ struct TextTests {
         table.add(["", "b", "3"])
         #expect(table.lines() == ["B  C", "-", "b  3"])
     }
+
+    /// What stands before it is the same for all of them.
+    @Test func whatTellsNamesApartIsNotCut() {
+        let names = (0...7).map { "a-file-with-a-rather-long-name-number-\($0)-日本.bin" }
+        for width in [18, 34] {
+            let shown = names.map { TextWidth.clipped($0, among: names, to: width) }
+            #expect(Set(shown).count == names.count && shown.allSatisfy { TextWidth.columns($0) <= width }, "\(shown)")
+            #expect(shown.allSatisfy { $0.hasPrefix("a-") && $0.hasSuffix("日本.bin") }, "\(shown)")
+        }
+        let long = (0...7).map { "\(String(repeating: "x", count: 40))-\($0)-\(String(repeating: "y", count: 40)).bin" }
+        let shown = long.map { TextWidth.clipped($0, among: long, to: 18) }
+        #expect(Set(shown).count == long.count && shown.allSatisfy { TextWidth.columns($0) == 18 }, "\(shown)")
+        #expect(TextWidth.clipped("short", among: names, to: 18) == "short")
+        #expect(TextWidth.clipped(names[0], among: [names[0]], to: 18) == TextWidth.clipped(names[0], to: 18))
+    }
 }

@@ -91,6 +91,12 @@ final class ScriptedLog: Sendable {
             return Array(try JSONEncoder().encode(Page(items: [Samples.worker], next: nil)))
         }
         if path.contains("/tasks?") { return Array(try JSONEncoder().encode(Page(items: state.tasks, next: nil))) }
+        if path.hasSuffix("/explanation") {
+            let explanation = GroupExplanationDocument(
+                group: state.looks[0], summary: "", next: nil, waits: [], slowestOrigin: nil, criticalPath: [],
+                eta: .init(seconds: nil, because: ""), at: Samples.moment)
+            return Array(try JSONEncoder().encode(explanation))
+        }
         if path.hasPrefix("/v1/groups/") {
             guard state.submission == nil else { throw Problem(.groupNotFound, "no such group") }
             let look = state.looks[0]

@@ -26,6 +26,35 @@ struct RemovalTextTests {
         #expect(RemoveCommand.line("g", .delete, pending).contains("as soon as"))
     }
 
+    @Test func whyFilesCanNotBeDeletedIsSaid() {
+        var removal = removal(2)
+        removal.failure = .init(files: 1, detail: "deleting a: Operation not permitted")
+        #expect(
+            RemoveCommand.line("g", .delete, removal)
+                == """
+                removed g; 2 finished files are still to be deleted, 1 of which can't be: deleting a: Operation not permitted; \
+                that is tried again every 10 s; see: muster status
+                """)
+        removal.failure?.files = 2
+        #expect(removal.note?.hasPrefix("2 finished files are still to be deleted: deleting a") == true)
+        // Where nobody can try it, that is what there is to be done about.
+        removal.workersReaching = 0
+        #expect(removal.note?.hasSuffix("no live worker reaches the sink s") == true)
+    }
+
+    @Test func aGroupThatIsBeingRemovedIsFoundByItsName() {
+        let problem = Problem(.groupNotFound, "there is no group \"g\"")
+        #expect(
+            CommandSuggestion.completed(problem, among: ["g1"], removal: removal(1)).detail
+                == """
+                there is no group "g" any more: it was removed, and 1 finished file is still to be deleted; \
+                to wait for that: muster remove g --wait
+                """)
+        #expect(
+            CommandSuggestion.completed(problem, among: ["g1"], removal: removal(0)).detail.contains("did you mean g1?")
+        )
+    }
+
     @Test func filesThatOtherGroupsHaveAreCounted() {
         var removal = removal(0)
         removal.fate = .init(toDelete: 3, kept: 2, keptBy: "x")

@@ -24,19 +24,19 @@ import Testing
     @Test func aFileIsNotCalledAnotherOneBeforeThatIsDecided() throws {
         var task = Samples.troubled("a.txt", kind: .httpStatus(200))
         task.failure?.status = 200
-        #expect(try #require(TroubleText(task)).reason == "not known yet whether it is the file (status 200)")
+        #expect(try #require(TroubleText(task)).reason == "not known whether it is the file (status 200)")
         let end = try #require(task.failure)
         #expect(FailureText.text(end, isDecided: true).hasPrefix("not the file (status 200)"))
 
         func row(_ task: TaskDocument) -> String {
             TasksCommand.table([task], mayMove: false).lines(width: nil).joined(separator: "\n")
         }
-        #expect(row(task).contains("not known yet whether it is the file") && !row(task).contains("not the file"))
+        #expect(row(task).contains("not known whether it is the file") && !row(task).contains("not the file"))
         task.state = .failed
         #expect(row(task).contains("not the file (status 200)"))
 
         var group = Samples.group()
         group.trouble = [.init(kind: .httpStatus(200), tasks: 1)]
-        #expect(GroupFacts.all(group).contains { $0 == ("retrying", "not known yet whether it is the file (1)") })
+        #expect(GroupFacts.all(group).contains { $0 == ("retrying", "not known whether it is the file (1)") })
     }
 }

@@ -45,13 +45,19 @@ struct FailureKindTests {
         let page = FailureKind.httpStatus(200)
         #expect(page.title(status: 200, isDecided: true) == "not the file (status 200)")
         #expect(
-            page.title(status: 200, isDecided: false) == "not known yet whether it is the file (status 200)",
+            page.title(status: 200, isDecided: false) == "not known whether it is the file (status 200)",
             "a further try decides")
         #expect(
             page.text(
                 status: 200, source: "http://a.example/f", detail: "a page of text/html in the place of the file",
                 isDecided: true)
                 == "not the file (status 200) from http://a.example/f: a page of text/html in the place of the file")
+    }
+
+    @Test func whatADetailRepeatsIsToldOnce() {
+        #expect(
+            FailureKind.tooSlow.text(status: 206, source: nil, detail: "too slow: below 1024 bytes/s", isDecided: true)
+                == "too slow (status 206): below 1024 bytes/s")
     }
 
     @Test func aHostThatIsNotFoundIsNamedOnce() {

@@ -43,13 +43,30 @@ struct SourceURLTests {
 
     @Test(
         arguments: [
-            "", " ", "example.org/a", "/a", "//example.org/a", "https://", "https:///a", "https:a", "http://:80/",
-            "https://example.org/a b", " https://example.org/", "https://example.org/\n", "https://example.org/\u{7f}",
-            "https://exam\tple.org/", "https://example.org:0/", "https://example.org:65536/", "https://example.org:x/",
-            "https://example.org:99999999999999999999/", "http://[::1/", "http://[::1", "\0",
+            "", " ", "https://example.org/a b", " https://example.org/", "https://example.org/\n",
+            "https://example.org/\u{7f}", "https://exam\tple.org/", "http://[::1/", "http://[::1", "\0",
+            "https://example.org:x/",
         ])
-    func whatIsNoURLWithAHostIsRefused(text: String) {
+    func whatIsNoURLIsRefused(text: String) {
         #expect(Self.refusal(text) == .malformed)
+    }
+
+    @Test(arguments: [
+        "example.org/a", "/a", "//example.org/a", "www.example.org", "localhost:8080/a", "example.org:80",
+        "\"https://example.org/a\"", "'https://example.org/a'",
+    ])
+    func aURLBeginsWithItsScheme(text: String) {
+        #expect(Self.refusal(text) == .noScheme)
+    }
+
+    @Test(arguments: ["https://", "https:///a", "https:a", "http://:80/", "http://:28100"])
+    func aURLNamesAHost(text: String) {
+        #expect(Self.refusal(text) == .noHost)
+    }
+
+    @Test(arguments: ["0", "65536", "99999999999999999999"])
+    func aPortIsANumber(port: String) {
+        #expect(Self.refusal("https://example.org:\(port)/") == .noPort)
     }
 
     @Test(arguments: [
@@ -90,7 +107,9 @@ struct SourceURLTests {
     }
 
     @Test func everyRefusalSaysWhyWithoutTheURL() {
-        let all: [SourceURL.Refusal] = [.tooLong, .malformed, .hostTooLong, .unsupportedScheme("gopher"), .credentials]
+        let all: [SourceURL.Refusal] = [
+            .tooLong, .noScheme, .noHost, .noPort, .malformed, .hostTooLong, .unsupportedScheme("gopher"), .credentials,
+        ]
         #expect(Set(all.map(\.description)).count == all.count)
         #expect(SourceURL.Refusal.credentials.description.contains("\"credentials\""))
         let schemes = SourceURL.Refusal.unsupportedScheme("gopher").description

@@ -31,6 +31,35 @@ import Testing
         }
     }
 
+    @Test func whyAFileCanNotBeDeletedIsKeptUntilItIs() async throws {
+        try await StoreFixture.run { fixture in
+            let store = fixture.store
+            try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for lease in try await worker.claim(2) { try await worker.finish(lease, size: 90) }
+            try await store.remove("g", keys: nil, deletingFiles: true)
+            let purges = try await worker.claim(9)
+            try #require(purges.count == 2)
+            #expect(try await store.removal(of: "g")?.failure == nil)
+            try await worker.fail(purges[0], .noPermission, detail: "deleting a: no")
+            var removal = try #require(try await store.removal(of: "g"))
+            #expect(removal.files == 2 && removal.failed == 1 && removal.failure == "deleting a: no")
+            #expect(try await worker.claim(9).isEmpty)
+            // While it is tried once more, and after it was given back, nothing else is known.
+            try await fixture.passBackoffs()
+            let again = try #require(try await worker.claim(9).first)
+            #expect(try await store.removal(of: "g") == removal)
+            try await worker.release(again)
+            #expect(try await store.removal(of: "g") == removal)
+            try await worker.done(try #require(try await worker.claim(9).first), removed: .deleted)
+            removal = try #require(try await store.removal(of: "g"))
+            #expect(removal.files == 1 && removal.failed == 0 && removal.failure == nil)
+            try await worker.done(purges[1], removed: .deleted)
+            #expect(try await store.removal(of: "g") == nil)
+            try await fixture.check()
+        }
+    }
+
     @Test func whatBecameOfFilesIsCountedUntilTheNextRemovalOfTheName() async throws {
         try await StoreFixture.run { fixture in
             let store = fixture.store

@@ -50,6 +50,34 @@ import Testing
         }
     }
 
+    /// What came in the place of a file before tells whether what was taken for it may be such a page, too.
+    @Test func whatNothingTellsOfIsDoubtful() async throws {
+        try await StoreFixture.run { fixture in
+            let keys = ["page", "larger", "tagged", "once"]
+            try await fixture.makeGroup("g", keys.map { Wanted($0) }, isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let detail = "41 bytes of \"text/html\" in the place of the file"
+            for _ in 0..<7 {
+                try await fixture.passBackoffs()
+                let lease = try #require(try await worker.claim().first)
+                let attempts = try await fixture.store.explanation(of: lease.key, in: "g").attempts
+                if attempts.isEmpty, lease.key != "once" {
+                    try await worker.fail(lease, .httpStatus(200), status: 200, detail: detail)
+                } else {
+                    if lease.key == "tagged" { try await worker.answer(lease, size: 42, etag: "\"1\"") }
+                    try await worker.finish(lease, size: lease.key == "larger" ? 400 : 42)
+                }
+            }
+            for key in keys {
+                let facts = try await fixture.store.explanation(of: key, in: "g")
+                try #require(facts.task.state == .succeeded)
+                #expect(facts.isDoubtful == (key == "page"), "\(key)")
+            }
+            let doubtful = try await fixture.store.explanation(of: "g").doubtful
+            #expect(doubtful.tasks == 1 && doubtful.keys == ["page"])
+        }
+    }
+
     /// Whatever follows from a failure, and whether it says something of the source: what is listed is what is counted.
     @Test func everyFailureThatIsListedIsCounted() async throws {
         try await StoreFixture.run { fixture in

@@ -300,6 +300,9 @@ CREATE TABLE attempts (
         outcome IN ('retry', 'nextSource', 'startOver', 'resolve', 'returned', 'failed'))
 );
 
+-- What may be a page in the place of a file: whether it was one shows later, or never (`TaskRecord.isDoubtful`).
+CREATE INDEX attempts_with_pages ON attempts (task_id) WHERE coalesce(kind = 'httpStatus(200)', false);
+
 -- Tasks on their way in, until all lines of an upload are valid. Not logged: after a crash of the database the caller sends them again.
 CREATE UNLOGGED TABLE staged_tasks (
     upload       bigint NOT NULL,                            -- of upload_ids

@@ -76,6 +76,7 @@ CREATE TABLE ready_chunks (
     remove_path text,                                        -- for a purge: the file at a path that shall go too
     remove_size bigint,                                      -- for a purge: the size that this file must have; NULL: any
     remove_group text,                                       -- for a purge of a finished file: the group that was removed with it
+    remove_failure text,                                     -- why such a file could not be deleted when that was last tried
     CONSTRAINT ready_chunks_kind_known CHECK (kind IN ('fetch', 'finalize', 'purge', 'resolve', 'trial')),
     CONSTRAINT ready_chunks_status_known CHECK (status IN ('ready', 'waiting', 'parked')),
     CONSTRAINT ready_chunks_range CHECK (first >= 0 AND (last IS NULL OR last >= first)),
@@ -131,6 +132,7 @@ CREATE TABLE leases (
     remove_path     text,                                    -- as in ready_chunks
     remove_size     bigint,                                  -- as in ready_chunks
     remove_group    text,                                    -- as in ready_chunks
+    remove_failure  text,                                    -- as in ready_chunks
     charged         bigint NOT NULL DEFAULT 0,               -- what its group was charged for it, in bytes; set right when it ends
     granted_at      timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was granted
     progress_at     timestamptz NOT NULL DEFAULT statement_timestamp(),   -- its last report of progress

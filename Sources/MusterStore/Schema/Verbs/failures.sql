@@ -60,7 +60,10 @@ BEGIN
     IF NOT FOUND THEN RETURN; END IF;
     IF l.kind = 'purge' THEN
         PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
-        UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + interval '10 s' WHERE id = l.chunk_id;
+        UPDATE ready_chunks
+        SET status = 'waiting', not_before = statement_timestamp() + interval '10 s',
+            remove_failure = CASE WHEN l.remove_group IS NOT NULL THEN f.detail END
+        WHERE id = l.chunk_id;
         RETURN;
     END IF;
 

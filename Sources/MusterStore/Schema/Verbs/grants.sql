@@ -120,10 +120,10 @@ BEGIN
     ), granted AS (
         INSERT INTO leases (chunk_id, session_id, lane, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
             resume, durable, crc, rank, attempts, deaths, moves, remove_path, remove_size,
-            remove_group, charged, reuse_key)
+            remove_group, remove_failure, charged, reuse_key)
         SELECT t.id, p_slots[t.n], coalesce(p_lanes[t.n], 0), s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
             t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.remove_path, t.remove_size,
-            t.remove_group,
+            t.remove_group, t.remove_failure,
             CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume, CASE WHEN k.size IS NULL AND t.first = 0 THEN p_mean END)
                 ELSE 0 END,
             k.reuse_key

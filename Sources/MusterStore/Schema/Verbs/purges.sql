@@ -60,15 +60,17 @@ LANGUAGE sql AS $$
     WHERE t.id = ANY (p_tasks) AND t.state = 'succeeded' AND takes_file_along(t) ORDER BY t.id
 $$;
 
--- The groups whose finished files are still to be deleted since they, or their tasks, were removed: one, or all after p_after by name.
+-- The groups whose finished files are still to be deleted since they, or their tasks, were removed: one, or all after p_after by name; how many
+-- of these files could not be deleted when that was last tried, and why one of them could not.
 CREATE FUNCTION removals(p_name text, p_after text, p_limit integer)
-RETURNS TABLE (name text, sink text, files bigint, workers_reaching bigint)
+RETURNS TABLE (name text, sink text, files bigint, workers_reaching bigint, failed bigint, failure text)
 LANGUAGE sql STABLE AS $$
     SELECT p.remove_group, p.sink, count(*), (
-            SELECT count(*) FROM sessions s WHERE p.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp())
+            SELECT count(*) FROM sessions s WHERE p.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()),
+        count(p.remove_failure), min(p.remove_failure)
     FROM (
-        SELECT c.remove_group, c.sink FROM ready_chunks c WHERE c.remove_group IS NOT NULL
-        UNION ALL SELECT l.remove_group, l.sink FROM leases l WHERE l.remove_group IS NOT NULL
+        SELECT c.remove_group, c.sink, c.remove_failure FROM ready_chunks c WHERE c.remove_group IS NOT NULL
+        UNION ALL SELECT l.remove_group, l.sink, l.remove_failure FROM leases l WHERE l.remove_group IS NOT NULL
     ) AS p
     WHERE (p_name IS NULL OR p.remove_group = p_name) AND (p_after IS NULL OR p.remove_group > p_after)
     GROUP BY p.remove_group, p.sink ORDER BY 1, 2 LIMIT p_limit

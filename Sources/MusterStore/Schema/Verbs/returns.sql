@@ -23,7 +23,7 @@ BEGIN
         RETURNING l.*, heads_lane(l) AS heads
     ), returned AS (
         INSERT INTO ready_chunks (id, kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, crc,
-            rank, attempts, deaths, moves, remove_path, remove_size, remove_group)
+            rank, attempts, deaths, moves, remove_path, remove_size, remove_group, remove_failure)
         SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink,
             l.version, l.first, l.last, l.durable, l.crc, l.rank,
             -- Progress clears the record, but not that of a plain GET, whose progress is lost with its lease.
@@ -31,7 +31,7 @@ BEGIN
             -- What waits in a lane was not worked on.
             CASE WHEN NOT p_lost OR NOT l.heads OR l.session_id = ANY (p_killed) THEN l.deaths
                 WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 1 ELSE l.deaths + 1 END,
-            l.moves, l.remove_path, l.remove_size, l.remove_group
+            l.moves, l.remove_path, l.remove_size, l.remove_group, l.remove_failure
         FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
         -- The source may have got a fresh URL at another origin meanwhile.
         LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch'
