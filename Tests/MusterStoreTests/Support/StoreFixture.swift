@@ -195,7 +195,7 @@ struct StoreFixture: Sendable {
         try await run(
             """
             WITH f AS (DELETE FROM origin_flow)
-            UPDATE origins SET answers = 0, try_at = NULL, not_before = CASE WHEN not_before IS DISTINCT FROM try_at THEN not_before END
+            UPDATE origins SET answers = 0, rate_bytes = 0, try_at = NULL, not_before = CASE WHEN not_before IS DISTINCT FROM try_at THEN not_before END
             """)
     }
 }
