@@ -126,7 +126,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Notes that the file stands, and nobody needs the part any more: whoever opens it from now on needs another one.
+    /// Notes that the file stands, and nobody needs the part any more: an opening from now on makes another one.
     func leave() {
         place.withLock { $0 = .gone }
         spoil(.partLost(.init("the file of \(name.string) was put in place")))

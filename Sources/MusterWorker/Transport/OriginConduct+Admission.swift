@@ -7,7 +7,7 @@ extension OriginConduct {
     /// are made one after the other: many at once may be more than it allows, and be refused all together, which would say nothing of their files. `nil` when
     /// the work is not wanted any more.
     func admit(_ origin: String, for control: LeaseControl) async -> Visit? {
-        var (oldest, deadline) = (0, ContinuousClock.now)
+        var awaited: (number: Int, until: ContinuousClock.Instant)?
         while true {
             let rings = bell.rings
             let unanswered: Int
@@ -15,8 +15,9 @@ extension OriginConduct {
             case .asked(let visit): return visit
             case .waits(let number): unanswered = number
             }
-            if unanswered != oldest { (oldest, deadline) = (unanswered, ContinuousClock.now + Self.aloneTime) }
-            let rest = deadline - ContinuousClock.now
+            // The time begins anew with each answer.
+            if awaited?.number != unanswered { awaited = (unanswered, ContinuousClock.now + Self.aloneTime) }
+            let rest = awaited.map { $0.until - ContinuousClock.now } ?? .zero
             guard rest > .zero else { return ask(origin) }
             guard await control.wait(at: bell, since: rings, limit: rest) else { return nil }
         }

@@ -35,8 +35,9 @@ import Testing
     /// What is asked for at the same time may be served, and is waited for.
     @Test func refusalWaitsForTheAnswersThatOthersWaitFor() async throws {
         let conduct = OriginConduct()
-        let control = LeaseControl()
         let visit = conduct.ask("http://o")
+        #expect(await !conduct.servesNobody("http://o", for: Self.unwanted), "nobody knows yet")
+        let control = LeaseControl()
         async let nobody = conduct.servesNobody("http://o", for: control)
         conduct.enter("http://o", visit)
         #expect(await !nobody)
@@ -50,11 +51,19 @@ import Testing
     @Test func requestsAreMadeOneAfterTheOtherUntilSomethingComes() async throws {
         let conduct = OriginConduct()
         let first = try #require(await conduct.admit("http://o", for: LeaseControl()))
-        let control = LeaseControl()
-        async let second = conduct.admit("http://o", for: control)
+        // One whose work is wanted no more is turned away where it would have to wait.
+        #expect(await conduct.admit("http://o", for: Self.unwanted) == nil)
         conduct.enter("http://o", first)
-        #expect(await second != nil)
-        #expect(await conduct.admit("http://o", for: LeaseControl()) != nil, "what is served is asked by many at once")
+        #expect(await conduct.admit("http://o", for: Self.unwanted) != nil, "what is served is asked by many at once")
+        conduct.refusesTogether("http://o")
+        #expect(await conduct.admit("http://o", for: Self.unwanted) == nil, "until a file is there again")
+    }
+
+    /// The control of a job that never waits.
+    private static var unwanted: LeaseControl {
+        let control = LeaseControl()
+        control.ask(.release)
+        return control
     }
 
     @Test(arguments: [OriginConduct.aloneToBelieve, OriginConduct.aloneToBelieve - 1])
@@ -71,10 +80,7 @@ import Testing
         #expect(conduct.isRefusedForItself("o", isShared: true) == isBelieved)
         #expect(conduct.isRefusedForItself("o", isShared: false))
         #expect(await conduct.admit("o", for: LeaseControl()) != nil)
-        let control = LeaseControl()
-        async let other = conduct.admit("o", for: control)
-        if !isBelieved { control.ask(.release) }
-        #expect(await (other != nil) == isBelieved)
+        #expect(await (conduct.admit("o", for: Self.unwanted) != nil) == isBelieved)
     }
 
     /// All that overlap are refused, each of them: curl asks for one after the other.
