@@ -25,6 +25,7 @@ extension LeaseDocument {
         if lease.isOtherMirror { isOtherMirror = true }
         if lease.asksForAll { asksForAll = true }
         if lease.mayMoveOn { mayMoveOn = true }
+        reach = lease.reach
         if !lease.revoke.isEmpty { revoke = lease.revoke }
         if lease.kind == .fetch || lease.kind == .trial {
             group = lease.group
