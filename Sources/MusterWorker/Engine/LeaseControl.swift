@@ -29,7 +29,13 @@ final class LeaseControl: Sendable {
     /// The number of its lane among those of the worker, if it has one.
     let seat: Int?
     private let current = Atomic<Wish>(.work)
-    private let awaited = Mutex<Awaited?>(nil)
+    private struct State {
+        var awaited: Awaited?
+        /// Whether writing was allowed again while no transfer was known that may have paused.
+        var goesOn = false
+    }
+
+    private let state = Mutex(State())
 
     /// The control of a job whose chunk ends where `bound` says; one that stays where it is when absent.
     init(_ bound: ChunkBound = ChunkBound(), seat: Int? = nil) {
@@ -60,17 +66,26 @@ final class LeaseControl: Sendable {
     }
 
     private func cut() {
-        switch awaited.withLock({ $0 }) {
+        switch state.withLock(\.awaited) {
         case .transfer(let id, let loop)?: loop.cancel(id)
         case .bell(let bell)?: bell.ring()
         case nil: break
         }
     }
 
-    /// Notes the transfer that is under way; one that is not wanted any more is cut at once.
+    /// Notes the transfer that is under way; one that is not wanted any more is cut at once. It may have begun, and paused, and been told to go on
+    /// before it is noted.
     func attach(_ id: TransferID, on loop: CurlLoop) {
-        awaited.withLock { $0 = .transfer(id, loop) }
-        if wish != .work || bound.isFull { loop.cancel(id) }
+        let goesOn = state.withLock { state in
+            state.awaited = .transfer(id, loop)
+            defer { state.goesOn = false }
+            return state.goesOn
+        }
+        if wish != .work || bound.isFull {
+            loop.cancel(id)
+        } else if goesOn {
+            loop.resume(id)
+        }
     }
 
     /// No socket could be opened, which says nothing of the origin: the job's place stays taken for a second, so that the worker asks for less and
@@ -82,12 +97,12 @@ final class LeaseControl: Sendable {
 
     /// The transfer is over.
     func detach() {
-        awaited.withLock { $0 = nil }
+        state.withLock { $0.awaited = nil }
     }
 
     /// Waits until others have rung a bell more often than `rings`, or `limit` is over. Returns whether to look again: the work is wanted still.
     func wait(at bell: Bell, since rings: Int, limit: Duration? = nil) async -> Bool {
-        awaited.withLock { $0 = .bell(bell) }
+        state.withLock { $0.awaited = .bell(bell) }
         defer { detach() }
         guard wish == .work else { return false }
         if let limit {
@@ -98,8 +113,13 @@ final class LeaseControl: Sendable {
         return wish == .work && !Task.isCancelled
     }
 
-    /// Goes on with a transfer that was paused.
+    /// Goes on with a transfer that was paused, also with one that is about to be noted.
     func resumeTransfer() {
-        if case .transfer(let id, let loop)? = awaited.withLock({ $0 }) { loop.resume(id) }
+        let paused = state.withLock { state -> (TransferID, CurlLoop)? in
+            if case .transfer(let id, let loop)? = state.awaited { return (id, loop) }
+            state.goesOn = true
+            return nil
+        }
+        if let (id, loop) = paused { loop.resume(id) }
     }
 }

@@ -1,9 +1,11 @@
 import MusterCore
+import MusterCurl
+import MusterTestSupport
 import Testing
 
 @testable import MusterWorker
 
-/// Jobs that wait for each other.
+/// Jobs that wait for each other, and transfers that wait for the trust.
 @Suite(.timeLimit(.minutes(1))) struct LeaseControlTests {
     @Test(arguments: [LeaseControl.Wish.release, .abort]) func waitIsOverWhenTheWorkIsWantedNoMore(
         wish: LeaseControl.Wish
@@ -25,4 +27,33 @@ import Testing
     @Test func waitIsOverAtItsLimit() async {
         #expect(await LeaseControl().wait(at: Bell(), since: 0, limit: .milliseconds(1)))
     }
+
+    /// A body that came when the trust had ended pauses its transfer; the trust may come back before the job knows which transfer that is.
+    @Test func transferThatPausedBeforeItIsKnownGoesOn() async throws {
+        let origin = try await ScriptedOrigin.start()
+        origin.serve("/f", ScriptedOrigin.File(.seeded(seed: 1, size: 1 << 20)))
+        let loop = try CurlLoop()
+        let (control, pausing) = (LeaseControl(), PausingHandler())
+        let transfer = try loop.start(TransferRequest(url: origin.url("/f")), handler: pausing)
+        await pausing.paused.wait(since: 0)
+        control.resumeTransfer()
+        control.attach(transfer, on: loop)
+        await pausing.ended.wait(since: 0)
+        await loop.shutdown()
+    }
+}
+
+/// Holds a transfer at its first piece.
+private final class PausingHandler: TransferHandler {
+    let (paused, ended) = (Bell(), Bell())
+
+    func head(_ head: ResponseHead) -> HeadVerdict { .accept(limit: nil) }
+
+    func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        guard paused.rings == 0 else { return .proceed }
+        paused.ring()
+        return .pause
+    }
+
+    func finished(_ outcome: TransferOutcome) { ended.ring() }
 }

@@ -155,7 +155,8 @@ CREATE TABLE leases (
 ) WITH (fillfactor = 50);
 
 CREATE INDEX leases_deletions ON leases (sink, remove_path) WHERE remove_path IS NOT NULL;
-CREATE INDEX leases_by_session ON leases (session_id);
+-- With the chunk, so that a lease is found by either index alone, whichever a plan takes.
+CREATE INDEX leases_by_session ON leases (session_id, chunk_id);
 CREATE INDEX leases_by_task ON leases (task_id);
 CREATE INDEX leases_by_group ON leases (group_id);
 CREATE INDEX leases_by_origin ON leases (origin_id, lane);
