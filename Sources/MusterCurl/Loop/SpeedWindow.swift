@@ -27,9 +27,10 @@ struct SpeedWindow {
         max(1_000_000, limit.over.nanosecondsClamped / UInt64(slices))
     }
 
+    /// One byte at least: a body that stops is below any limit, however short its time.
     private static func least(_ limit: LowSpeedLimit) -> Int64 {
         let milliseconds = Int64(limit.over.nanosecondsClamped / 1_000_000)
         let (product, overflow) = max(0, limit.bytesPerSecond).multipliedReportingOverflow(by: milliseconds)
-        return overflow ? .max : product / 1000
+        return overflow ? .max : max(1, product / 1000)
     }
 }

@@ -116,7 +116,7 @@ extension FetchJob {
         while true {
             var request = request(question, plan, settings, redirects, budgets)
             // What takes longer to come would be no better than what comes in parts.
-            if bytes > 1 {
+            if bytes > 1 || request.lowSpeed == nil {
                 request.lowSpeed = .bringing(bytes, within: time, request.lowSpeed)
                 if let time { request.firstByteTimeout = min(request.firstByteTimeout, time) }
             }
@@ -158,10 +158,10 @@ extension LeaseDocument {
 
 extension LowSpeedLimit {
     /// The limit that so many bytes keep to which come within a time: 30 s, or that of another limit if it is longer, unless one is given.
-    fileprivate static func bringing(_ bytes: Int64, within time: Duration?, _ limit: LowSpeedLimit?) -> LowSpeedLimit {
+    static func bringing(_ bytes: Int64, within time: Duration?, _ limit: LowSpeedLimit? = nil) -> LowSpeedLimit {
         let over = time ?? max(limit?.over ?? .zero, .seconds(30))
         return LowSpeedLimit(
-            bytesPerSecond: max(limit?.bytesPerSecond ?? 0, bytes / max(1, over.components.seconds)), over: over)
+            bytesPerSecond: max(limit?.bytesPerSecond ?? 0, bytes / max(1, over.components.seconds), 1), over: over)
     }
 }
 

@@ -299,9 +299,10 @@ extension TransferRequest {
         if range != nil { request.range = RangeSpec(first: 0, last: 0) }
         for name in ["If-Range", "If-None-Match", "If-Modified-Since"] { request.headers.remove(name) }
         request.budgets = []
-        request.lowSpeed = nil
         request.keptFirstByteTimeout = nil
         request.firstByteTimeout = min(firstByteTimeout, .seconds(10))
+        // An answer whose body never begins, or never ends, says nothing.
+        request.lowSpeed = .bringing(1, within: request.firstByteTimeout)
         return request
     }
 }
