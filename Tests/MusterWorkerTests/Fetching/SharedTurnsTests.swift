@@ -7,7 +7,7 @@ import Testing
 @testable import MusterWorker
 
 /// Files that are refused at the same time learn from each other (adr/0033).
-@Suite struct SharedTurnsTests {
+@Suite(.timeLimit(.minutes(1))) struct SharedTurnsTests {
     /// Three take all turns.
     @Test func filesThatAreMissingAtTheSameTimeAreAskedForTwice() async throws {
         try await withBench { bench, origin in
@@ -43,6 +43,27 @@ import Testing
             let refused = await bench.run(.first(origin.url("/c.bin"), task: 3, path: "c.bin")).failure
             #expect(refused?.kind == .httpStatus(403) && refused?.isLimit == nil, "\(refused as Any)")
             #expect(origin.requests.count { $0.path == "/a.bin" } == before)
+        }
+    }
+
+    /// It says nothing then.
+    @Test(arguments: [ScriptedOrigin.Misbehaviour.conflictingContentLengths, .hang(afterBytes: 0)])
+    func witnessWhoseBodyNeverEndsIsNotWaitedForLong(habit: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench { bench, origin in
+            for name in ["a", "b"] {
+                origin.serve("/\(name).bin", ScriptedOrigin.File(.seeded(seed: 59, size: 100_000)))
+            }
+            func lease(_ name: String, task: Int64) -> LeaseDocument {
+                var lease = LeaseDocument.first(origin.url("/\(name).bin"), task: task, path: "\(name).bin")
+                lease.options = FetchOptions()
+                lease.options?.firstByteTimeoutSeconds = 1
+                return lease
+            }
+            #expect(await bench.run(lease("a", task: 1)).finished?.size == 100_000)
+            origin.misbehave("/a.bin", habit)
+            origin.misbehave("/b.bin", .status(403, retryAfter: nil))
+            #expect(await bench.run(lease("b", task: 2)).failure?.kind == .httpStatus(403))
+            #expect(origin.requests.contains { $0.path == "/a.bin" && $0.header("Range") == "bytes=0-0" })
         }
     }
 }
