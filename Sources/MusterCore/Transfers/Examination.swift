@@ -34,8 +34,10 @@ public struct Examination: Sendable {
 
         /// Whether it is a text where the path names none.
         fileprivate var isNotice: Bool { look.mayBeNotice && namesNoText }
-        /// Whether it is one that states nothing of itself besides.
-        fileprivate var isPage: Bool { isNotice && !look.hasValidator }
+        /// Whether it is a text, whatever the path names, that states nothing of itself.
+        fileprivate var isUnmarked: Bool { look.mayBeNotice && !look.hasValidator }
+        /// Whether it is one where the path names none.
+        fileprivate var isPage: Bool { namesNoText && isUnmarked }
     }
 
     /// What is asked for next.
@@ -106,6 +108,9 @@ public struct Examination: Sendable {
     /// Whether its look is that of a page, so that one such file tells nothing of others.
     public var mayBePage: Bool { body.isPage }
 
+    /// Whether it is a page, or a text that states nothing of itself and came beside others.
+    private var mayBeLimit: Bool { body.isPage || body.isShared && body.isUnmarked }
+
     /// What is asked for first.
     public func begin() -> Step {
         guard body.mayMoveOn, body.isNotice || body.look.size == 0 || body.isRepeated else {
@@ -139,7 +144,7 @@ public struct Examination: Sendable {
         case .same where isLikeOthers, .alike where isLikeOthers: return .over(.unclear(", as of others"))
         case .same:
             // One that comes again and again, and for several files, may tell of a limit for so many seconds.
-            let mayBeLimit = body.isPage || body.isNotice && body.isShared
+            let mayBeLimit = mayBeLimit || body.isShared && body.isNotice
             let isUntold = mayBeLimit && !hasWitness && !(body.isShared && isAlone)
             if isUntold, leaves() { return .over(.unclear("")) }
         case .better where body.isShared: return .over(.limit(", which comes when less is asked for"))
@@ -147,7 +152,7 @@ public struct Examination: Sendable {
         case .alike:
             // A page with an advertisement may tell of a limit, whatever else is served.
             isVaried = true
-            if body.isPage, leaves() { return .over(.unclear("")) }
+            if mayBeLimit, leaves() { return .over(.unclear("")) }
         case .none: hasWitness = false
         }
         turn += 1

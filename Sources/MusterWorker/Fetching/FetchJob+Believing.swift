@@ -117,12 +117,16 @@ extension FetchJob {
         return .failed(.httpStatus(200), "\(look.words) in the place of the file\(more)", retryAfter: nil)
     }
 
-    /// What a file says that the origin has served before, if there is one. Where there is none, what others have asked for is waited for if `waits`.
+    /// What a file says that the origin has served before, if there is one. Where there is none, what others have asked for is waited for if `waits`: it may
+    /// be the file that this one came in the place of, and is not asked for beside others again.
     private func testimony(turn: Int, waits: Bool) async -> Examination.Testimony {
         guard let address else { return .nothing }
         var known = await witness(for: address, turn: turn)
         if known == nil, waits {
-            _ = await context.conduct.servesNobody(origin, for: control)
+            context.conduct.refusesTogether(origin)
+            await context.conduct.becomesIdle(origin, for: control)
+            // An origin counts a request for a moment after its last byte.
+            try? await Task.sleep(for: Self.pause * Self.pausesAfterOthers)
             known = await witness(for: address, turn: turn)
         }
         guard let witness = known, witness.request.url != source.url else { return .nothing }
@@ -130,6 +134,8 @@ extension FetchJob {
         try? await Task.sleep(for: Self.pause * turn)
         return await testimony(of: witness, status: 200)
     }
+
+    private static let pausesAfterOthers = 3
 
     private func witness(for address: SourceURL, turn: Int) async -> OriginWitnesses.Witness? {
         await context.witnesses.witness(
@@ -152,6 +158,8 @@ extension FetchJob {
     ) async -> Examination.Second {
         let (second, larger) = await askAgain(plan, look, read, settings, budgets)
         guard let larger, control.wish == .work else { return second }
+        // The second one may have been cut.
+        try? await Task.sleep(for: Self.pause * Self.pausesAfterOthers)
         let (_, third) = await askAgain(plan, look, read, settings, budgets)
         guard third == larger else { return second }
         if isServed { return .better }
@@ -187,10 +195,12 @@ extension FetchJob {
         _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
         _ budgets: [ByteBudget]
     ) async -> (Examination.Second, larger: LargerBody?) {
-        switch await answer(
+        let visit = context.conduct.ask(origin)
+        let answer = await answer(
             to: plan.look, plan, settings,
             bytes: max(read.offset, min(8 * read.offset, Self.mostOfASecond)) + 1, within: .seconds(5), budgets)
-        {
+        _ = context.conduct.isOver(visit, origin)
+        switch answer {
         case .came(let head, _, let end) where [200, 203, 206, 226].contains(head.status):
             let facts = ResponseFacts(head)
             // A coding is taken off what is stored.

@@ -45,6 +45,16 @@ extension OriginConduct {
         state.withLock { $0.refusing.note((), of: origin, until: moment + Self.servingMemory) }
     }
 
-    /// How long a request waits for one before it.
+    /// Waits until no job asks anything of the origin, for some seconds at most: what is asked for then is asked for alone.
+    func becomesIdle(_ origin: String, for control: LeaseControl) async {
+        let deadline = ContinuousClock.now + Self.aloneTime
+        while true {
+            let rings = bell.rings
+            let rest = deadline - .now
+            guard !isIdle(origin), rest > .zero, await control.wait(at: bell, since: rings, limit: rest) else { return }
+        }
+    }
+
+    /// How long a request waits for those before it.
     private static let aloneTime: Duration = .seconds(5)
 }

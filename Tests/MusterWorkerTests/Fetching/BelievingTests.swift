@@ -57,11 +57,13 @@ import Testing
         #expect(await slow.finished?.size == 4 * mebibyte)
     }
 
-    /// Another request is under way at the origin, which has said of a file before that it is there.
-    private func othersAsk(_ bench: JobBench, _ origin: ScriptedOrigin) throws {
+    /// Another request is under way at the origin, which has said of a file before that it is there. Returns what ends it.
+    @discardableResult
+    private func othersAsk(_ bench: JobBench, _ origin: ScriptedOrigin) throws -> () -> Void {
         let (conduct, origin) = (bench.context.conduct, try SourceURL(validating: origin.url("/")).origin)
         _ = conduct.isOver(conduct.ask(origin), origin, isThere: true)
-        _ = conduct.ask(origin)
+        let visit = conduct.ask(origin)
+        return { _ = conduct.isOver(visit, origin) }
     }
 
     @Test(arguments: Page.allCases) func bodyThatComesInThePlaceOfAServedFileTooIsALimit(page: Page) async throws {
@@ -192,11 +194,17 @@ import Testing
             let (file, page) = (Self.json(seed: 75, size: 3_000), Self.json(seed: 76, size: 60))
             for name in ["a.json", "b.json"] { origin.serve("/\(name)", file) }
             origin.misbehave("/b.json", .replaced(with: page), when: .first(1))
-            try othersAsk(bench, origin)
+            var end = try othersAsk(bench, origin)
             async let failed = bench.run(lease(origin, "b.json", task: 2))
-            // The page and both bodies that came after it.
+            try await origin.waitForRequests("/b.json", count: 1)
+            end()
+            // Both bodies that came after the page.
             try await origin.waitForRequests("/b.json", count: 3)
-            #expect(await bench.run(lease(origin, "a.json", task: 1)).finished?.size == 3_000)
+            end = try othersAsk(bench, origin)
+            async let other = bench.run(lease(origin, "a.json", task: 1))
+            try await origin.waitForRequests("/a.json", count: 1)
+            end()
+            #expect(await other.finished?.size == 3_000)
             let failure = await failed.failure
             #expect(failure?.kind == .httpStatus(200) && failure?.isLimit == true, "\(failure as Any)")
             #expect(await bench.run(lease(origin, "b.json", task: 2)).finished?.size == 3_000)

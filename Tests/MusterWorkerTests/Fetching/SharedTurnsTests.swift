@@ -7,7 +7,7 @@ import Testing
 @testable import MusterWorker
 
 /// Files that are refused at the same time learn from each other (adr/0033).
-@Suite(.timeLimit(.minutes(1))) struct SharedTurnsTests {
+@Suite(.timeLimit(.minutes(3))) struct SharedTurnsTests {
     /// Three take all turns.
     @Test func filesThatAreMissingAtTheSameTimeAreAskedForTwice() async throws {
         try await withBench { bench, origin in
