@@ -98,15 +98,7 @@ public actor EmbeddedPostgres {
         state = .starting
         do {
             try checkData()
-            let launch = Launch(
-                stateDirectory: stateDirectory,
-                environment: environment,
-                configuration: configuration,
-                content: content,
-                onNews: onNews,
-                logger: logger
-            )
-            let server = try await launch.run()
+            let server = try await launch(onNews).run()
             state = .running(server)
             used = (server.location.dataDirectory, server.data)
             logger.info(
@@ -124,7 +116,19 @@ public actor EmbeddedPostgres {
         }
     }
 
-    /// Stops the server, whether it was started or adopted, and waits for its end. Without a server it does nothing.
+    private func launch(_ onNews: @escaping @Sendable (StartNews) -> Void = { _ in }) -> Launch {
+        Launch(
+            stateDirectory: stateDirectory,
+            environment: environment,
+            configuration: configuration,
+            content: content,
+            onNews: onNews,
+            logger: logger
+        )
+    }
+
+    /// Stops the server, whether it was started or adopted, and waits for its end, also where nobody looks after it any more. Without a server it does
+    /// nothing.
     ///
     /// It takes no longer than ``Configuration/stopLimit`` and a few seconds: a fast shutdown that takes longer is
     /// followed by an immediate one. To stop during `start()`, cancel the task that called it.
@@ -147,6 +151,7 @@ public actor EmbeddedPostgres {
             used = nil
             server.supervisor.hangUp()
             await server.supervisor.waitUntilEnded()
+            await launch().endLeftover(server.location, server.account)
             server.location.removeSocketDirectory(server.endpoint.socketDirectory)
             configuration.reserve(server.location).release()
             server.ownerLock.unlock()

@@ -51,6 +51,7 @@ struct Supervised: Sendable {
             } catch {
                 supervisor.hangUp()
                 await supervisor.waitUntilEnded()
+                await launch.endLeftover(location, account)
                 throw error
             }
             next = try await launch.superviseNext(location, account, deadline: deadline)
@@ -115,6 +116,32 @@ struct Supervised: Sendable {
             supervisor: supervisor,
             ownerLock: ownerLock
         )
+    }
+}
+
+extension Launch {
+    /// Ends a server whose supervisor was killed: another one takes it over and is hung up on. Without such a server it does nothing. A caller who is
+    /// cancelled waits too.
+    func endLeftover(_ location: ClusterLocation, _ account: ServerAccount) async {
+        await Task {
+            do {
+                guard try PrivateFiles.status(location.dataDirectory.appending(PostmasterFile.name)) != nil else {
+                    return
+                }
+                // Whoever holds the lock was told to end the server.
+                let lock = try await superviseNext(location, account, deadline: .now + configuration.startLimit)
+                guard let file = try PostmasterFile.read(dataDirectory: location.dataDirectory),
+                    try await file.isServer(of: location.dataDirectory)
+                else { return }
+                let supervisor = try await Supervisor.start(
+                    charge: .adopt(processID: file.processID), location: location, account: account,
+                    stopLimit: configuration.stopLimit, lock: lock)
+                supervisor.hangUp()
+                await supervisor.waitUntilEnded()
+            } catch {
+                logger.warning("postgres.leftover.failed", metadata: ["error": "\(error)"])
+            }
+        }.value
     }
 }
 

@@ -38,6 +38,25 @@ import Glibc
         await server.stop()
     }
 
+    /// Whoever killed them did not kill the server.
+    @Test func aServerThatNobodyLooksAfterAnyMoreIsStoppedToo() async throws {
+        let place = try PrivateServer()
+        let server = place.server()
+        _ = try await server.start()
+        let processID = try #require(await server.processID)
+        let directory = place.root.appending("data").string
+        let supervisors = ProcessTree.descendants(of: getpid()).filter {
+            let words = ProcessTree.commandLine(of: $0)
+            return words.contains("muster-postgres") && words.contains(directory)
+        }
+        try #require(supervisors.count == 2)
+        for supervisor in supervisors { try #require(kill(supervisor, SIGKILL) == 0) }
+        await server.waitUntilExit()
+        #expect(ProcessTree.isAlive(processID))
+        await server.stop()
+        #expect(!ProcessTree.isAlive(processID))
+    }
+
     @Test func committedRowsSurviveAnImmediateShutdown() async throws {
         let place = try PrivateServer()
         let server = place.server()

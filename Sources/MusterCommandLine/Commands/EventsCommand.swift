@@ -60,19 +60,13 @@ struct EventsCommand: MusterSubcommand {
         follows: Bool,
         on console: Console
     ) async throws {
-        let patience = Patience(console: console)
+        let client = Patience(console: console).asking(by: client)
         if let group { try await check(group, client, follows: follows, on: console) }
         var position = position
+        // The first answer comes at once: what goes wrong from then on is waited for.
+        var wait: Duration?
         while true {
-            let start = position
-            let page = try await patience.persist(until: nil, usual: follows ? Limits.longPoll : .zero) {
-                try await client.events(
-                    after: start,
-                    limit: Limits.pageSize,
-                    group: group,
-                    wait: follows ? Limits.longPoll : nil
-                )
-            }
+            let page = try await client.events(after: position, limit: Limits.pageSize, group: group, wait: wait)
             for event in page.items {
                 if console.json {
                     try console.document(event)
@@ -83,6 +77,7 @@ struct EventsCommand: MusterSubcommand {
             // With a group the log may have been read further than the last event that fits.
             position = max(position ?? 0, page.next)
             if !follows, page.items.isEmpty { return }
+            wait = follows ? Limits.longPoll : nil
         }
     }
 

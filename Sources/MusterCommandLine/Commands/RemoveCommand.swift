@@ -58,42 +58,59 @@ struct RemoveCommand: MusterSubcommand {
     func perform(_ context: CommandContext) async throws {
         let (group, keys) = (arguments.group, arguments.keys)
         try CommandContext.checkName(group, what: "group")
-        var files = try context.settings.choice(.files, of: RemovedFiles.self) ?? .keep
+        let files = try context.settings.choice(.files, of: RemovedFiles.self) ?? .keep
         let waits = try context.settings.flag(.wait)
         let what = keys.isEmpty ? group : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group)"
-        let (removal, rest) = try await context.withClient { client in
-            var removal: RemovalDocument
-            var rest: GroupDocument?
-            if keys.isEmpty {
-                do {
-                    removal = try await client.removeGroup(group, files: files)
-                } catch let problem as Problem where problem.code == .groupNotFound {
-                    // What is being removed already is not removed again, and gone on with.
-                    removal = try await client.removal(of: group)
-                    guard removal.note != nil else { throw problem }
-                    files = .delete
-                }
-            } else {
-                let document = try await client.removeTasks(keys, of: group, files: files)
-                removal = try await client.removal(of: group)
-                removal.fate = document.fate
-                rest = document
-            }
-            return (waits ? try await gone(removal, what, files, client, context.console) : removal, rest)
+        let done = try await context.withClient { client in
+            try await Self.remove(group, keys, what, files, waits: waits, client, context.console)
         }
+        let removal = done.removal
         if context.console.json {
             try context.console.document(
                 Document(
-                    group: group, keys: keys.isEmpty ? nil : keys, files: files.rawValue, filesLeft: removal.files,
+                    group: group, keys: keys.isEmpty ? nil : keys, files: done.files.rawValue, filesLeft: removal.files,
                     fate: removal.fate, outcome: removal.outcome))
         } else {
-            try context.console.line(Self.line(what, files, removal))
-            if let rest { try context.console.line(PlainProgress.sentence(ProgressSnapshot(group: rest))) }
+            try context.console.line(Self.line(what, done.files, removal))
+            if let rest = done.rest { try context.console.line(PlainProgress.sentence(ProgressSnapshot(group: rest))) }
         }
     }
 
+    /// What a removal came to.
+    struct Done {
+        var removal: RemovalDocument
+        /// What becomes of the files: that of a removal that was begun before counts.
+        var files: RemovedFiles
+        /// The group, where only some of its tasks were removed.
+        var rest: GroupDocument?
+    }
+
+    /// Removes a group or some of its tasks. Once the coordinator has answered, its absence is waited through.
+    static func remove(
+        _ group: String, _ keys: [String], _ what: String, _ files: RemovedFiles, waits: Bool, _ client: MusterClient,
+        _ console: Console
+    ) async throws -> Done {
+        let client = Patience(console: console).asking(by: client)
+        var done: Done
+        if keys.isEmpty {
+            do {
+                done = Done(removal: try await client.removeGroup(group, files: files), files: files)
+            } catch let problem as Problem where problem.code == .groupNotFound {
+                // What is being removed already is not removed again, and gone on with.
+                done = Done(removal: try await client.removal(of: group), files: .delete)
+                guard done.removal.note != nil else { throw problem }
+            }
+        } else {
+            let rest = try await client.removeTasks(keys, of: group, files: files)
+            done = Done(removal: try await client.removal(of: group), files: files, rest: rest)
+            done.removal.fate = rest.fate
+        }
+        if waits { done.removal = try await gone(done.removal, what, done.files, client, console) }
+        return done
+    }
+
     /// Waits until nothing is left to be done. What keeps it from being done is said at once, and what is left when one stops.
-    private func gone(
+    private static func gone(
         _ removal: RemovalDocument, _ what: String, _ files: RemovedFiles, _ client: MusterClient, _ console: Console
     ) async throws -> RemovalDocument {
         let last = Mutex(removal)
@@ -104,10 +121,10 @@ struct RemoveCommand: MusterSubcommand {
                 var told: String?
                 while removal.note != nil {
                     if let obstacle = removal.obstacle, obstacle != told {
-                        console.remark(TextWidth.escaped(Self.line(what, files, removal)))
+                        console.remark(TextWidth.escaped(line(what, files, removal)))
                         told = obstacle
                     }
-                    try await Task.sleep(for: Self.period)
+                    try await Task.sleep(for: period)
                     let fate = removal.fate
                     removal = try await client.removal(of: group)
                     removal.fate = fate
@@ -117,7 +134,7 @@ struct RemoveCommand: MusterSubcommand {
                 return removal
             }
         } catch CommandFailure.ended(let status) {
-            console.remark(TextWidth.escaped(Self.line(what, files, last.withLock { $0 })))
+            console.remark(TextWidth.escaped(line(what, files, last.withLock { $0 })))
             throw CommandFailure.ended(status)
         }
     }

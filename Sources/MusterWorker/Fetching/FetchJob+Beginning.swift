@@ -308,11 +308,15 @@ extension SinkDirectory {
     fileprivate func standingFile(at path: String) throws(StorageError) -> FileStatus? {
         guard let path = try? DestinationPath(validating: path), !root.isFree(path.string) else { return nil }
         var walk = SinkWalk(self)
-        guard let place = try walk.place(of: path, making: false) else { return nil }
-        do throws(SystemError) {
-            return try place.directory.status(of: place.name)
+        do throws(StorageError) {
+            guard let place = try walk.place(of: path, making: false) else { return nil }
+            do throws(SystemError) {
+                return try place.directory.status(of: place.name)
+            } catch {
+                throw error.atDestination("looking at \(path)")
+            }
         } catch {
-            throw error.atDestination("looking at \(path)")
+            throw judged(error)
         }
     }
 }

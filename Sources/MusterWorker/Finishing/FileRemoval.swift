@@ -34,18 +34,42 @@ struct FileRemoval {
             walk.forget()
         }
         for number in 1...(file.size == nil ? 1 + Placement.numberedNames : 1) {
-            guard let path = number == 1 ? file.path : file.path.numbered(number),
-                let place = try walk.place(of: path, making: false)
-            else { return file.size.map { _ in .missing } }
-            do {
-                let found = try visit(place, Wanted(file: file, order: order, isNumbered: number > 1))
-                if file.size != nil { return found }
-                if found == .missing { return nil }
-            } catch {
-                throw error.atDestination("deleting \(path)")
+            guard let path = number == 1 ? file.path : file.path.numbered(number) else { return nil }
+            let found: RemovedFile
+            switch try look(for: path) {
+            case .place(let place):
+                do {
+                    found = try visit(place, Wanted(file: file, order: order, isNumbered: number > 1))
+                } catch {
+                    let elsewhere = error.number == EXDEV ? ", which is in another mount than the sink" : ""
+                    throw error.atDestination("deleting \(path)\(elsewhere)")
+                }
+            case .nothing(let became): found = became
             }
+            if file.size != nil { return found }
+            if found == .missing { return nil }
         }
         return nil
+    }
+
+    /// What there is at a path.
+    private enum Look {
+        case place(SinkPlace)
+        /// No file that Muster left can be there.
+        case nothing(RemovedFile)
+    }
+
+    /// Where a path leads. Behind a link that somebody has put on the way may be anything; behind what is no directory there is nothing.
+    private mutating func look(for path: DestinationPath) throws(StorageError) -> Look {
+        do throws(StorageError) {
+            return try walk.place(of: path, making: false).map(Look.place) ?? .nothing(.missing)
+        } catch {
+            switch error {
+            case .symbolicLink(let detail): return .nothing(detail.errno == ELOOP ? .changed : .missing)
+            case .destinationUnusable: return .nothing(.missing)
+            default: throw error
+            }
+        }
     }
 
     /// Makes durable that the files are gone; to be called once for all that were removed.
@@ -86,7 +110,15 @@ struct FileRemoval {
             }
             before = try settle(wanted, from: place)
         }
-        guard let status = try place.directory.status(of: place.name) else { return before }
+        let standing: FileStatus?
+        do {
+            standing = try place.directory.status(of: place.name)
+        } catch {
+            // No file has such a name here.
+            guard error.number == ENAMETOOLONG else { throw error }
+            standing = nil
+        }
+        guard let status = standing else { return before }
         guard status.kind == .file, try isWanted(place.name, in: place.directory, wanted) else {
             return before == .deleted ? .deleted : .changed
         }
@@ -107,6 +139,8 @@ struct FileRemoval {
             switch error.number {
             case ENOENT: try own.refuseIfRemoved()
             // The name is only ever ours.
+            // The system asks for one mount before it asks whether it can be written.
+            case EXDEV where try place.directory.descriptor.isReadOnly(): throw SystemError(EROFS)
             case EINVAL, ENOSYS, EOPNOTSUPP: try place.directory.move(place.name, to: aside, in: own, .replacing)
             default: throw error
             }

@@ -36,14 +36,9 @@ extension SinkDirectory {
             do throws(StorageError) {
                 results[index] = .success(try removal.remove(file, of: order))
             } catch {
+                let error = judged(error)
                 if error.parksSink || error.isPassing { throw error }
-                // A directory that is closed to us may be opened again. Where somebody put a link, the file that Muster left is not reached any
-                // more.
-                if case .denied = error {
-                    results[index] = .failure(error)
-                } else if file.size != nil {
-                    results[index] = .success(.changed)
-                }
+                results[index] = .failure(error)
             }
         }
         try removal.synchronize()

@@ -204,6 +204,15 @@ final class Descriptor: Sendable {
         return (bytes(UInt64(space.f_bavail)), bytes(UInt64(space.f_blocks)))
     }
 
+    /// Whether it is on a mount that can only be read.
+    func isReadOnly() throws(SystemError) -> Bool {
+        var space = statvfs()
+        while fstatvfs(number, &space) != 0 {
+            guard errno == EINTR else { throw .last }
+        }
+        return space.f_flag & UInt(ST_RDONLY) != 0
+    }
+
     /// Gives `other`, an empty file, all of this one's content without copying it, each with a life of its own from then on.
     ///
     /// - Returns: `false` where the file system has no such thing.

@@ -70,7 +70,13 @@ struct ExistingFile: Sendable {
             mark: mark,
             watch: watch
         )
-        return try await pool.run { [self] () throws(StorageError) -> Verdict in try judge(question) }
+        return try await pool.run { [self] () throws(StorageError) -> Verdict in
+            do throws(StorageError) {
+                return try judge(question)
+            } catch {
+                throw sink.judged(error)
+            }
+        }
     }
 
     private struct Question: Sendable {

@@ -96,7 +96,7 @@ final class Finalizer: Sendable {
                 let outcome = try placement.carryOut(order)
                 placed.append(Placed(result: .success(outcome), directories: placement.takeDirectories()))
             } catch {
-                placed.append(Placed(result: .failure(error), directories: []))
+                placed.append(Placed(result: .failure(sink.judged(error)), directories: []))
             }
         }
         return placed

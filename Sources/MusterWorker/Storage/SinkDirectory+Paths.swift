@@ -112,7 +112,10 @@ struct SinkWalk {
                 switch error.number {
                 case ENOENT where !making: return nil
                 case ENOENT: break
-                case ENOTDIR, ELOOP: throw .symbolicLink(.init("\(component) in \(path)", errno: error.number))
+                case ENOTDIR, ELOOP:
+                    // The system says of a link too that it is no directory.
+                    let isLink = (try? directory.status(of: component))?.kind == .symbolicLink
+                    throw .symbolicLink(.init("\(component) in \(path)", errno: isLink ? ELOOP : ENOTDIR))
                 default: throw error.atDestination("opening the directory \(component) of \(path)")
                 }
             }

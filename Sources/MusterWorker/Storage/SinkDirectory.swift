@@ -134,6 +134,23 @@ final class SinkDirectory: Sendable {
         } catch {
             try reopen()
         }
+        try write()
+    }
+
+    /// What an error at one path means: it is the sink's only where the sink itself does not work either.
+    func judged(_ error: StorageError) -> StorageError {
+        guard case .denied = error else { return error }
+        do throws(StorageError) {
+            try check()
+            try write()
+            return error
+        } catch {
+            return error
+        }
+    }
+
+    /// Tries whether the sink can be written.
+    private func write() throws(StorageError) {
         do throws(SystemError) {
             try own.refuseIfRemoved()
             let directory = try partsDirectory()

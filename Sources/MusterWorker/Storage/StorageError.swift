@@ -27,7 +27,7 @@ enum StorageError: Error, Hashable, Sendable {
     case unavailable(Detail)
     /// The process or the system has no descriptor left, or the part is being put in place: nothing is wrong with the sink or the task, and the work goes back.
     case busy(Detail)
-    /// The system does not let us into a directory on the way to the task's path. Somebody may mend that.
+    /// The system refuses something at the task's path: a directory is closed to us, the file is busy, its mount is read-only. Somebody may mend that.
     case denied(Detail)
     /// Something that isn't this task's file stands at its path; it is left alone (I8).
     case destinationTaken(Detail)
@@ -133,14 +133,15 @@ struct SystemError: Error, Hashable, Sendable {
         return isLackOfDescriptors ? .busy(detail) : .unavailable(detail)
     }
 
-    /// What the error means on the way to a task's own path: only what concerns the whole sink parks it.
+    /// What the error means at a task's own path. It is never the sink's, but for a lack of room: whether the sink works is for a probe to say
+    /// (`SinkDirectory.judged`).
     func atDestination(_ doing: @autoclosure () -> String) -> StorageError {
         switch number {
         case ELOOP: .symbolicLink(.init(doing(), errno: number))
-        case EACCES, EPERM: .denied(.init(doing(), errno: number))
         case ENAMETOOLONG, EINVAL, EISDIR, ENOTDIR, EMLINK, EILSEQ, EXDEV:
             .destinationUnusable(.init(doing(), errno: number))
-        default: inSink(doing())
+        case _ where isLackOfRoom || isLackOfDescriptors: inSink(doing())
+        default: .denied(.init(doing(), errno: number))
         }
     }
 

@@ -1,4 +1,6 @@
+import FoundationEssentials
 import MusterAPI
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -42,6 +44,23 @@ struct EventsCommandTests {
         let log = ScriptedLog(.init(events: [Samples.event("g.x", [:], position: 1)], end: 1, submission: []))
         await #expect(throws: Problem.self) { try await positions(log, after: nil, group: "nope") }
         #expect(try await positions(log, after: nil, group: "nightly") == ["1"], "it was removed, and its events stay")
+    }
+
+    /// Nothing may have happened since it began.
+    @Test func whoFollowsTheLogWaitsForADatabaseThatIsAway() async throws {
+        let problems = Mutex([Problem(.conflict, "the end"), Problem(.databaseUnavailable, "away")])
+        let client = log(oldest: 9).client().passing { request, send in
+            guard request.url.contains("wait=") else { return try await send(request) }
+            let problem = try #require(problems.withLock { $0.popLast() })
+            return APIResponse(status: problem.status, body: Array(try JSONEncoder().encode(problem)))
+        }
+        let null = try FileDescriptor.open("/dev/null", .readWrite)
+        defer { try? null.close() }
+        let console = Console(json: false, output: null, errorOutput: null)
+        await #expect(throws: Problem(.conflict, "the end")) {
+            try await EventsCommand.show(client, after: 11, group: nil, follows: true, on: console)
+        }
+        #expect(problems.withLock { $0.isEmpty })
     }
 
     @Test func whoNamesOneIsToldThatItIsNotKeptAnyMore() async throws {

@@ -1,4 +1,7 @@
+import FoundationEssentials
 import MusterAPI
+import Synchronization
+import SystemPackage
 import Testing
 
 @testable import MusterCommandLine
@@ -24,6 +27,23 @@ struct RemovalTextTests {
         var pending = removal(0)
         pending.pending = true
         #expect(RemoveCommand.line("g", .delete, pending).contains("as soon as"))
+    }
+
+    @Test func whoWaitsForARemovalWaitsForACoordinatorThatIsAway() async throws {
+        let absence = Problem(.databaseUnavailable, "away")
+        let answers = Mutex([
+            APIResponse(status: 200, body: Array(try JSONEncoder().encode(removal(0)))),
+            APIResponse(status: absence.status, body: Array(try JSONEncoder().encode(absence))),
+            APIResponse(status: 200, body: Array(try JSONEncoder().encode(removal(1)))),
+        ])
+        let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { _ in
+            try #require(answers.withLock { $0.popLast() })
+        }
+        let null = try FileDescriptor.open("/dev/null", .readWrite)
+        defer { try? null.close() }
+        let console = Console(json: false, output: null, errorOutput: null)
+        let done = try await RemoveCommand.remove("g", [], "g", .delete, waits: true, client, console)
+        #expect(done.removal.note == nil && answers.withLock { $0.isEmpty })
     }
 
     @Test func whyFilesCanNotBeDeletedIsSaid() {

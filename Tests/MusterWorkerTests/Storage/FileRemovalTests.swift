@@ -9,9 +9,9 @@ import Testing
 @Suite struct FileRemovalTests {
     private static let bytes = ScratchSink.content(2_500)
 
-    private func order(_ task: Int64, size: Int64? = nil) throws -> PurgeOrder {
+    private func order(_ task: Int64, path: String = "a", size: Int64? = nil) throws -> PurgeOrder {
         let owner = FileMark.Owner(installation: ScratchSink.installation, task: TaskID(task))
-        let path = try DestinationPath(validating: "a")
+        let path = try DestinationPath(validating: path)
         return PurgeOrder(task: TaskID(task), version: 1, file: .init(path: path, size: size, owner: owner))
     }
 
@@ -111,6 +111,63 @@ import Testing
                 #expect(try scratch.partNames() == [])
                 _ = try scratch.sink.root.remove("a")
             }
+        }
+    }
+
+    /// What the system says of one file is nothing that is wrong with the sink, nor with the next file.
+    @Test(.enabled(if: ScratchMount.isPermitted))
+    func aFileThatIsBusyFailsAlone() async throws {
+        try await ScratchSink.with { scratch in
+            for (task, path) in [(Int64(1), "a"), (2, "b")] {
+                try scratch.makePart(task, Self.bytes)
+                let order = try scratch.order(task, path: path, Self.bytes)
+                #expect(try await scratch.finalizer.finalize(order).isInPlace)
+            }
+            let file = scratch.path + "/a"
+            let size = Int64(Self.bytes.count)
+            let orders = [try order(1, size: size), try order(2, path: "b", size: size)]
+            guard mount(file, file, nil, UInt(MS_BIND), nil) == 0 else { throw SystemError.last }
+            do {
+                defer { umount2(file, Int32(MNT_DETACH)) }
+                let results = try scratch.sink.purge(orders)
+                let error = #expect(throws: StorageError.self) { try results[0].get() }
+                #expect(error?.detail.errno == EBUSY && error?.parksSink == false)
+                #expect(error?.description == "deleting a: Device or resource busy")
+                #expect(try results[1].get() == .deleted)
+            }
+            #expect(try scratch.sink.purge(orders).map { try $0.get() } == [.deleted, .missing])
+        }
+    }
+
+    /// It is the same file, and somebody may mend that.
+    @Test(.enabled(if: ScratchMount.isPermitted), arguments: [true, false])
+    func aFileInAnotherMountIsNamedWithTheReason(isReadOnly: Bool) async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "d/a", Self.bytes)).isInPlace)
+            let directory = scratch.path + "/d"
+            let order = try order(1, path: "d/a", size: Int64(Self.bytes.count))
+            guard mount(directory, directory, nil, UInt(MS_BIND), nil) == 0 else { throw SystemError.last }
+            do {
+                defer { umount2(directory, Int32(MNT_DETACH)) }
+                let flags = UInt(MS_BIND) | UInt(MS_REMOUNT) | UInt(MS_RDONLY)
+                if isReadOnly { try #require(mount(nil, directory, nil, flags, nil) == 0) }
+                let result = try #require(try scratch.sink.purge([order]).first)
+                let error = #expect(throws: StorageError.self) { try result.get() }
+                #expect(error?.parksSink == false && error?.detail.errno == (isReadOnly ? EROFS : EXDEV))
+                #expect(error?.description.contains(isReadOnly ? "Read-only file system" : "another mount") == true)
+            }
+            #expect(try scratch.sink.purge([order]).first?.get() == .deleted)
+        }
+    }
+
+    @Test func whatIsBehindAPlainFileIsGoneAndWhatIsBehindALinkIsNot() async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.write([1], to: "d")
+            let order = try order(1, path: "d/a", size: 1)
+            #expect(try scratch.sink.purge([order]).first?.get() == .missing)
+            try #require(unlink(scratch.path + "/d") == 0 && symlink("/", scratch.path + "/d") == 0)
+            #expect(try scratch.sink.purge([order]).first?.get() == .changed)
         }
     }
 

@@ -183,8 +183,9 @@ import Testing
             #expect(SystemError(number).inSink("x").failureKind == .storageFull)
             #expect(SystemError(number).atDestination("x").parksSink)
         }
-        for number in [EIO, EROFS, ESTALE, ENOENT] {
-            #expect(SystemError(number).atDestination("x") == .unavailable(.init("x", errno: number)))
+        for number in [EIO, EROFS, ESTALE, ENOENT, EBUSY, ETXTBSY] {
+            #expect(SystemError(number).atDestination("x") == .denied(.init("x", errno: number)))
+            #expect(SystemError(number).inSink("x") == .unavailable(.init("x", errno: number)))
         }
         for number in [EACCES, ENAMETOOLONG, ENOTDIR, EXDEV] {
             #expect(!SystemError(number).atDestination("x").parksSink)
