@@ -138,7 +138,7 @@ extension EndToEnd {
                 let missing = fleet.scratch.appending("mount")
                 let worker = try await fleet.startWorker("a", sink: missing)
                 let line = try await worker.waitForLine(containing: "takes no more work", in: .standardError)
-                #expect(line.contains(missing.string))
+                #expect(line.contains("\(missing) is not there: make the directory"), "\(line)")
                 try await eventually("the news of the missing sink") {
                     try await fleet.client().workers().items.first?.sinks.first?.parked == .storage
                 }

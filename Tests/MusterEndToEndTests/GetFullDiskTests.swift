@@ -1,4 +1,5 @@
 import FoundationEssentials
+import MusterAPI
 import MusterCore
 import MusterTestSupport
 import SystemPackage
@@ -41,10 +42,27 @@ extension EndToEnd {
             #expect(error.contains("the file needs 64.0 MiB more"), "\(error)")
             #expect(error.contains("--on-full wait"), "\(error)")
 
+            let asked = try await scene.get(["--json"])
+            #expect(try await asked.waitForExit(limit: .seconds(120)) == .exited(1))
+            let document = try JSONDecoder().decode(GroupDocument.self, from: Data(asked.standardOutput.utf8))
+            #expect(document.tasks.total == 1 && document.tasks.succeeded == 0, "\(asked.standardOutput)")
+            #expect(asked.standardError.contains("has no room for a file"), "\(asked.standardError)")
+
             try scene.disk.empty()
             let second = try await scene.get()
             #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")
             try scene.check()
+        }
+
+        @Test func aFileThatIsLargerThanTheFileSystemFailsWithBothSizes() async throws {
+            let scene = try await Scene()
+            let huge = scene.origin.serveFile("huge.bin", size: .mebibytes(1_024), seed: 2)
+            let get = try await TestProcess.muster(["get", "-d", scene.disk.path.string, huge.url])
+            #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(1))
+            #expect(get.standardOutput.contains("1 failed"), "\(get.standardOutput)")
+            let error = get.standardError
+            #expect(error.contains("1.0 GiB") && error.contains("the whole file system has 240.0 MiB"), "\(error)")
+            #expect(!error.contains("of 8"), "\(error)")
         }
 
         @Test func aCommandThatWaitsGoesOnByItselfOnceThereIsRoom() async throws {

@@ -66,6 +66,15 @@ extension EndToEnd {
             let add = try await installation.muster(["add", "g", file.url, "--wait"], server: url)
             #expect(add.exit == .exited(0))
 
+            // So it is where it is one of several, whichever answers.
+            let port = try #require(url.split(separator: ":").last)
+            for servers in [
+                "\(url),http://localhost:\(port)", "http://127.0.0.1:1,\(url)", "\(url),http://127.0.0.1:1",
+            ] {
+                let status = try await installation.muster(["status", "g"], server: servers)
+                #expect(status.exit == .exited(0), "\(servers): \(status.standardError)")
+            }
+
             // A command that can't read the file is refused, and told to name a token.
             let stranger = try await TestProcess.muster(
                 ["status"], environment: ["MUSTER_SERVER": url, "XDG_RUNTIME_DIR": "/nonexistent", "MUSTER_TOKEN": nil])

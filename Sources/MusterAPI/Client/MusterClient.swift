@@ -9,7 +9,8 @@ import Synchronization
 /// Every call throws `Problem` when the coordinator refuses, `Unreachable` when none answers, `UnexpectedAnswer` otherwise.
 public final class MusterClient: Sendable {
     private let servers: [String]
-    private let token: String?
+    /// The bearer token of each server, if it has one.
+    private let tokens: [String?]
     private let send: APISend
     private let current = Mutex(0)
 
@@ -22,10 +23,21 @@ public final class MusterClient: Sendable {
     ///
     /// - Parameters:
     ///   - servers: base URLs such as `http://127.0.0.1:7300`; at least one.
-    ///   - token: the bearer token; a secret.
-    public init(servers: [String], token: String?, send: @escaping APISend) {
+    ///   - tokens: the bearer tokens; secrets.
+    public init(servers: [String], tokens: ServerTokens, send: @escaping APISend) {
         self.servers = servers.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
-        self.token = token
+        self.tokens = servers.map { tokens.token(of: $0) }
+        self.send = send
+    }
+
+    /// A client of coordinators that have one token, or none.
+    public convenience init(servers: [String], token: String?, send: @escaping APISend) {
+        self.init(servers: servers, tokens: .common(token), send: send)
+    }
+
+    /// The same client with another way to send.
+    private init(_ other: MusterClient, send: @escaping APISend) {
+        (servers, tokens) = (other.servers, other.tokens)
         self.send = send
     }
 
@@ -33,7 +45,7 @@ public final class MusterClient: Sendable {
     public func passing(
         _ pass: @escaping @Sendable (_ request: APIRequest, _ send: APISend) async throws -> APIResponse
     ) -> MusterClient {
-        MusterClient(servers: servers, token: token) { [send] request in try await pass(request, send) }
+        MusterClient(self) { [send] request in try await pass(request, send) }
     }
 
     /// Sends a request to the first server that answers and decodes its JSON.
@@ -81,7 +93,7 @@ public final class MusterClient: Sendable {
             do {
                 let request = APIRequest(
                     method: method, url: servers[turn.server] + path + Self.queryString(query),
-                    headers: headers + defaultHeaders(body), body: body, timeout: turn.timeout)
+                    headers: headers + defaultHeaders(body, to: turn.server), body: body, timeout: turn.timeout)
                 let answer = try Self.check(try await send(request), method, path)
                 current.withLock { $0 = turn.server }
                 return answer
@@ -105,9 +117,9 @@ public final class MusterClient: Sendable {
         var timeout: Duration?
     }
 
-    private func defaultHeaders(_ body: APIRequest.Body) -> [(name: String, value: String)] {
+    private func defaultHeaders(_ body: APIRequest.Body, to server: Int) -> [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = [("Accept", "application/json")]
-        if let token { headers.append(("Authorization", "Bearer \(token)")) }
+        if let token = tokens[server] { headers.append(("Authorization", "Bearer \(token)")) }
         switch body {
         case .none: break
         case .bytes: headers.append(("Content-Type", "application/json"))

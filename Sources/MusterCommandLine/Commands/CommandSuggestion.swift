@@ -15,6 +15,13 @@ enum CommandSuggestion {
             if let usual = usual[word] { return said(word, " Did you mean '\(usual)'?", command: "muster") }
             return text(word, among: MusterCommand.names, command: "muster")
         }
+        // To the parser it would be a row of short options, -h for the help among them.
+        if let word = words.prefix(while: { $0 != "--" }).first(where: {
+            $0.wholeMatch(of: /-[^-=][^=]*h[^=]*|-h[^=]+/) != nil
+        }) {
+            return "Error: there is no option '\(word)'.\n  A name that begins with a dash follows --: "
+                + "muster \(command.configuration.commandName ?? "") … \(ShellWord(word))"
+        }
         // A command of parts takes no arguments of its own.
         let parts = Set(command.configuration.subcommands.compactMap { $0.configuration.commandName })
         guard !parts.isEmpty, let part = words.dropFirst().first, !part.hasPrefix("-"), !parts.contains(part) else {

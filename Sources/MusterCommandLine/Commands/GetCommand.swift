@@ -67,7 +67,7 @@ struct GetCommand: MusterSubcommand {
         name: [.customShort("o"), .customLong("output")],
         help: ArgumentHelp("The name of a single URL's file, below the directory.", valueName: "file")
     )
-    var output: String?
+    var output: [String] = []
 
     @Option(
         help: ArgumentHelp("Workers in this process, 1 to 16. (MUSTER_WORKERS; default: 1)", valueName: "n")
@@ -95,13 +95,13 @@ struct GetCommand: MusterSubcommand {
     @OptionGroup var global: GlobalOptions
 
     func validate() throws {
-        guard manifest.count > 1 else { return }
-        throw ValidationError("one manifest at a time: cat a.txt b.txt | muster get -i -")
+        if manifest.count > 1 { throw ValidationError("one manifest at a time: cat a.txt b.txt | muster get -i -") }
+        if output.count > 1 { throw ValidationError("-o names the file of a single URL: give it once") }
     }
 
     var given: [SettingName: [String]] {
         Given.values([
-            .directory: directory, .manifest: manifest.last, .digest: digest, .output: output, .workers: workers,
+            .directory: directory, .manifest: manifest.last, .digest: digest, .output: output.last, .workers: workers,
             .slots: slots, .onFull: onFull,
         ]).merging(sources.given) { $1 }.merging(policy.given) { $1 }.merging(tuning.given) { $1 }
     }
@@ -151,7 +151,7 @@ struct GetCommand: MusterSubcommand {
         try Settings.check(coordinator)
         var configured = try settings.worker(
             servers: [],
-            token: coordinator.workerToken,
+            tokens: .common(coordinator.workerToken),
             name: "get",
             sinks: [SinkArgument(name: defaultSinkName, directory: directory, identity: .holdsDatabase)]
         )
@@ -258,11 +258,12 @@ struct GetCommand: MusterSubcommand {
         }
         if console.json {
             try console.document(result)
-        } else {
+        } else if result.halt == nil {
             for line in result.troubles { console.remark(line) }
             try console.line(result.summary)
             for line in result.hints { console.remark(line) }
         }
+        if let halt = result.halt { throw halt }
         if result.status != .success { throw CommandFailure.ended(result.status) }
     }
 }

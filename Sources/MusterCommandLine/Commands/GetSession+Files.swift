@@ -140,7 +140,7 @@ extension GetSession {
     }
 
     /// The groups of `get` in this directory.
-    private func earlierGroups() async throws -> [GroupDocument] {
+    func earlierGroups() async throws -> [GroupDocument] {
         try await StatusCommand.groups(patient).filter { $0.name.hasPrefix(Self.prefix) }
     }
 

@@ -28,6 +28,8 @@ extension GetSession {
         var doubtful: GroupExplanationDocument.Doubtful?
         /// Where the files are.
         var directory: String
+        /// What ended it before the group was.
+        var halt: CommandFailure?
 
         /// The exit code.
         var status: ExitStatus {

@@ -14,7 +14,7 @@ struct GetSession {
     /// How it is asked again: its database may be starting anew.
     let patience: Patience
     /// What is wanted.
-    let tasks: TaskList
+    var tasks: TaskList
     /// What is known of that.
     let survey: TaskList.Survey
     /// What is wanted of the transfers.
@@ -43,8 +43,21 @@ struct GetSession {
     ///
     /// - Throws: `Problem` when the tasks are refused.
     func run() async throws -> Result {
-        async let worker: Void = awaitWorker()
         try await pauseOthers()
+        var session = self
+        session.tasks.places = try await numberedPlaces()
+        do {
+            return try await session.bring()
+        } catch let halt as FullDiskWatch.Halt {
+            guard let group = halt.group else { throw halt.failure }
+            return Result(
+                group: group, failures: [], explanations: [], wasComplete: false, changed: [],
+                directory: directory.string, halt: halt.failure)
+        }
+    }
+
+    private func bring() async throws -> Result {
+        async let worker: Void = awaitWorker()
         beginWork()
         // Known before anything is asked for: a small file may be there by the time that the answer is.
         let start = try await watcher("").lastPosition()
@@ -136,6 +149,7 @@ struct GetSession {
         var document = known
         var earlier = Earlier()
         try await askAsWanted(document)
+        if try await forgetMisplaced(in: document) { document = try await patient.group(name) }
         let missing = document.state == .cancelled ? [] : try await verify(document).missing
         if !missing.isEmpty { document = try await forget(missing, of: name) }
         let begun = try await beginning(document)

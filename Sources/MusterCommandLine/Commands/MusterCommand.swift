@@ -61,6 +61,11 @@ struct MusterCommand: AsyncParsableCommand {
     static let names: Set<String> = Set(
         configuration.groupedSubcommands.flatMap { $0.subcommands }.compactMap { $0.configuration.commandName }
     )
+
+    /// The names of those that do nothing but ask a coordinator.
+    static let asking: Set<String> = names.subtracting([
+        GetCommand.section, UpCommand.section, ServeCommand.section, WorkCommand.section, MigrateCommand.section,
+    ])
 }
 
 /// The entry point of the program.

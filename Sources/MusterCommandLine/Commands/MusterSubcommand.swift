@@ -35,7 +35,8 @@ extension MusterSubcommand {
                 configuration: global.config,
                 environment: ProcessInfo.processInfo.environment
             )
-            console = Console(json: try settings.flag(.json), outlivesReader: Self.outlivesReader)
+            console = Console(
+                json: try settings.flag(.json), outlivesReader: Self.outlivesReader, server: given[.server]?.first)
             try await perform(CommandContext(settings: settings, console: console))
             // A list that is not whole would be taken for one.
             if console.hasLostLines, !Self.outlivesReader { throw ExitCode(ExitStatus.failure.rawValue) }
@@ -91,28 +92,27 @@ struct CommandContext: Sendable {
         return servers
     }
 
-    /// The token that was given, or else the one that a coordinator of this user on this machine has made.
-    func token(for servers: [String]) -> String? {
-        if let token = settings.text(.token) { return token }
-        // One that belongs to a single coordinator is shown to no other.
-        guard servers.count == 1 else { return nil }
-        return TokenFile.find(server: servers[0], environment: settings.environment)
+    /// The token that was given, or else those that coordinators of this user on this machine have made: each is shown to none but its own.
+    func tokens(for servers: [String]) -> ServerTokens {
+        if let token = settings.text(.token) { return .common(token) }
+        let own = servers.map { ($0, TokenFile.find(server: $0, environment: settings.environment)) }
+        return .each(Dictionary(own) { first, _ in first }.compactMapValues { $0 })
     }
 
     /// Talks to the coordinator, over a transport that is taken down afterwards.
     func withClient<Result>(_ body: (MusterClient) async throws -> Result) async throws -> Result {
         let servers = try servers()
-        return try await Self.withClient(servers: servers, token: token(for: servers), body)
+        return try await Self.withClient(servers: servers, tokens: tokens(for: servers), body)
     }
 
     /// Talks to certain coordinators.
     static func withClient<Result>(
         servers: [String],
-        token: String?,
+        tokens: ServerTokens,
         _ body: (MusterClient) async throws -> Result
     ) async throws -> Result {
         let transport = try CurlTransport()
-        let client = MusterClient(servers: servers, token: token, send: transport.send)
+        let client = MusterClient(servers: servers, tokens: tokens, send: transport.send)
         do {
             let result = try await body(client)
             await transport.shutdown()

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import MusterAPI
 import MusterCore
 import MusterWorker
 import ServiceLifecycle
@@ -87,7 +88,7 @@ struct WorkCommand: MusterSubcommand {
         let servers = try context.servers()
         var configuration = try settings.worker(
             servers: servers,
-            token: settings.text(.workerToken) ?? context.token(for: servers),
+            tokens: settings.text(.workerToken).map { .common($0) } ?? context.tokens(for: servers),
             name: name,
             sinks: sinks
         )
@@ -122,13 +123,13 @@ extension Settings {
     /// How a worker is to be run.
     func worker(
         servers: [String],
-        token: String?,
+        tokens: ServerTokens,
         name: String,
         sinks: [SinkArgument]
     ) throws(CommandFailure) -> WorkerConfiguration {
         var configuration = WorkerConfiguration(
             servers: servers,
-            token: token,
+            tokens: tokens,
             name: name,
             sinks: sinks.map { SinkConfiguration(name: $0.name, path: $0.directory, identity: $0.identity) },
             version: MusterVersion.current

@@ -24,6 +24,8 @@ final class Console: Sendable {
     let json: Bool
     /// Whether the work goes on when nobody reads what is said of it.
     private let outlivesReader: Bool
+    /// The coordinators that were named on the command line, as it was typed there.
+    private let server: String?
     private let output: FileDescriptor
     private let errorOutput: FileDescriptor
     /// What stands in place on the live terminal. Its lock keeps the lines of several tasks apart.
@@ -33,9 +35,10 @@ final class Console: Sendable {
 
     /// A console on two descriptors; tests give pipes.
     init(
-        json: Bool, outlivesReader: Bool = false, output: FileDescriptor = .standardOutput,
+        json: Bool, outlivesReader: Bool = false, server: String? = nil, output: FileDescriptor = .standardOutput,
         errorOutput: FileDescriptor = .standardError
     ) {
+        self.server = server
         self.json = json
         self.outlivesReader = outlivesReader
         self.output = output
@@ -94,8 +97,9 @@ final class Console: Sendable {
         try? write(fitted(text, to: errorOutput), to: errorOutput)
     }
 
-    /// The text with its line ends: a terminal would break lines inside words.
+    /// The text with its line ends: a terminal would break lines inside words. Commands that it says to type ask the coordinators that this one asks.
     private func fitted(_ text: String, to descriptor: FileDescriptor) -> String {
+        let text = server.map { ServerHint.commands(in: text, naming: $0) } ?? text
         guard Terminal.isTerminal(descriptor) else { return text + "\n" }
         return Self.fitted(text, to: Terminal.size(of: descriptor).columns)
     }

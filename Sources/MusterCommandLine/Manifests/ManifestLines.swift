@@ -8,6 +8,7 @@ struct ManifestLines {
     /// Which tasks go on; the others become blank lines.
     private let chosen: Set<String>?
     private let names: [Int: String]
+    private let places: [String: DestinationPath]
     private var number = 0
     private var partial: [UInt8] = []
 
@@ -16,9 +17,11 @@ struct ManifestLines {
     /// - Parameters:
     ///   - chosen: the keys of the tasks that are meant; all when absent.
     ///   - names: the paths of files whose lines are URLs, where these are others than their URLs suggest; by line, from 1.
-    init(chosen: Set<String>? = nil, names: [Int: String] = [:]) {
+    ///   - places: where files stand that have another path by now, by the keys of their tasks.
+    init(chosen: Set<String>? = nil, names: [Int: String] = [:], places: [String: DestinationPath] = [:]) {
         self.chosen = chosen
         self.names = names
+        self.places = places
     }
 
     /// Converts the lines that are complete now; each ends with a newline.
@@ -50,24 +53,29 @@ struct ManifestLines {
             return newline
         }
         if first == UInt8(ascii: "{") {
-            return try isChosen { try JSONDecoder().decode(TaskRequest.self, from: Data(partial)) }
-                ? partial + newline : newline
+            guard chosen != nil || !places.isEmpty else { return partial + newline }
+            let request = try JSONDecoder().decode(TaskRequest.self, from: Data(partial))
+            let key = try request.validated().key
+            guard chosen?.contains(key) != false else { return newline }
+            return places[key] == nil ? partial + newline : try Self.line(request, places: places)
         }
         let text = String(decoding: partial, as: UTF8.self)
         let url = text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " ")
         var request = TaskRequest(typed: url)
         request.path = names[number]
-        return try Self.line(request, chosen: chosen)
-    }
-
-    private func isChosen(_ request: () throws -> TaskRequest) throws -> Bool {
-        guard let chosen else { return true }
-        return chosen.contains(try request().validated().key)
+        return try Self.line(request, chosen: chosen, places: places)
     }
 
     /// A task as a line; a blank one if it is not chosen.
-    static func line(_ request: TaskRequest, chosen: Set<String>? = nil) throws -> [UInt8] {
-        if let chosen, !chosen.contains(try request.validated().key) { return [UInt8(ascii: "\n")] }
+    static func line(
+        _ request: TaskRequest, chosen: Set<String>? = nil, places: [String: DestinationPath] = [:]
+    ) throws -> [UInt8] {
+        var request = request
+        if chosen != nil || !places.isEmpty {
+            let key = try request.validated().key
+            guard chosen?.contains(key) != false else { return [UInt8(ascii: "\n")] }
+            if let place = places[key] { (request.key, request.path) = (key, place.string) }
+        }
         return Array(try JSONEncoder().encode(request)) + [UInt8(ascii: "\n")]
     }
 }

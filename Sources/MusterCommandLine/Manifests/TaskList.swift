@@ -41,6 +41,8 @@ struct TaskList: Sendable {
     private let urls: [TaskRequest]
     /// The paths of files whose lines of the manifest are URLs, where these are others than their URLs suggest; by line.
     private let names: [Int: String]
+    /// Where files stand that got another path than the list gives them, by the keys of their tasks. It is no part of what the survey says.
+    var places: [String: DestinationPath] = [:]
     /// What there is to know of all of it.
     let survey: Survey
     /// Which URLs have got a numbered name, since another one has theirs: a line for each.
@@ -177,8 +179,11 @@ struct TaskList: Sendable {
 
     /// Shows every task, with the options that are its own.
     func visit(_ body: (TaskSpecification, FetchOptions?) -> Void) throws {
-        if let manifest { try Self.entries(of: manifest, names: names) { body($0.task, $0.fetch) } }
-        for request in urls { body(try request.validated(), request.fetch) }
+        func show(_ task: TaskSpecification, _ fetch: FetchOptions?) {
+            body(places[task.key].map { task.moved(to: $0) } ?? task, fetch)
+        }
+        if let manifest { try Self.entries(of: manifest, names: names) { show($0.task, $0.fetch) } }
+        for request in urls { show(try request.validated(), request.fetch) }
     }
 
     /// All tasks at once: for lists that are small.
@@ -190,7 +195,7 @@ struct TaskList: Sendable {
             items.append(Item(request: try JSONDecoder().decode(TaskRequest.self, from: Data(line)), line: number))
         }
         if let manifest {
-            var lines = ManifestLines(chosen: chosen, names: names)
+            var lines = ManifestLines(chosen: chosen, names: names, places: places)
             var offset: Int64 = 0
             while true {
                 let bytes = try manifest.read(at: offset)
@@ -202,14 +207,16 @@ struct TaskList: Sendable {
                 if bytes.isEmpty { break }
             }
         }
-        for request in urls { try take(try ManifestLines.line(request, chosen: chosen), number: nil) }
+        for request in urls {
+            try take(try ManifestLines.line(request, chosen: chosen, places: places), number: nil)
+        }
         return items
     }
 
     /// All tasks as NDJSON, read as the coordinator takes it.
     func stream(chosen: Set<String>? = nil) -> AsyncThrowingStream<[UInt8], any Error> {
-        let reader = Reader(
-            manifest: manifest, urls: urls, lines: ManifestLines(chosen: chosen, names: names), chosen: chosen)
+        let lines = ManifestLines(chosen: chosen, names: names, places: places)
+        let reader = Reader(manifest: manifest, urls: urls, lines: lines, chosen: chosen, places: places)
         return AsyncThrowingStream { try await reader.next() }
     }
 
@@ -218,14 +225,19 @@ struct TaskList: Sendable {
         private let manifest: ManifestFile?
         private var urls: ArraySlice<TaskRequest>
         private let chosen: Set<String>?
+        private let places: [String: DestinationPath]
         private var lines: ManifestLines
         private var offset: Int64 = 0
         private var isManifestRead: Bool
 
-        init(manifest: ManifestFile?, urls: [TaskRequest], lines: ManifestLines, chosen: Set<String>?) {
+        init(
+            manifest: ManifestFile?, urls: [TaskRequest], lines: ManifestLines, chosen: Set<String>?,
+            places: [String: DestinationPath]
+        ) {
             self.manifest = manifest
             self.urls = urls[...]
             self.chosen = chosen
+            self.places = places
             self.lines = lines
             isManifestRead = manifest == nil
         }
@@ -239,7 +251,7 @@ struct TaskList: Sendable {
                 // A chunk within one long line has nothing to send yet, and an empty part would end some transports.
                 if !part.isEmpty { return part }
             }
-            return try urls.popFirst().map { try ManifestLines.line($0, chosen: chosen) }
+            return try urls.popFirst().map { try ManifestLines.line($0, chosen: chosen, places: places) }
         }
     }
 }

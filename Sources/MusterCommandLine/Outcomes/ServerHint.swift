@@ -39,6 +39,15 @@ enum ServerHint {
             + (servers[0] == ClientOptions.defaultServer ? "" : " --listen \(first)")
     }
 
+    /// A text whose commands name the coordinators that they are to ask: without, they would ask others.
+    static func commands(in text: String, naming server: String) -> String {
+        text.replacing(/(^|[ (\n])muster ([a-z]+)/) { match -> String in
+            let verb = String(match.output.2)
+            guard MusterCommand.asking.contains(verb) else { return String(match.output.0) }
+            return "\(match.output.1)muster --server \(ShellWord(server)) \(verb)"
+        }
+    }
+
     /// Host and port of an address of this machine alone that a coordinator could listen at.
     private static func loopback(_ server: String) -> String? {
         guard let url = try? SourceURL(validating: server), url.origin.hasPrefix("http://") else { return nil }

@@ -27,13 +27,22 @@ struct FullDiskWatch {
     /// The same where all of it would fit by now: somebody may have made room, which is noticed by the next try.
     private static let looksWithRoom = 15
 
+    /// That a full disk is the end of a command.
+    struct Halt: Error {
+        /// What is said of it.
+        let failure: CommandFailure
+        /// The group, as it was seen last; `nil` where it never was.
+        let group: GroupDocument?
+    }
+
     /// Watches until it is cancelled.
     ///
-    /// - Throws: `CommandFailure` when the disk is full and that is to be the end; `CancellationError`.
+    /// - Throws: `Halt` when the disk is full and that is to be the end; `CancellationError`.
     func run() async throws {
         var looks = 0
         var isTold = false
         var done: Int64 = -1
+        var last: GroupDocument?
         while true {
             try await Task.sleep(for: Self.period)
             guard let sinks = try? await client.workers().items.flatMap(\.sinks).filter({ $0.name == defaultSinkName }),
@@ -43,15 +52,19 @@ struct FullDiskWatch {
                 guard let lack = room.lack else { continue }
                 looks += 1
                 guard looks >= Self.looks, !isTold else { continue }
-                guard onFull == .wait else { throw Self.failure(lack) }
+                guard onFull == .wait else { throw Halt(failure: Self.failure(lack), group: last) }
                 console.remark(TextWidth.escaped("\(lack); waiting for room"))
                 isTold = true
                 continue
             }
+            last = document
             var isFull = !sinks.isEmpty && sinks.allSatisfy { $0.parked == .storageFull }
             if !isFull, Self.lacksRoom(document) {
                 let refused = (try? await client.tasksInTrouble(of: group, limit: Limits.pageSize)) ?? []
-                isFull = Self.areNewer(refused.compactMap(\.failure?.at), than: since)
+                // What no room would be enough for fails by itself, within seconds.
+                isFull =
+                    Self.areNewer(refused.compactMap(\.failure?.at), than: since)
+                    && (onFull == .wait || !refused.contains { $0.failure?.isTooLarge == true })
             }
             let hasCome = document.bytes.done > done
             done = document.bytes.done
@@ -80,7 +93,8 @@ struct FullDiskWatch {
             // Line breaks stand between these lines, and in none of them.
             func message(_ lines: [String]) -> String { lines.map { TextWidth.escaped($0) }.joined(separator: "\n") }
             switch onFull {
-            case .fail: throw CommandFailure.other(message([text] + lines + ["  \(Self.help)"]))
+            case .fail:
+                throw Halt(failure: .other(message([text] + lines + ["  \(Self.help)"])), group: document)
             case .wait: console.remark(message(["\(text); waiting for room"] + lines))
             }
             isTold = true
@@ -136,4 +150,9 @@ struct FullDiskWatch {
         if missing > 0 { text += "; up to \(ByteCount(bytes: missing)) are missing" }
         return text
     }
+}
+
+extension FailureDocument {
+    /// Whether the file is larger than the whole file system. The words are the worker's.
+    fileprivate var isTooLarge: Bool { kind == .noSpace && detail.firstRange(of: "the whole file system has") != nil }
 }

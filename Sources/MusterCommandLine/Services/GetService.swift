@@ -43,7 +43,7 @@ struct GetService: Service {
                 let published = TokenFile.published(
                     token, at: address, environment: context.settings.environment, logger: logger)
                 defer { withExtendedLifetime(published) {} }
-                return try await CommandContext.withClient(servers: [address.url], token: token) {
+                return try await CommandContext.withClient(servers: [address.url], tokens: .common(token)) {
                     client in
                     try await GetSession(
                         client: client,

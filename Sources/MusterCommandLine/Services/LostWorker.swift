@@ -22,7 +22,7 @@ struct LostWorker: Sendable {
             tasks.addTask {
                 do {
                     let address = ListenAddress(host: host, port: try await port.value())
-                    try await CommandContext.withClient(servers: [address.url], token: token) { client in
+                    try await CommandContext.withClient(servers: [address.url], tokens: .common(token)) { client in
                         let workers = try await Page.all {
                             try await client.workers(after: $0, limit: Limits.pageSize)
                         }

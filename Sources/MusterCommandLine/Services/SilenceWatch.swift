@@ -57,7 +57,7 @@ struct SilenceWatch: Service {
         do {
             try await cancelWhenGracefulShutdown {
                 let address = ListenAddress(host: host, port: try await port.value())
-                try await CommandContext.withClient(servers: [address.url], token: token) { client in
+                try await CommandContext.withClient(servers: [address.url], tokens: .common(token)) { client in
                     var told = Told()
                     while true {
                         // What lacked room at the beginning of a period may not have been heard of by its end.

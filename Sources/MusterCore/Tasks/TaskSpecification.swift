@@ -58,7 +58,7 @@ public struct TaskSpecification: Hashable, Sendable {
     /// Where the content can be fetched, in the caller's order of preference.
     public let sources: [SourceURL]
     /// Where the file shall stand below the sink.
-    public let path: DestinationPath
+    public private(set) var path: DestinationPath
     /// The expected size in bytes, when the caller knows it.
     public let size: Int64?
     /// What the caller expects the file's digests to be.
@@ -108,6 +108,13 @@ public struct TaskSpecification: Hashable, Sendable {
         }
         self.contentType = contentType?.lowercased()
         self.deadline = try Self.deadline(deadline)
+    }
+
+    /// The same task, whose file shall stand elsewhere.
+    public func moved(to path: DestinationPath) -> TaskSpecification {
+        var task = self
+        task.path = path
+        return task
     }
 
     private static func deadline(_ text: String?) throws(InputRefusal) -> Duration? {

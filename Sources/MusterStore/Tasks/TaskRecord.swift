@@ -153,6 +153,8 @@ public struct TaskRecord: Sendable {
         \(onForSeconds) AS on_for_seconds, \(millisecondsSinceServed) AS ms_since_served,
         CASE
             WHEN t.failure_kind = 'noSpace' AND \(policy.waitsForRoom) THEN NULL
+            -- As is_hopeless has it.
+            WHEN t.failure_kind = 'noSpace' AND t.failure_detail ~ 'the whole file system has' THEN 3
             WHEN \(onForSeconds) > 0 THEN NULL
             WHEN \(isOutage) THEN \(policy.attempts)::integer
             WHEN t.failure_kind IN ('dns', 'timeout') THEN \(policy.attempts(isUnreached: true))::integer

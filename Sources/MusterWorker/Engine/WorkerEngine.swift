@@ -258,7 +258,7 @@ extension WorkerEngine {
         case .sessionLost(let id):
             logger.warning("The session is over; what was held is dropped", metadata: .init([.session: "\(id)"]))
         case .unreachable(.refused(let reason)):
-            logger.error("A coordinator refuses this worker", metadata: .init([.reason: reason]))
+            logger.error("A coordinator refuses this worker, which goes on trying", metadata: .init([.reason: reason]))
         case .unreachable(.unreachable), .unreachable(.sessionGone): logger.warning("No coordinator can be reached")
         case .reachable: logger.info("A coordinator can be reached again")
         case .trustEnded: logger.warning("The session was not renewed in time; nothing is written until it is")
@@ -297,7 +297,10 @@ extension CallFailure {
                 .unsupportedMediaType, .groupNotFound, .taskNotFound, .workerNotFound, .subscriptionNotFound,
                 .deliveryNotFound, .consumerNotFound, .notFound, .methodNotAllowed, .groupExists,
                 .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict, .eventsGone, .internal:
-                self = .refused(problem.description)
+                let help =
+                    problem.code == .unauthorized
+                    ? "; start it with the workers' token of that coordinator (MUSTER_WORKER_TOKEN)" : ""
+                self = .refused(problem.description + help)
             }
         default: self = .refused("\(error)")
         }

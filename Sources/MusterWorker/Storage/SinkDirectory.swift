@@ -72,12 +72,18 @@ final class SinkDirectory: Sendable {
         }
     }
 
-    static func open(_ path: String) throws(StorageError) -> Directory {
+    /// Opens the directory at `path`.
+    ///
+    /// - Parameter wasThere: whether it was open before.
+    static func open(_ path: String, wasThere: Bool = false) throws(StorageError) -> Directory {
         do {
             return try Directory(path: path)
         } catch {
             guard error.isAbsence else { throw error.inSink("opening the sink's directory \(path)") }
-            throw gone("\(path) is not there")
+            guard !wasThere else { throw gone("\(path) is not there any more") }
+            throw .unavailable(
+                .init(
+                    "\(path) is not there: make the directory; or, if its file system was unmounted, mount that again"))
         }
     }
 
@@ -172,7 +178,7 @@ final class SinkDirectory: Sendable {
     }
 
     private func reopen() throws(StorageError) {
-        let root = try Self.open(path)
+        let root = try Self.open(path, wasThere: true)
         do {
             let home = try Self.openHome(in: root, session, making: false)
             let parts = try Self.openParts(in: home, making: true)

@@ -57,7 +57,7 @@ public struct Worker: Service {
             for station in stations { await station.shutdown() }
             throw WorkerRefusal.outOfResources("\(error)")
         }
-        let client = MusterClient(servers: configuration.servers, token: configuration.token, send: transport.send)
+        let client = MusterClient(servers: configuration.servers, tokens: configuration.tokens, send: transport.send)
         let engine = WorkerEngine(
             configuration: configuration,
             client: client,

@@ -1,3 +1,5 @@
+public import MusterAPI
+
 /// A sink that a worker reaches.
 public struct SinkConfiguration: Sendable, Hashable {
     /// The sink's name, as groups and coordinators use it.
@@ -29,8 +31,8 @@ public struct SinkConfiguration: Sendable, Hashable {
 public struct WorkerConfiguration: Sendable {
     /// Base URLs of coordinators of one database, such as `http://127.0.0.1:7300`; at least one.
     public var servers: [String]
-    /// The bearer token of workers; a secret, never logged.
-    public var token: String?
+    /// The bearer tokens of workers; secrets, never logged.
+    public var tokens: ServerTokens
     /// The worker's name; by `NameRule`. A restarted worker keeps its name and gets a new session.
     public var name: String
     /// The sinks that it reaches; at least one, no two of one name.
@@ -65,7 +67,7 @@ public struct WorkerConfiguration: Sendable {
     /// A configuration with 16 slots and as many loops as there are cores, at most 4.
     public init(
         servers: [String],
-        token: String? = nil,
+        tokens: ServerTokens = .common(nil),
         name: String,
         sinks: [SinkConfiguration],
         slots: Int = 16,
@@ -76,7 +78,7 @@ public struct WorkerConfiguration: Sendable {
         secrets: SecretGrants = SecretGrants()
     ) {
         self.servers = servers
-        self.token = token
+        self.tokens = tokens
         self.name = name
         self.sinks = sinks
         self.slots = slots

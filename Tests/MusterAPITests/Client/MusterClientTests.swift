@@ -198,6 +198,15 @@ struct MusterClientRequestTests {
         #expect(script.urls == ["\(one)/v1/workers"])
     }
 
+    /// The token of one's own coordinator is shown to no other of the list.
+    @Test func eachServerIsShownItsOwnToken() async throws {
+        let script = Script([two: .answer(200, emptyPage)])
+        let client = MusterClient(servers: [one, two + "/"], tokens: .each([two + "/": "secret"]), send: script.send)
+        _ = try await client.workers()
+        let shown = script.requests.map { $0.headers.first { $0.name == "Authorization" }?.value }
+        #expect(shown == [nil, "Bearer secret"])
+    }
+
     @Test func tokenAndTypesAreSaid() async throws {
         let script = Script([one: .answer(200, added)])
         let client = script.client([one], token: "secret")

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Testing
 
 @testable import MusterCommandLine
@@ -61,5 +62,27 @@ struct HelpTests {
 
     @Test func theReferenceHasEveryCommandInItsOrder() throws {
         #expect(try HelpReference.document() == HelpReference.rendered(), "\(HelpReference.hint)")
+    }
+
+    /// To the parser they would be rows of short options, -h for the help among them.
+    @Test(arguments: [["explain", "g", "-dash"], ["get", "-d", "x", "-oh", "u"], ["status", "-hx"]])
+    func aNameWithADashIsNoQuestionForHelp(arguments: [String]) throws {
+        let complaint = try #require(CommandSuggestion.complaint(arguments))
+        #expect(complaint.contains("there is no option '-") && complaint.contains(" -- '-"), "\(complaint)")
+    }
+
+    @Test(arguments: [
+        ["get", "-h"], ["get", "-d=/home/h", "u"], ["explain", "g", "--", "-dash"], ["on", "g", "--", "sh", "-ch"],
+        ["add", "g", "--header", "x: -h"],
+    ])
+    func helpAndWhatFollowsTwoDashesIsTakenAsItIs(arguments: [String]) {
+        #expect(CommandSuggestion.complaint(arguments) == nil)
+    }
+
+    @Test func twoNamesOfOneFileAreRefused() {
+        let error = #expect(throws: (any Error).self) {
+            try MusterCommand.parseAsRoot(["get", "-o", "a", "-o", "b", "https://e.org/u"])
+        }
+        #expect(error.map { MusterCommand.message(for: $0).contains("give it once") } == true)
     }
 }

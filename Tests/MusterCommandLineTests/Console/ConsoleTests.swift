@@ -1,3 +1,4 @@
+import MusterCore
 import SystemPackage
 import Testing
 
@@ -52,6 +53,26 @@ import Glibc
         try remarks.close()
         let said = String(decoding: bytes[..<count], as: UTF8.self)
         #expect(said == "standard output can't be written (nobody reads it any more); the work goes on\n")
+    }
+
+    /// A command that is told to be typed asks the coordinator that this one asked.
+    @Test(arguments: [nil, "http://h:1,http://h:2", "http://h:1 "])
+    func commandsThatAreToldNameTheServerThatWasTyped(server: String?) throws {
+        let (reader, writer) = try FileDescriptor.pipe()
+        let console = Console(json: false, server: server, output: writer, errorOutput: writer)
+        try console.line("why: muster explain g 'my file'")
+        console.remark("muster set g …, and then: muster retry g (muster limit g); of muster up, muster work, a muster")
+        try writer.close()
+        var bytes = [UInt8](repeating: 0, count: 1_000)
+        let count = try bytes.withUnsafeMutableBytes { try reader.read(into: $0) }
+        try reader.close()
+        let name = server.map { "--server \(ShellWord($0)) " } ?? ""
+        #expect(
+            String(decoding: bytes[..<count], as: UTF8.self) == """
+                why: muster \(name)explain g 'my file'
+                muster \(name)set g …, and then: muster \(name)retry g (muster \(name)limit g); of muster up, muster work, a muster
+
+                """)
     }
 
     /// A document that is not whole would be taken for one.

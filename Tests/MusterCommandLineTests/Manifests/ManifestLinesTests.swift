@@ -1,3 +1,4 @@
+import FoundationEssentials
 import MusterAPI
 import MusterCore
 import Testing
@@ -51,5 +52,17 @@ struct ManifestLinesTests {
         let text = "https://e.org/a\n{\"urls\":[\"https://e.org/x\"],\"key\":\"b\"}\nhttps://e.org/c\n"
         let converted = try convert(text, chosen: ["b", "c"])
         #expect(converted.map { $0 == "\n" } == [true, false, false])
+    }
+
+    /// The key stays, so that it is the same task.
+    @Test func aFileThatStandsElsewhereIsAskedForThere() throws {
+        let place = try DestinationPath(validating: "x (2)")
+        var lines = ManifestLines(places: ["a": place, "k": place])
+        let text = "https://e.org/a\n{\"key\":\"k\",\"urls\":[\"https://e.org/b\"]}\nhttps://e.org/c\n"
+        let tasks = try lines.convert(Array(text.utf8)).map { line in
+            try JSONDecoder().decode(TaskRequest.self, from: Data(line)).validated()
+        }
+        #expect(tasks.map(\.key) == ["a", "k", "c"])
+        #expect(tasks.map(\.path.string) == ["x (2)", "x (2)", "c"])
     }
 }

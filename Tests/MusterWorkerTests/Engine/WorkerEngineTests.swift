@@ -42,6 +42,12 @@ import Testing
         return answer
     }
 
+    @Test func aRefusalForTheTokenSaysWhatToStartTheWorkerWith() {
+        let failure = CallFailure(Problem(.unauthorized, "a valid token is needed"))
+        guard case .refused(let reason) = failure else { return #expect(Bool(false), "\(String(describing: failure))") }
+        #expect(reason.contains("a valid token is needed") && reason.contains("MUSTER_WORKER_TOKEN"))
+    }
+
     @Test func engineGivesATailAwayAndTellsSoBeforeItIsDone() async throws {
         let directory = try TemporaryDirectory()
         let origin = try await ScriptedOrigin.start()

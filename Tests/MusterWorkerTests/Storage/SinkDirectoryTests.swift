@@ -145,12 +145,15 @@ import Testing
                 { try scratch.sink.check() }, { try scratch.sink.probe() },
                 { _ = try SinkDirectory.look(at: scratch.path) },
             ]
-            for look in looks {
+            for (index, look) in looks.enumerated() {
                 let error = #expect(throws: StorageError.self) { try look() }
                 #expect(error?.parksSink == true && error?.failureKind == .storage)
                 let text = error?.description ?? ""
                 #expect(text.contains("\(scratch.path) is not there") && text.contains("mount that again"), "\(text)")
                 #expect(!text.contains("No such file"))
+                // Nothing shows a worker that looks for the first time that it ever was there.
+                #expect(text.contains("make the directory") == (index == 2), "\(text)")
+                #expect(text.contains("as after an unmount") == (index < 2), "\(text)")
             }
             try #require(rename(scratch.path + ".away", scratch.path) == 0)
         }
