@@ -128,7 +128,7 @@ extension Launch {
                 guard try PrivateFiles.status(location.dataDirectory.appending(PostmasterFile.name)) != nil else {
                     return
                 }
-                // Whoever holds the lock was told to end the server.
+                // A process that holds the lock was told to end the server.
                 let lock = try await superviseNext(location, account, deadline: .now + configuration.startLimit)
                 guard let file = try PostmasterFile.read(dataDirectory: location.dataDirectory),
                     try await file.isServer(of: location.dataDirectory)
