@@ -35,7 +35,7 @@ extension StoreModel {
     }
 
     /// Whether a chunk that failed goes back to a lease whose request brings it, or is asked for once more.
-    mutating func spare(_ place: Place, _ chunk: Chunk, isTooMuch: Bool = false) -> Bool {
+    mutating func spare(_ place: Place, _ chunk: Chunk) -> Bool {
         guard var task = self[place], let lease = chunk.lease, let last = chunk.last, chunk.kind == .fetch,
             chunk.durable == chunk.first
         else { return false }
@@ -65,7 +65,7 @@ extension StoreModel {
                 return true
             }
         }
-        guard chunk.reach != nil, !isTooMuch else { return false }
+        guard chunk.reach != nil else { return false }
         seen.insert(.askedAgain)
         putBack(lease.epoch)
         guard let index = self[place]?.chunks.firstIndex(where: { $0.first == chunk.first }) else { return true }

@@ -27,13 +27,7 @@ extension StoreModel {
         let chunk = task.chunks[index]
         guard failure.kind.rule != .returnChunk else { return putBack(lease.name.epoch) }
         let isTooMuch = failure.parksOrigin || failure.kind.limitSignal(status: failure.status) == .certain
-        if spare(place, chunk, isTooMuch: isTooMuch) {
-            if isTooMuch {
-                if failure.parksOrigin { origins[chunk.origin, default: Origin()].isParked = true }
-                _ = heedLimit(place, chunk, failure)
-            }
-            return
-        }
+        if !isTooMuch, spare(place, chunk) { return }
         // What is wrong with a file as a whole is the doing of the source that taught its version.
         let source = chunk.kind == .finalize ? task.teacher ?? chunk.source : chunk.source
         if chunk.kind == .fetch || failure.kind == .digestMismatch { self[place]?.sources[source].failures += 1 }

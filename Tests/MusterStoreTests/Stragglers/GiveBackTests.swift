@@ -204,26 +204,13 @@ import Testing
         }
     }
 
-    /// The request that brings it is one that the origin serves.
-    @Test func certainLimitIsHeededAndThePieceGoesBack() async throws {
+    @Test func certainLimitIsHeededAndThePieceWaits() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
-            try await scene.others.fail(scene.pieces[0], .httpStatus(503), status: 503)
-            try await fixture.check("given back")
-            #expect(try await scene.end() == 1_000)
-            #expect(try await fixture.value("SELECT count(*) FROM origins WHERE refused_at IS NOT NULL") == 1)
-            try await scene.holder.done(scene.whole, at: 1_000)
-            try await scene.finish()
-        }
-    }
-
-    @Test func pieceThatIsTooMuchStaysWhereNoRequestBringsIt() async throws {
-        try await StoreFixture.run { fixture in
-            var scene = try await Scene(fixture, leasing: 1)
-            try await scene.holder.done(scene.whole, at: 300)
             try await scene.others.fail(scene.pieces[0], .httpStatus(503), status: 503)
             try await fixture.check("refused")
-            #expect(try await scene.ready().first?.hasPrefix("300 400 ") == true)
+            #expect(try await scene.end() == 300)
+            try await scene.holder.done(scene.whole, at: 300)
             try await scene.finish()
         }
     }

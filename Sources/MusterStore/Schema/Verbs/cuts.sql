@@ -37,10 +37,6 @@ LANGUAGE sql AS $$
     WHERE l.reach IS NOT NULL AND l.kind = 'fetch' AND u.last > l.first AND u.last >= l.durable AND u.last < l.last
 $$;
 
--- Whether a failure says that there was too much at once.
-CREATE FUNCTION is_too_much(f failure) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(f.limit_signal = 'certain', false) OR f.retry_after IS NOT NULL $$;
-
 -- A chunk that was cut off another one, and of which nothing has come, failed: that may be since its source serves no further request. Where one runs
 -- still that goes on to its end, and nothing but untouched chunks lies between, these and the untouched ones behind it are given back to that
 -- request (`give_back_chunks`). Otherwise it is asked for once more in the ordinary way, before anything is believed of that failure. Returns whether
@@ -50,7 +46,10 @@ LANGUAGE plpgsql AS $$
 DECLARE
     h leases;
 BEGIN
-    IF l.kind <> 'fetch' OR l.durable > l.first OR EXISTS (SELECT 1 FROM leases d WHERE d.doubles = l.chunk_id) THEN RETURN false; END IF;
+    -- Too much at once is no reason to ask for less of this file alone.
+    IF l.kind <> 'fetch' OR l.durable > l.first OR f.limit_signal = 'certain' OR f.retry_after IS NOT NULL
+        OR EXISTS (SELECT 1 FROM leases d WHERE d.doubles = l.chunk_id)
+    THEN RETURN false; END IF;
     SELECT * INTO h FROM leases o
     WHERE o.task_id = l.task_id AND o.kind = 'fetch' AND o.source = l.source AND o.last <= l.first AND o.durable < o.last AND o.reach >= l.last
     ORDER BY o.last DESC LIMIT 1;
@@ -61,8 +60,7 @@ BEGIN
         PERFORM give_back_chunks(h, l);
         RETURN true;
     END IF;
-    -- Too much at once is no reason to ask in another way.
-    IF l.reach IS NULL OR is_too_much(f) THEN RETURN false; END IF;
+    IF l.reach IS NULL THEN RETURN false; END IF;
     PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
     UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + interval '1 s' WHERE id = l.chunk_id;
     RETURN true;

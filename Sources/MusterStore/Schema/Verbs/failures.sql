@@ -79,10 +79,6 @@ BEGIN
         PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
         v_outcome := 'returned';
     ELSIF spare_chunk(l, f) THEN
-        IF is_too_much(f) THEN
-            PERFORM heed_retry_after(l.origin_id, f);
-            PERFORM heed_limit(l, t, f);
-        END IF;
         v_outcome := 'returned';
     ELSE
         UPDATE tasks
