@@ -25,7 +25,6 @@ extension LeaseDocument {
         if lease.isOtherMirror { isOtherMirror = true }
         if lease.asksForAll { asksForAll = true }
         if lease.mayMoveOn { mayMoveOn = true }
-        reach = lease.reach
         if !lease.revoke.isEmpty { revoke = lease.revoke }
         if lease.kind == .fetch || lease.kind == .trial {
             group = lease.group

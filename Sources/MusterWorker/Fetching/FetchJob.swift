@@ -71,7 +71,7 @@ struct FetchJob: Sendable {
         var plan = initial
         plan.doubtsSpeed = lease.looks != nil && lease.start == 0 && !budgets.contains { $0.bytesPerSecond != nil }
         for _ in 0..<Self.requestLimit {
-            if let end = control.bound.agreedEnd { plan.setEnd(to: end) }
+            if let end = control.bound.agreedEnd { plan.shorten(to: end) }
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
             if let end = plan.end, writer.offset >= end, end > lease.start, !plan.doubtsEnd {
                 guard let ending = await finish(&plan, writer, settings, budgets) else { continue }
@@ -161,7 +161,7 @@ struct FetchJob: Sendable {
             _ = try? await station.pool.run { writer.flush() }
         }
         if let end = control.bound.agreedEnd {
-            plan.setEnd(to: end)
+            plan.shorten(to: end)
             // However the transfer ended that was cut for it, and whatever it was about to say of the rest.
             if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
         }

@@ -7,15 +7,6 @@ extension FetchPlan {
     /// Whether others may fetch what is beyond some byte of the chunk from now on.
     var isDivisible: Bool { isSettled && (asksForAll ? learned?.askedForAll == true : !isWholeFile) }
 
-    /// What is asked to see whether a plain GET is served that brings the content which is known.
-    var look: FetchQuestion {
-        var question = question(from: 0)
-        question.range = nil
-        question.conditional = false
-        question.held = nil
-        return question
-    }
-
     /// Whether the name of the file is taken from the origin, and this lease is the one that learns it.
     var wantsName: Bool { lease.policy?.names == .suggested && !isSettled }
 

@@ -26,8 +26,6 @@ extension StoreModel {
         guard let (place, index) = find(lease, by: session), let task = self[place] else { return }
         let chunk = task.chunks[index]
         guard failure.kind.rule != .returnChunk else { return putBack(lease.name.epoch) }
-        let isTooMuch = failure.parksOrigin || failure.kind.limitSignal(status: failure.status) == .certain
-        if !isTooMuch, spare(place, chunk) { return }
         // What is wrong with a file as a whole is the doing of the source that taught its version.
         let source = chunk.kind == .finalize ? task.teacher ?? chunk.source : chunk.source
         if chunk.kind == .fetch || failure.kind == .digestMismatch { self[place]?.sources[source].failures += 1 }
