@@ -14,29 +14,36 @@ struct LostWorker: Sendable {
     let logger: Logger
 
     /// How long that may take: the worker is started again afterwards, under the same name.
-    private static let limit: Duration = .seconds(5)
+    private static let limit: Duration = .seconds(30)
+    /// A coordinator that is busy is told again after this.
+    private static let pause: Duration = .milliseconds(200)
 
     /// Ends the sessions of a worker none of whose processes is there.
     func end(_ name: String) async {
         await withTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
-                do {
-                    let address = ListenAddress(host: host, port: try await port.value())
-                    try await CommandContext.withClient(servers: [address.url], tokens: .common(token)) { client in
-                        let workers = try await Page.all {
-                            try await client.workers(after: $0, limit: Limits.pageSize)
-                        }
-                        for worker in workers where worker.name == name {
-                            try await client.loseSession(worker.session)
-                        }
+                while !Task.isCancelled {
+                    do {
+                        return try await tell(of: name)
+                    } catch {
+                        logger.debug("worker.loss.untold", metadata: ["worker": "\(name)", "error": "\(error)"])
                     }
-                } catch {
-                    logger.debug("worker.loss.untold", metadata: ["worker": "\(name)", "error": "\(error)"])
+                    try? await Task.sleep(for: Self.pause)
                 }
             }
             tasks.addTask { try? await Task.sleep(for: Self.limit) }
             await tasks.next()
             tasks.cancelAll()
+        }
+    }
+
+    private func tell(of name: String) async throws {
+        let address = ListenAddress(host: host, port: try await port.value())
+        try await CommandContext.withClient(servers: [address.url], tokens: .common(token)) { client in
+            let workers = try await Page.all { try await client.workers(after: $0, limit: Limits.pageSize) }
+            for worker in workers where worker.name == name {
+                try await client.loseSession(worker.session)
+            }
         }
     }
 }
