@@ -94,7 +94,7 @@ let package = Package(
                     "Schema/Verbs",
                     [
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "conditions",
-                        "deadlines",
+                        "cuts", "deadlines",
                         "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
                         "limits", "mirrors", "once", "origins", "paths", "preemption", "purges", "questions",
                         "reports", "returns", "reuse", "sessions", "shares", "sharing", "slices", "stragglers",

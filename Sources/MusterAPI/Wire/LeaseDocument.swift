@@ -51,6 +51,11 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// Whether another source is left that has not been tried for the chunk: the worker need not have all the patience of the options with this
     /// one.
     public var mayMoveOn: Bool?
+    /// Where the first request ends, at `end` or further: the chunk was cut off one that is being fetched, and what follows it may have to come by the same
+    /// request, if nobody else is served it. Nothing is written beyond `end` all the same (adr/0037).
+    public var reach: Int64?
+    /// The least bytes per second that the request has to bring which goes on to `reach`, or another one that runs is the better way out; 0 for any.
+    public var pace: Int64?
     /// What a predecessor left durable; at `start` with CRC 0 when nothing.
     public var resume: DurablePrefix
     /// What is known of the content.

@@ -163,17 +163,20 @@ public struct BudgetShare: Hashable, Sendable, Codable {
     public static let fleet = "fleet"
 }
 
-/// A request to give up the tail of a running chunk; the holder answers with a report `shrunk`.
+/// A request to give up the tail of a running chunk, or leave to keep what others are refused; the holder answers with a report `shrunk`.
 public struct Shrink: Hashable, Sendable, Codable {
     /// The lease that is asked.
     public var lease: LeaseName
     /// Where the chunk shall end instead.
     public var end: Int64
+    /// Whether that is further than the holder has agreed to: what lies before it was given back. A holder that has come to its end already says nothing.
+    public var isFurther: Bool?
 
     /// A request.
-    public init(lease: LeaseName, end: Int64) {
+    public init(lease: LeaseName, end: Int64, isFurther: Bool? = nil) {
         self.lease = lease
         self.end = end
+        self.isFurther = isFurther
     }
 }
 

@@ -25,6 +25,8 @@ extension LeaseDocument {
         if lease.isOtherMirror { isOtherMirror = true }
         if lease.asksForAll { asksForAll = true }
         if lease.mayMoveOn { mayMoveOn = true }
+        reach = lease.reach
+        pace = lease.pace
         if !lease.revoke.isEmpty { revoke = lease.revoke }
         if lease.kind == .fetch || lease.kind == .trial {
             group = lease.group

@@ -130,7 +130,9 @@ extension ReportBatch.Entry {
 
     /// A chunk that is durable to its end.
     var done: LeaseReport.Done {
-        LeaseReport.Done(session: session, lease: report.lease, crc: report.durable?.crc ?? 0, removed: report.removed)
+        LeaseReport.Done(
+            session: session, lease: report.lease, crc: report.durable?.crc ?? 0, end: report.durable?.offset,
+            removed: report.removed)
     }
 
     /// Why the lease could not be fulfilled, if it could not. A resolver's answer that can't be used is a failure, and is asked for again.

@@ -119,7 +119,7 @@ struct SyncService: Sendable {
         guard asked.contains(session) else { return [] }
         let wishes = try await store.shrinkWishes(of: session)
         asked.settle(session, isAsked: !wishes.isEmpty)
-        return wishes.map { Shrink(lease: $0.lease, end: $0.end) }
+        return wishes.map { Shrink(lease: $0.lease, end: $0.end, isFurther: $0.isFurther ? true : nil) }
     }
 
     /// Tells what the session used of byte budgets, and what its shares are now; nothing where there are none.

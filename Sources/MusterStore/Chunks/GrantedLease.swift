@@ -55,6 +55,10 @@ public struct GrantedLease: Sendable {
     public let looks: Look?
     /// Whether another source is left that has not been tried.
     public let mayMoveOn: Bool
+    /// Where the first request for the chunk ends, if it was cut off one that others fetch (adr/0037).
+    public let reach: Int64?
+    /// The least bytes per second that it has to bring, 0 for any; `nil` with `reach`.
+    public let pace: Int64?
     /// How many tries before have ended since the origin was slower than the limits allow, beyond one of each source.
     public let slowTries: Int32
     /// The source's URL as the task was added with it; `nil` for work that has no source.
@@ -120,6 +124,8 @@ public struct GrantedLease: Sendable {
         asksForAll = try row.decode("asks_for_all")
         looks = try Self.looks(row, lastAttempt: lastAttempt)
         mayMoveOn = try row.decode("may_move_on")
+        reach = try row.decode("reach")
+        pace = try row.decode("pace")
         slowTries = try row.decode("slow_tries")
         url = try row.decode("url")
         headers = try row.decode("headers")

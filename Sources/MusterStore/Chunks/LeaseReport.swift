@@ -62,14 +62,19 @@ public enum LeaseReport {
         public let lease: LeaseName
         /// CRC32C of the whole chunk.
         public let crc: UInt32
+        /// Where the chunk ended for its holder, which need not have heard that it may end later; `nil` where nobody asked.
+        public let end: Int64?
         /// What became of the file that a purge was to delete.
         public let removed: RemovedFile?
 
         /// A report.
-        public init(session: SessionID, lease: LeaseName, crc: UInt32, removed: RemovedFile? = nil) {
+        public init(
+            session: SessionID, lease: LeaseName, crc: UInt32, end: Int64? = nil, removed: RemovedFile? = nil
+        ) {
             self.session = session
             self.lease = lease
             self.crc = crc
+            self.end = end
             self.removed = removed
         }
     }

@@ -54,7 +54,7 @@ extension Store {
             )
             SELECT won.count,
                 report_done(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
-                    \(reports.map { Int64($0.crc) }), \(reports.map { $0.removed?.rawValue }))::text
+                    \(reports.map { Int64($0.crc) }), \(reports.map(\.end)), \(reports.map { $0.removed?.rawValue }))::text
             FROM won
             """, waking: .work)
         return Int(try rows[0].decode("count", as: Int64.self))

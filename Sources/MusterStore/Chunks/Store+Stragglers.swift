@@ -20,6 +20,8 @@ public struct ShrinkWish: Sendable, Hashable {
     public let lease: LeaseName
     /// The byte after the last one that it should fetch.
     public let end: Int64
+    /// Whether that is further than it has agreed to: what lies behind was given back to it (adr/0037).
+    public let isFurther: Bool
 }
 
 /// What became of a holder's answer to a wish.
@@ -81,13 +83,13 @@ extension Store {
     public func shrinkWishes(of session: SessionID) async throws -> [ShrinkWish] {
         try await query(
             """
-            SELECT chunk_id, epoch, shrink_to FROM leases WHERE session_id = \(session) AND shrink_to IS NOT NULL
-            ORDER BY chunk_id
+            SELECT chunk_id, epoch, shrink_to, shrink_to = last AS is_further FROM leases
+            WHERE session_id = \(session) AND shrink_to IS NOT NULL ORDER BY chunk_id
             """
         ).map { row in
             ShrinkWish(
                 lease: LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch")),
-                end: try row.decode("shrink_to"))
+                end: try row.decode("shrink_to"), isFurther: try row.decode("is_further"))
         }
     }
 

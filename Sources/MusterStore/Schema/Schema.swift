@@ -37,6 +37,7 @@ enum Schema {
         Script("claim", PackageResources.claim_sql),
         Script("completion", PackageResources.completion_sql),
         Script("conditions", PackageResources.conditions_sql),
+        Script("cuts", PackageResources.cuts_sql),
         Script("deadlines", PackageResources.deadlines_sql),
         Script("deliveries", PackageResources.deliveries_sql),
         Script("doubles", PackageResources.doubles_sql),

@@ -182,21 +182,21 @@ extension Store {
             "SELECT close_session(\(session), \(policy.firstChunk), \(policy.deaths))::text", waking: [.work, .events])
     }
 
-    /// Lets a session expire at once whose process is gone: the next sweep takes back what it held, and others revoke it.
+    /// Ends a session whose process is gone: the next sweep takes back what it held, and others revoke it. A sync that was under way does not renew it.
     public func expireSession(_ session: SessionID) async throws {
         _ = try await write("UPDATE sessions SET expires_at = 'epoch' WHERE id = \(session)", waking: .nobody)
     }
 
-    /// Gives sessions that expired while nobody could renew them another time to live.
+    /// Gives sessions that expired while nobody could renew them, and were not ended, another time to live.
     public func graceExpiredSessions(timeToLive: Duration) async throws {
         _ = try await write(
             """
             UPDATE sessions SET expires_at = statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms'
-            WHERE expires_at < statement_timestamp()
+            WHERE expires_at < statement_timestamp() AND expires_at > 'epoch'
             """, waking: .nobody)
     }
 
-    /// Lets every session expire at once, for a coordinator that knows that no worker has outlived its start. No chunk is to blame for
+    /// Ends every session, for a coordinator that knows that no worker has outlived its start. No chunk is to blame for
     /// that: it counts as nobody's death.
     public func expireAllSessions() async throws {
         _ = try await write("UPDATE sessions SET expires_at = 'epoch', killed = true", waking: .nobody)

@@ -72,7 +72,7 @@ extension Store {
         try await query(
             """
             SELECT s.worker, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END AS kind, l.first, l.last, l.durable, o.url, l.granted_at,
-                l.shrink_to IS NOT NULL AS is_asked, l.doubles IS NOT NULL AS is_double,
+                coalesce(l.shrink_to < l.last, false) AS is_asked, l.doubles IS NOT NULL AS is_double,
                 CASE WHEN \(SilentWorker.isSilent) THEN s.seen_at END AS seen, s.expires_at
             FROM leases l
             LEFT JOIN sessions s ON s.id = l.session_id

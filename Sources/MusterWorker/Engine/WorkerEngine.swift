@@ -182,6 +182,8 @@ struct WorkerEngine: Sendable {
         // The job may be over in a moment, and its end means something else by then.
         case .shrink(let name, let wanted):
             return controls[name]?.shrink(to: wanted).map { .job(name, .shrunk(end: $0)) }
+        case .lengthen(let name, let wanted):
+            return controls[name]?.bound.lengthen(to: wanted).map { .job(name, .shrunk(end: $0)) }
         case .stop: break
         }
         return nil

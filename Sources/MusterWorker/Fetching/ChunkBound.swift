@@ -3,7 +3,7 @@ import MusterCore
 import Synchronization
 
 /// Where a chunk ends. While it is fetched, its end may be brought nearer, so that somebody else fetches the tail: once that is
-/// agreed, nothing is written at or beyond the new end.
+/// agreed, nothing is written at or beyond the new end. What was given away may come back, as long as that end is not reached.
 ///
 /// The writer claims the bytes before the kernel gets them, and an agreement never cuts off what was claimed: that makes it
 /// safe at any moment, whichever thread comes first.
@@ -21,7 +21,12 @@ final class ChunkBound: Sendable {
         var end: Int64?
         /// Everything before it is written, or about to be.
         var claimed: Int64
-        var isShrunk = false
+        /// Whether the request goes on beyond the end, and has to be cut there.
+        var isShrunk: Bool
+        /// When the first bytes came.
+        var begun: Int64?
+        /// Where the chunk was not to end before, when that was asked first.
+        var kept: Int64?
 
         var isFull: Bool { isShrunk && end.map { claimed >= $0 } == true }
     }
@@ -29,15 +34,22 @@ final class ChunkBound: Sendable {
     private let start: Int64
     /// What is answered as long as there is nothing to agree on.
     private let leasedEnd: Int64?
+    /// Whether its request may be the only one that is served.
+    private let mayBeOnly: Bool
+    private let now: @Sendable () -> Int64
     private let state: Mutex<State>
 
     /// The bound of a lease. It can be brought nearer if the chunks of the task are planned: only then may others fetch the rest.
-    init(_ lease: LeaseDocument) {
+    init(_ lease: LeaseDocument, now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
         let isDivisible = lease.kind == .fetch && lease.planned && lease.rung == .chunks
         start = lease.start
+        mayBeOnly = lease.asksForAll == true
+        self.now = now
         leasedEnd = lease.kind == .fetch && lease.asksForAll != true ? lease.end : nil
         state = Mutex(
-            State(end: isDivisible ? lease.end : nil, claimed: max(lease.start, lease.resume.offset))
+            State(
+                end: isDivisible ? lease.end : nil, claimed: max(lease.start, lease.resume.offset),
+                isShrunk: isDivisible && lease.isAskedBeyondEnd)
         )
     }
 
@@ -45,10 +57,12 @@ final class ChunkBound: Sendable {
     init() {
         start = 0
         leasedEnd = nil
-        state = Mutex(State(end: nil, claimed: 0))
+        mayBeOnly = false
+        now = MonotonicClock.now
+        state = Mutex(State(end: nil, claimed: 0, isShrunk: false))
     }
 
-    /// The end that was agreed on, `nil` if it is the one of the lease.
+    /// The end that was agreed on, `nil` if it is the one of the request.
     var agreedEnd: Int64? { state.withLock { $0.isShrunk ? $0.end : nil } }
     /// Whether everything up to an agreed end is written, or about to be.
     var isFull: Bool { state.withLock { $0.isFull } }
@@ -63,6 +77,7 @@ final class ChunkBound: Sendable {
     /// To be called before `count` bytes are written at `offset`.
     func claim(_ count: Int, at offset: Int64) -> Claim {
         state.withLock { state in
+            if state.begun == nil { state.begun = now() }
             var allowed = Int64(count)
             if state.isShrunk, let end = state.end { allowed = max(0, min(allowed, end - offset)) }
             state.claimed = max(state.claimed, offset + allowed)
@@ -77,11 +92,39 @@ final class ChunkBound: Sendable {
     func shrink(to wanted: Int64) -> Int64? {
         state.withLock { state in
             guard let end = state.end else { return leasedEnd }
-            let possible = max(wanted, state.claimed, start + 1)
+            // One that is to end wherever it is makes room for something more urgent.
+            if wanted > start, state.kept == nil { state.kept = state.claimed + bytesToKeep(state) }
+            let possible = max(wanted, state.claimed, wanted > start ? state.kept ?? 0 : 0, start + 1)
             guard possible < end else { return end }
             state.end = possible
             state.isShrunk = true
             return possible
         }
     }
+    /// Until it is known whether others are served the rest, a request that may be the only one goes on. Bytes of one that is fast are not worth that.
+    private func bytesToKeep(_ state: State) -> Int64 {
+        guard mayBeOnly, let begun = state.begun else { return 0 }
+        let time = Double(max(1, now() - begun)) / 1e9
+        let speed = Double(state.claimed - start) / time
+        return speed < Self.fast ? Int64(speed * Self.secondsToKeep) : 0
+    }
+
+    /// The patience with the first request for what was given away, the time in which it has to show its pace (`FetchPlan`), and some for the news of it.
+    private static let secondsToKeep = 10.0
+    /// In bytes per second; `cut_lease` has the same.
+    private static let fast = 1_048_576.0
+
+    /// Takes back what was given away before `wanted`. Returns where the end is now; `nil` if the chunk has come to its end, or gave nothing away.
+    func lengthen(to wanted: Int64) -> Int64? {
+        state.withLock { state in
+            guard state.isShrunk, !state.isFull, let end = state.end, wanted >= end else { return nil }
+            state.end = wanted
+            return wanted
+        }
+    }
+}
+
+extension LeaseDocument {
+    /// Whether the first request is for more than the chunk.
+    var isAskedBeyondEnd: Bool { if let reach, let end { reach > end } else { false } }
 }

@@ -24,9 +24,9 @@ private struct LargerBody: Hashable {
 
 extension FetchJob {
     /// Watches how far the part is durable.
-    func watch(_ writer: ChunkWriter) {
+    func watch(_ writer: ChunkWriter, _ plan: FetchPlan) {
         context.checkpointer.watch(
-            lease.name, writer, known: max(lease.resume.offset, lease.start), sync: equipment.sync)
+            lease.name, writer, known: max(lease.resume.offset, plan.endOfPace), sync: equipment.sync)
     }
 
     /// All that the lease is for has come: completes it, unless that may be none of the file. `nil` when it is to be asked for again.
@@ -68,7 +68,7 @@ extension FetchJob {
         defer { context.beliefs.end(origin) }
         // Nobody is told of what may be none of the file.
         context.checkpointer.forget(lease.name)
-        defer { watch(writer) }
+        defer { watch(writer, plan) }
         var examination = Examination(
             of: Examination.Body(
                 look: look, namesNoText: address.namesNoText, isShared: plan.arrival.isShared,

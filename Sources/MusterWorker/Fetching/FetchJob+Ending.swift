@@ -57,7 +57,7 @@ extension FetchJob {
             ])
         )
         do {
-            let durable = try await settled(writer)
+            let durable = plan.hasKeptPace(at: writer.offset) ? try await settled(writer) : nil
             // The size is told where nothing can be gone on with too: what comes next is doubted by it (row 27).
             return .failed(failure, durable, durable == nil ? nil : plan.learned)
         } catch {

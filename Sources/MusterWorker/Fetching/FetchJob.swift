@@ -45,12 +45,13 @@ struct FetchJob: Sendable {
         do {
             switch try await begin() {
             case .over(let ending): return ending
-            case .ready(let plan, let settings, let part, let prefix):
+            case .ready(var plan, let settings, let part, let prefix):
                 let budgets = context.budgets.enter(lease)
                 defer { context.budgets.leave(lease) }
+                plan.keepsToBudget = budgets.contains { $0.bytesPerSecond != nil }
                 let redirects = ProxiedRedirects(settings.isProxied ? context.sources : nil)
                 let writer = ChunkWriter(part, after: prefix, gate: context.gate, control: control)
-                watch(writer)
+                watch(writer, plan)
                 defer { context.checkpointer.forget(lease.name) }
                 let ending = await fetch(plan, settings, writer, budgets, redirects)
                 await drop(part)
@@ -69,9 +70,9 @@ struct FetchJob: Sendable {
         _ redirects: ProxiedRedirects
     ) async -> JobEnding {
         var plan = initial
-        plan.doubtsSpeed = lease.looks != nil && lease.start == 0 && !budgets.contains { $0.bytesPerSecond != nil }
+        plan.doubtsSpeed = lease.looks != nil && lease.start == 0 && !plan.keepsToBudget
         for _ in 0..<Self.requestLimit {
-            if let end = control.bound.agreedEnd { plan.shorten(to: end) }
+            if let end = control.bound.agreedEnd { plan.setEnd(to: end) }
             guard await context.gate.opened(unless: { control.wish != .work }) else { return await stop(plan, writer) }
             if let end = plan.end, writer.offset >= end, end > lease.start, !plan.doubtsEnd {
                 guard let ending = await finish(&plan, writer, settings, budgets) else { continue }
@@ -161,7 +162,7 @@ struct FetchJob: Sendable {
             _ = try? await station.pool.run { writer.flush() }
         }
         if let end = control.bound.agreedEnd {
-            plan.shorten(to: end)
+            plan.setEnd(to: end)
             // However the transfer ended that was cut for it, and whatever it was about to say of the rest.
             if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
         }

@@ -7,6 +7,15 @@ extension FetchPlan {
     /// Whether others may fetch what is beyond some byte of the chunk from now on.
     var isDivisible: Bool { isSettled && (asksForAll ? learned?.askedForAll == true : !isWholeFile) }
 
+    /// What is asked to see whether a plain GET is served that brings the content which is known.
+    var look: FetchQuestion {
+        var question = question(from: 0)
+        question.range = nil
+        question.conditional = false
+        question.held = nil
+        return question
+    }
+
     /// Whether the name of the file is taken from the origin, and this lease is the one that learns it.
     var wantsName: Bool { lease.policy?.names == .suggested && !isSettled }
 
@@ -33,6 +42,11 @@ extension FetchPlan {
     /// speed is doubted. `nil` for the one of the request.
     func patience(_ limit: LowSpeedLimit?, from offset: Int64) -> (limit: LowSpeedLimit, isDoubt: Bool)? {
         guard let limit, ladder.rung != .whole else { return nil }
+        if let pace = pace(from: offset) {
+            return (
+                LowSpeedLimit(bytesPerSecond: max(limit.bytesPerSecond, pace), over: .seconds(secondsOfPace)), false
+            )
+        }
         let over = limit.over / Self.shortPatience
         if doubtsSpeed, let end, end - offset >= Self.leastToDoubt {
             return (LowSpeedLimit(bytesPerSecond: max(limit.bytesPerSecond, Self.doubtfulSpeed), over: over), true)
@@ -40,6 +54,28 @@ extension FetchPlan {
         guard lease.mayMoveOn == true && learned?.rung != .whole || ladder.isServedPlainly else { return nil }
         return (LowSpeedLimit(bytesPerSecond: limit.bytesPerSecond, over: over), false)
     }
+
+    /// The bytes per second that a body has to bring which begins at `offset`, until it has shown that it does; `nil` where a request that runs would bring it
+    /// no sooner (`LeaseDocument.pace`), or a byte budget sets the speed.
+    func pace(from offset: Int64) -> Int64? {
+        let isFree = !keepsToBudget && lease.options?.lowSpeedBytesPerSecond != 0
+        guard isFree, offset == lease.start, ladder.rung == .chunks else { return nil }
+        return lease.pace.flatMap { $0 > 0 ? $0 : nil }
+    }
+
+    /// The seconds over which a body has to keep its pace: a part of the usual patience.
+    var secondsOfPace: Int64 {
+        max(1, (lease.options?.lowSpeedSeconds ?? FetchOptions.usualPatience.lowSpeedSeconds) / Int64(Self.timesOfPace))
+    }
+
+    /// For how many times as long a body is borne that is silent after it has kept its pace.
+    static let timesOfPace = 15
+
+    /// How far the chunk has come when it has kept its pace: that is two seconds of the request before it, which brings ten times as much (`pace_beside`).
+    var endOfPace: Int64 { lease.start + (pace(from: lease.start) ?? 0) * 20 }
+
+    /// Whether it has. Before that nothing of the chunk counts as durable, so that it can be given back (adr/0037).
+    func hasKeptPace(at offset: Int64) -> Bool { offset >= min(endOfPace, lease.end ?? .max) }
 
     /// Whether the next request may be the only one that is served: it is worth more than the usual patience, unless the options name another one.
     var mayBeOnly: Bool {

@@ -41,6 +41,8 @@ struct FetchPlan: Sendable {
     var doubtsKept = true
     /// Whether a part that comes slowly, or stops, is given up for a plain GET that is known to be faster.
     var doubtsSpeed = false
+    /// Whether the speed of the transfer is set by a byte budget.
+    var keepsToBudget = false
     /// How the body came.
     var arrival = Arrival()
     /// How far it is told whether a refusal is a limit.
@@ -64,6 +66,8 @@ struct FetchPlan: Sendable {
         self.source = source
         self.isSilent = isSilent
         let isNew = !lease.planned && lease.start == 0 && lease.resume.offset == 0
+        // A request that runs is the better way out.
+        doubtsKept = lease.reach == nil
         ladder = Ladder(from: isNew ? max(rung, lease.rung) : lease.rung)
         known = lease.representation
         isSettled = lease.planned
@@ -142,7 +146,7 @@ struct FetchPlan: Sendable {
         case .stream: return ByteRange(start: offset, end: Limits.fileSize.bytes)
         case .chunks:
             guard let end = end ?? lease.end else { return nil }
-            last = end
+            last = offset == lease.start ? max(end, lease.reach ?? end) : end
         }
         // A file that is known to fit is asked for plainly: no server gets that wrong (row 19).
         if offset == 0, isWholeFile { return nil }
@@ -178,10 +182,12 @@ struct FetchPlan: Sendable {
         return request
     }
 
-    /// No more patience than is due where another source may answer. One that was silent lately is given the time that one needs which is well.
+    /// No more patience than is due where another source may answer, and half of that where a request is running that brings the chunk too. One that was silent lately is given the time that one needs which is well.
     private func shortenPatience(_ request: inout TransferRequest) {
-        guard lease.mayMoveOn == true else { return }
-        request.firstByteTimeout = request.firstByteTimeout / (isSilent ? 60 : Self.shortPatience)
+        guard lease.mayMoveOn == true || lease.reach != nil else { return }
+        request.firstByteTimeout =
+            request.firstByteTimeout
+            / (isSilent ? 60 : lease.reach != nil ? 2 * Self.shortPatience : Self.shortPatience)
         if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
     }
 
@@ -219,15 +225,6 @@ struct FetchPlan: Sendable {
     /// Whether nothing of the content version is kept or known by anybody.
     var isUntouched: Bool {
         !lease.planned && !isSettled && learned == nil && lease.resume.offset == lease.start
-    }
-
-    /// What is asked to see whether a plain GET is served that brings the content which is known.
-    var look: FetchQuestion {
-        var question = question(from: 0)
-        question.range = nil
-        question.conditional = false
-        question.held = nil
-        return question
     }
 
     /// What a look has shown; returns the move that follows.
@@ -294,16 +291,17 @@ struct FetchPlan: Sendable {
             isWholeFile = true
         }
         isSettled = isSettled || status == 206
-        guard let count = body.count else { return end.map { $0 - body.offset } }
-        return min(count, (end ?? .max) - body.offset)
+        // What lies behind the chunk may become this lease's while it comes (`ChunkBound`).
+        let most = end.map { max($0, lease.reach ?? $0) - body.offset }
+        return body.count.map { min($0, most ?? .max) } ?? most
     }
 
     /// Whether the lease is for all of the file that its answer tells of: its request may be the only one that is served (row 22).
     var asksForAll: Bool { lease.asksForAll == true }
 
     /// The chunk ends at `agreed` by now: the rest of the file is for others.
-    mutating func shorten(to agreed: Int64) {
-        end = min(end ?? .max, agreed)
+    mutating func setEnd(to agreed: Int64) {
+        end = agreed
         isWholeFile = false
     }
 

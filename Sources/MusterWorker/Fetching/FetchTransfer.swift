@@ -205,9 +205,15 @@ final class FetchTransfer: TransferHandler {
         let offset = writer.offset
         let mayBeOnly = mayBeOnly()
         let (isOver, hasStopped) = state.withLock { state -> (Bool?, Bool) in
-            let times = mayBeOnly ? FetchPlan.timesOfOnly(beforeHead: state.head == nil) : 1
+            // One that has kept its pace is borne for as long as any other.
+            let isPaced = state.head != nil && state.plan.pace(from: question.range?.start ?? 0) != nil
+            let times =
+                mayBeOnly
+                ? FetchPlan.timesOfOnly(beforeHead: state.head == nil)
+                : isPaced && state.plan.hasKeptPace(at: offset) ? FetchPlan.timesOfPace : 1
             guard let before = state.slowness, let limit = state.lowSpeed, !state.plan.ladder.isServedPlainly else {
-                let least = state.lowSpeed.map { $0.bytesPerSecond * $0.over.components.seconds } ?? 0
+                let over = isPaced ? state.plan.secondsOfPace : state.lowSpeed?.over.components.seconds
+                let least = (state.lowSpeed?.bytesPerSecond ?? 0) * (over ?? 0)
                 let isSilent = state.head == nil || offset - state.patience.offset < max(1, least)
                 state.patience = (offset, isSilent ? state.patience.times + 1 : 1)
                 return (state.patience.times >= times, false)

@@ -124,8 +124,8 @@ struct LeaseTable: Sendable {
         leases[name]?.phase = phase
     }
 
-    /// Brings the end of a chunk nearer.
-    mutating func shorten(_ name: LeaseName, to end: Int64) {
+    /// Moves the end of a chunk.
+    mutating func setEnd(of name: LeaseName, to end: Int64) {
         leases[name]?.end = end
         // How long it takes says nothing of others any more.
         leases[name]?.startedAt = nil

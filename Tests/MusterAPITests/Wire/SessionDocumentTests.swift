@@ -90,7 +90,7 @@ struct SessionDocumentTests {
         let response = SyncResponse(
             lost: [lease],
             refused: [RefusedReport(lease: lease, reason: "no")],
-            shrink: [Shrink(lease: lease, end: 12)],
+            shrink: [Shrink(lease: lease, end: 12), Shrink(lease: lease, end: 20, isFurther: true)],
             leases: [work],
             drain: true,
             ttlMilliseconds: 30_000
@@ -101,7 +101,8 @@ struct SessionDocumentTests {
             + #""representation":{"etag":"\"x\"","size":16},"resume":{"crc":3,"offset":9},"rung":"chunks","sink":"s","#
             + #""source":{"headers":{"Authorization":"secret"},"ordinal":0,"url":"https://h/a"},"start":8,"#
             + #""task":5,"version":2}],"lost":[{"chunk":31,"epoch":77}],"#
-            + #""refused":[{"chunk":31,"epoch":77,"reason":"no"}],"shrink":[{"end":12,"lease":{"chunk":31,"epoch":77}}],"#
+            + #""refused":[{"chunk":31,"epoch":77,"reason":"no"}],"shrink":[{"end":12,"lease":{"chunk":31,"epoch":77}},"#
+            + #"{"end":20,"isFurther":true,"lease":{"chunk":31,"epoch":77}}],"#
             + #""ttlMilliseconds":30000}"#
         #expect(try jsonText(response) == json)
         #expect(try document(SyncResponse.self, json) == response)

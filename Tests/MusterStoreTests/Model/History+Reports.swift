@@ -53,9 +53,11 @@ extension History {
             model.resolve(lease, by: session, to: origin)
             try await worker.resolve(lease, to: origin)
         case 8..<13:
-            log("done \(what)")
-            model.done(lease, by: session)
-            try await worker.done(lease)
+            // What was given back it need not have heard of.
+            let end: Int64? = chunk?.hasRegained == true && chance(50) ? offset : nil
+            log("done \(what)\(end.map { " at \($0)" } ?? "")")
+            model.done(lease, by: session, at: end)
+            try await worker.done(lease, at: end)
         case 13..<16 where lease.kind != .purge:
             let size = task?.size.flatMap { task?.isPlanned == true ? $0 : nil } ?? max(offset, chunk?.durable ?? 0)
             log("finished \(what) of \(size)")
@@ -94,6 +96,37 @@ extension History {
         case (.groups, .fetch) where chance(50): return task.isPlanned ? 8 : chance(50) ? 4 : 13
         case (.groups, .finalize) where chance(80): return task.isPausing ? 17 : 13
         case (.many, _), (.few, _), (.sources, _), (.groups, _): return choice
+        }
+    }
+
+    /// A holder gives the tail of its chunk away, again if it can, and others are refused what they get of it; or it says once more what it said before.
+    mutating func cutAndRefuse() async throws {
+        let held = granted.filter { $0.kind == .fetch && model.find($0, by: $0.session) != nil }
+        guard let lease = held.randomElement(using: &random) else { return }
+        let worker = TestWorker(fixture: fixture, session: lease.session)
+        for _ in 0..<Int.random(in: 1...3, using: &random) {
+            guard let found = model.find(lease, by: lease.session), let chunk = model[found.place]?.chunks[found.index],
+                let last = chunk.last, last > chunk.first
+            else { return }
+            let end = Int64.random(in: chunk.first...last, using: &random)
+            log("shrunk \(lease.path) \(lease.name.chunk).\(lease.name.epoch) to \(end)")
+            let isNearer = model.shrink(lease, by: lease.session, to: end)
+            expect(try await worker.shrink(lease, to: end) == (isNearer ? .agreed : .kept), "the end is another one")
+        }
+        if chance(80) { try await claim() }
+        let pieces = granted.filter {
+            $0.task == lease.task && $0.reach != nil && model.find($0, by: $0.session) != nil
+        }
+        for piece in pieces.shuffled(using: &random) where chance(70) {
+            var failure = failure(of: piece)
+            failure.offset = piece.start
+            if chance(80) { failure.parksOrigin = false }
+            let what = "\(piece.path) \(piece.name.chunk).\(piece.name.epoch)"
+            log("failed \(what): \(failure.kind.rawValue) \(failure.status.map { "\($0)" } ?? "")")
+            model.fail(piece, by: piece.session, failure)
+            try await TestWorker(fixture: fixture, session: piece.session).fail(
+                piece, failure.kind, at: failure.offset, retryAfter: failure.parksOrigin ? 100 : nil,
+                status: failure.status.map(Int32.init))
         }
     }
 

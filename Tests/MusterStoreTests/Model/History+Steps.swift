@@ -8,9 +8,9 @@ extension History {
         // A clock decides for how long answers count.
         try await fixture.forgetAnswers()
         for name in model.origins.keys { model.origins[name]?.hasServed = false }
-        let choice = Int.random(in: 0..<106, using: &random)
+        let choice = Int.random(in: 0..<110, using: &random)
         // Claims, reports and refusals in place of most verbs and losses; or verbs in place of some work.
-        let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68]
+        let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68, 106]
         let wishes = [0, 10, 30, 30, 90, 90, 90, 100, 104, 104, 104]
         let others =
             switch theme {
@@ -32,6 +32,7 @@ extension History {
         case 85..<98: try await verb()
         case 100..<104: try await sweep()
         case 104..<106: try await change()
+        case 106..<110: try await cutAndRefuse()
         default:
             log("sequence events")
             _ = try await store.sequenceEvents(limit: 3)

@@ -94,10 +94,12 @@ extension StoreModel {
             task.chunks[index].source = source
             task.chunks[index].origin = task.sources[source].origin
         }
+        if !isBroughtBeside(task.chunks[index], of: task) { task.chunks[index].reach = nil }
         let chunk = task.chunks[index]
         if !isFree(chunk, of: place) { wrong.append("\(place) may not be leased") }
         let isOther = chunk.kind == .fetch && task.teacher.map { $0 != chunk.source } ?? false
-        if lease.resume.offset != chunk.durable || lease.version != task.version || lease.isFenced != task.isFenced
+        if lease.reach != chunk.reach || lease.resume.offset != chunk.durable || lease.version != task.version
+            || lease.isFenced != task.isFenced
             || lease.isPlanned != task.isPlanned || lease.rung != task.rung || lease.isOtherMirror != isOther
             || (lease.freshURL != nil) != (chunk.kind == .fetch && task.sources[chunk.source].resolvedAt > 0)
         {

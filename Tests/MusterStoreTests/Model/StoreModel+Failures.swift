@@ -8,6 +8,9 @@ extension StoreModel {
         var status: Int?
         var offset: Int64
         var parksOrigin: Bool
+
+        /// Whether it says that there was too much at once.
+        var isTooMuch: Bool { parksOrigin || kind.limitSignal(status: status) == .certain }
     }
 
     /// A lease that could not be fulfilled, with a jitter that always makes a backoff wait.
@@ -26,6 +29,7 @@ extension StoreModel {
         guard let (place, index) = find(lease, by: session), let task = self[place] else { return }
         let chunk = task.chunks[index]
         guard failure.kind.rule != .returnChunk else { return putBack(lease.name.epoch) }
+        if spare(place, chunk, failure) { return }
         // What is wrong with a file as a whole is the doing of the source that taught its version.
         let source = chunk.kind == .finalize ? task.teacher ?? chunk.source : chunk.source
         if chunk.kind == .fetch || failure.kind == .digestMismatch { self[place]?.sources[source].failures += 1 }
@@ -135,7 +139,7 @@ extension StoreModel {
         }
         var attempts = before + (counts == false ? 0 : 1)
         // A limit that may pass is not what a task fails by.
-        if counts != nil, attempts >= Int(policy.attempts), failure.status != nil,
+        if counts != nil, attempts >= Int(policy.attempts), failure.status != nil, !failure.parksOrigin,
             origins[chunk.origin]?.hasServed ?? false, task.sources[chunk.source].failures <= 32
         {
             attempts = before
@@ -199,7 +203,7 @@ extension StoreModel {
     }
 
     /// Whether a failure is a sign of too much at once (row 24), and then whether it counts as a try.
-    private mutating func heedLimit(_ place: Place, _ chunk: Chunk, _ failure: Failure) -> Bool? {
+    mutating func heedLimit(_ place: Place, _ chunk: Chunk, _ failure: Failure) -> Bool? {
         guard chunk.kind == .fetch, let task = self[place], let lease = chunk.lease else { return nil }
         var signal = failure.kind.limitSignal(status: failure.status)
         // A file of which other chunks come is there.
@@ -224,7 +228,7 @@ extension StoreModel {
             guard isShared else {
                 // Histories are shorter than a limit lasts.
                 let mayPass =
-                    task.isPlanned && failure.status != nil && origin.hasServed
+                    task.isPlanned && failure.status != nil && !failure.parksOrigin && origin.hasServed
                     && task.sources[chunk.source].failures <= 32
                 let isPatient = chunk.attempts < (task.isPlanned ? patience : 5) || mayPass
                 return failure.kind != .network && isPatient ? true : nil

@@ -49,11 +49,12 @@ extension StoreModel {
     }
 
     /// A chunk that is durable to its end, or a purge.
-    mutating func done(_ lease: GrantedLease, by session: SessionID) {
+    mutating func done(_ lease: GrantedLease, by session: SessionID, at end: Int64? = nil) {
         if let leftover = findPurge(lease, by: session) {
             purges[leftover] = nil
             return
         }
+        if let end { cutDone(lease, by: session, at: end) }
         guard let (place, index) = find(lease, by: session), var task = self[place], task.isPlanned,
             let size = task.size, task.chunks[index].kind == .fetch, let last = task.chunks[index].last
         else { return }
@@ -124,6 +125,7 @@ extension StoreModel {
         guard let (place, index) = find(lease, by: session), let task = self[place], task.chunks[index].kind == .fetch
         else { return }
         let chunk = task.chunks[index]
+        if spare(place, chunk) { return }
         self[place]?.sources[chunk.source].failures += 1
         if let teacher = task.teacher, teacher != chunk.source, leaveMirror(place, chunk, chunk.source) { return }
         // Where there is no lower rung that is a try.

@@ -97,6 +97,10 @@ struct StoreModel {
         var origin = ""
         var attempts = 0
         var deaths = 0
+        /// Where the first request for it ends, if it is one of chunks that were cut apart.
+        var reach: Int64?
+        /// Whether a part was given back to its lease.
+        var hasRegained = false
         var status = Status.ready
         var lease: Lease? {
             if case .leased(let lease) = status { lease } else { nil }
@@ -205,6 +209,9 @@ struct StoreModel {
         case reopened, expired, recalled, released
         /// A lease was put into a lane that was there already.
         case queued
+        /// A refused chunk went back to the lease that it was cut off, alone or with others, or was asked for once more; a holder had come to its end
+        /// before it heard of that.
+        case regained, regainedMore, askedAgain, ended
     }
 
     let policy: Store.Policy

@@ -233,17 +233,34 @@ import Testing
         }
     }
 
-    @Test func everySessionCanBeExpiredOrGraced() async throws {
+    /// The process is gone, and the coordinator has read its last request.
+    @Test func syncThatWasUnderWayDoesNotRenewASessionThatWasEnded() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(1))
+            var gone = try await fixture.makeWorker("gone")
+            var other = try await fixture.makeWorker("other")
+            #expect(try await gone.claim().count == 1)
+            try await fixture.store.expireSession(gone.session)
+            #expect(try await gone.sync() == nil)
+            #expect(try await other.sync() != nil)
+            let swept = try await fixture.store.sweepSessions()
+            #expect(swept.sessions == 1 && swept.leases == 1)
+            try await fixture.check()
+        }
+    }
+
+    @Test func sessionsThatExpiredAreGracedAndThoseThatWereEndedAreNot() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2))
             var worker = try await fixture.makeWorker()
             _ = try await worker.claim(2)
-            try await fixture.store.expireAllSessions()
+            try await fixture.run("UPDATE sessions SET expires_at = statement_timestamp() - interval '1 s'")
             #expect(try await fixture.store.workers(after: nil, limit: 10).isEmpty)
             try await fixture.store.graceExpiredSessions(timeToLive: .seconds(60))
             #expect(try await fixture.store.sweepSessions().sessions == 0)
             #expect(try await fixture.store.workers(after: nil, limit: 10).map(\.inHand.leases) == [2])
             try await fixture.store.expireAllSessions()
+            try await fixture.store.graceExpiredSessions(timeToLive: .seconds(60))
             let swept = try await fixture.store.sweepSessions()
             #expect(swept.sessions == 1 && swept.leases == 2)
             try await fixture.check()

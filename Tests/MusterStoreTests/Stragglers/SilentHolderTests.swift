@@ -119,12 +119,13 @@ import Testing
         }
     }
 
-    /// A coordinator that owns its fleet ends all sessions when it starts: a session that is idle before they are swept takes over at once.
+    /// A coordinator that owns its fleet ends all sessions when it starts: a new one that is idle before they are swept takes over at once.
     @Test func holdersWhoseSessionsWereEndedAreSilent() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [970])
             try await scene.pass(seconds: 1_800)
             try await fixture.store.expireAllSessions()
+            scene.idle = try await fixture.makeWorker("new")
             try await scene.idle.sync()
             try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '20 s' WHERE worker = 'slow'")
             #expect(try await scene.idle.help().taken == 1)

@@ -82,6 +82,34 @@ extension StragglerHistory {
         }
     }
 
+    /// What was cut off a chunk fails. If there is nothing of that kind, a tail is cut off and leased.
+    mutating func refuse(_ index: Int) async throws {
+        let rows = try await fixture.pool.query(
+            """
+            SELECT l.epoch, l.durable > l.first, EXISTS (
+                SELECT 1 FROM leases h WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.last = l.first AND h.durable < h.last AND h.reach >= l.last)
+            FROM leases l WHERE l.kind = 'fetch' AND l.reach IS NOT NULL AND l.first > 0 AND l.attempts = 0
+                AND NOT EXISTS (SELECT 1 FROM leases d WHERE d.doubles = l.chunk_id)
+            ORDER BY l.chunk_id DESC
+            """)
+        for row in rows {
+            guard let (place, lease) = try holding(row.decode(at: 0)) else { continue }
+            let hasBytes: Bool = try row.decode(at: 1)
+            if hasBytes { seen.note(.kept) } else if try row.decode(at: 2) { seen.note(.givenBack) }
+            return try await workers[place].worker.fail(lease, .network)
+        }
+        guard let lease = workers[index].leases.last(where: { $0.kind == .fetch && $0.isPlanned }), let end = lease.end,
+            end - lease.start > 2
+        else { return }
+        try await shrink(lease, to: end - 2, by: workers[index].worker)
+        try await claim((index + 1) % workers.count)
+        if Bool.random(using: &random),
+            let tail = workers[(index + 1) % workers.count].leases.last(where: { $0.reach != nil })
+        {
+            try await workers[(index + 1) % workers.count].worker.progress(tail, to: tail.start + 1)
+        }
+    }
+
     /// Who holds the lease of an epoch.
     private func holding(_ epoch: Int64) -> (place: Int, lease: GrantedLease)? {
         for (place, entry) in workers.enumerated() {

@@ -42,6 +42,8 @@ struct StragglerHistory {
         case taken
         /// A double was taken back of a task that nothing had fenced yet.
         case takenBack
+        /// Others were refused what was cut off a chunk, which has it again; or what they have brought of it they keep.
+        case givenBack, kept
     }
 
     /// How often each of them came about.
@@ -123,11 +125,12 @@ struct StragglerHistory {
             try await workers[index].worker.sync(
                 settled: worker.sequence, held: workers[index].leases.map(\.name))
         case 19..<32: try await race(otherwise: index)
+        case 32..<35: try await refuse(index)
         default: try await report(index)
         }
     }
 
-    private mutating func claim(_ index: Int) async throws {
+    mutating func claim(_ index: Int) async throws {
         let room = Int32.random(in: 2...12, using: &random)
         workers[index].leases += try await workers[index].worker.claim(room)
     }

@@ -72,6 +72,11 @@ import Testing
             "a double outlives its chunk that is done (I2)", in: "settle_doubles", at: .lost,
             "AND l.session_id = u.session_id));", "AND false));"),
         Breakage(
+            "what others have brought goes back (I4)", in: "spare_chunk", at: .kept, "OR l.durable > l.first", ""),
+        Breakage(
+            "what goes back is counted still (I6)", in: "give_back_chunks", at: .givenBack,
+            "chunks_left = chunks_left - v_gone", "chunks_left = chunks_left"),
+        Breakage(
             "a double outlives its chunk that is put back (I2)", in: "return_doubles", at: .fellBehind,
             "ON o.chunk_id = u.chunk_id AND o.epoch = u.epoch));", "ON false));"),
     ]

@@ -63,8 +63,8 @@ struct TestWorker: Sendable {
                 askedForAll: askedForAll, chunkSize: 100))
     }
 
-    func done(_ lease: GrantedLease, removed: RemovedFile? = nil) async throws {
-        try await store.report(done: [.init(session: session, lease: lease.name, crc: 7, removed: removed)])
+    func done(_ lease: GrantedLease, at end: Int64? = nil, removed: RemovedFile? = nil) async throws {
+        try await store.report(done: [.init(session: session, lease: lease.name, crc: 7, end: end, removed: removed)])
     }
 
     /// Answers a wish to shrink.

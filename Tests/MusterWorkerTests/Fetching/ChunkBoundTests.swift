@@ -51,6 +51,61 @@ import Testing
         #expect(!bound.isFull)
     }
 
+    @Test func whatWasGivenAwayComesBackUntilTheEndIsReached() {
+        let bound = bound()
+        #expect(bound.lengthen(to: 90) == nil, "nothing was given away")
+        #expect(bound.shrink(to: 50) == 50)
+        #expect(bound.lengthen(to: 40) == nil, "what comes late takes nothing away")
+        #expect(bound.lengthen(to: 80) == 80)
+        #expect(bound.claim(50, at: 20) == ChunkBound.Claim(count: 50, isLast: false))
+        #expect(bound.claim(20, at: 70) == ChunkBound.Claim(count: 10, isLast: true), "the request goes on")
+        #expect(bound.lengthen(to: 90) == nil, "it was cut there")
+    }
+
+    /// It is known by then whether the rest is served to others.
+    @Test func slowRequestThatMayBeTheOnlyOneGoesOnForTenSeconds() {
+        let time = Observed<Int64>(0)
+        func begin(_ mayBeOnly: Bool = true) -> ChunkBound {
+            var document = LeaseDocument.chunk(
+                "http://127.0.0.1/f", 0, 100, of: Representation(size: 1_000, etag: "\"one\""))
+            document.planned = false
+            document.asksForAll = mayBeOnly
+            time.update { $0 = 0 }
+            let bound = ChunkBound(document) { time.value }
+            bound.divide(at: 1_000)
+            _ = bound.claim(20, at: 0)
+            return bound
+        }
+        let slow = begin()
+        time.update { $0 = 2_000_000_000 }
+        #expect(slow.shrink(to: 30) == 120)
+        time.update { $0 = 9_000_000_000 }
+        #expect(slow.shrink(to: 30) == 120, "the same request has the same answer")
+        let late = begin()
+        time.update { $0 = 100_000_000 }
+        #expect(late.shrink(to: 30) == 1_000, "all of the rest comes by then")
+        let urgent = begin()
+        time.update { $0 = 2_000_000_000 }
+        #expect(urgent.shrink(to: 0) == 20)
+        let fast = begin()
+        time.update { $0 = 1_000 }
+        #expect(fast.shrink(to: 30) == 30)
+        let ordinary = begin(false)
+        time.update { $0 = 2_000_000_000 }
+        #expect(ordinary.shrink(to: 30) == 30)
+    }
+
+    @Test func chunkWhoseRequestGoesOnIsCutAtItsEndOrALaterOne() {
+        let cut = bound { $0.reach = 100 }
+        #expect(cut.claim(70, at: 20) == ChunkBound.Claim(count: 60, isLast: true))
+        #expect(cut.lengthen(to: 100) == nil)
+        let lengthened = bound { $0.reach = 100 }
+        #expect(lengthened.lengthen(to: 90) == 90)
+        #expect(lengthened.claim(80, at: 20) == ChunkBound.Claim(count: 70, isLast: true))
+        let ordinary = bound { $0.reach = 80 }
+        #expect(ordinary.lengthen(to: 100) == nil && ordinary.agreedEnd == nil)
+    }
+
     @Test func predecessorsBytesCountAsClaimed() {
         let bound = bound { $0.resume = DurablePrefix(offset: 60, crc: 1) }
         #expect(bound.shrink(to: 30) == 60)

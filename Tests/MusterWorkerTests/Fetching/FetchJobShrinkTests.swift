@@ -100,6 +100,74 @@ import Testing
         }
     }
 
+    /// Others were refused the tail that it gave away.
+    @Test func requestThatRunsBringsWhatIsGivenBackToIt() async throws {
+        try await withBench { bench, origin in
+            let file = serve(origin)
+            origin.hold("/f", afterBytes: mebibyte)
+            let lease = chunk(origin, 0, size)
+            let control = LeaseControl(ChunkBound(lease))
+            async let running = bench.run(lease, control: control)
+            try await bench.waitForBytes(lease, mebibyte)
+            #expect(control.shrink(to: 2 * mebibyte) == 2 * mebibyte)
+            #expect(control.bound.lengthen(to: 3 * mebibyte) == 3 * mebibyte)
+            origin.release("/f")
+            let ending = await running
+            #expect(
+                ending.durable
+                    == DurablePrefix(offset: 3 * mebibyte, crc: crc(file.content.bytes(in: 0..<3 * mebibyte))))
+            #expect(ending.finished == nil, "others may have the rest")
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test func requestThatWasCutBringsNothingMore() async throws {
+        try await withBench { bench, origin in
+            _ = serve(origin)
+            let lease = chunk(origin, 0, size)
+            let control = LeaseControl(ChunkBound(lease))
+            #expect(control.shrink(to: 2 * mebibyte) == 2 * mebibyte)
+            let ending = await bench.run(lease, control: control)
+            #expect(ending.durable?.offset == 2 * mebibyte)
+            #expect(control.bound.lengthen(to: 3 * mebibyte) == nil)
+        }
+    }
+
+    /// A piece of a slow file: what follows it may come by the same request.
+    @Test(arguments: [true, false])
+    func pieceIsAskedForFurtherThanItGoesAndCutThereUnlessMoreIsGivenToIt(isGiven: Bool) async throws {
+        try await withBench { bench, origin in
+            let file = serve(origin)
+            origin.hold("/f", afterBytes: mebibyte / 2)
+            var lease = chunk(origin, mebibyte, 2 * mebibyte)
+            lease.reach = size
+            let control = LeaseControl(ChunkBound(lease))
+            async let running = bench.run(lease, control: control)
+            try await bench.waitForBytes(lease, mebibyte + mebibyte / 2)
+            if isGiven { #expect(control.bound.lengthen(to: size) == size) }
+            origin.release("/f")
+            let ending = await running
+            let end = isGiven ? size : 2 * mebibyte
+            #expect(ending.durable == DurablePrefix(offset: end, crc: crc(file.content.bytes(in: mebibyte..<end))))
+            #expect(origin.requests.map(\.range) == ["bytes=\(mebibyte)-\(size - 1)"])
+            try #expect(bench.part(lease).count == Int(end))
+        }
+    }
+
+    /// A request that runs brings it sooner: what has come can be given back to that.
+    @Test func pieceThatDoesNotKeepItsPaceFailsSoonWithNothingDurable() async throws {
+        try await withBench { bench, origin in
+            _ = serve(origin)
+            origin.hold("/f", afterBytes: 64 << 10)
+            var lease = chunk(origin, mebibyte, 2 * mebibyte)
+            lease.options?.lowSpeedSeconds = 15
+            (lease.reach, lease.pace) = (size, 100 << 10)
+            let ending = await bench.run(lease)
+            #expect(ending.failure?.kind == .tooSlow && ending.durable == nil)
+            #expect(bench.news.value.isEmpty)
+        }
+    }
+
     @Test func endedJobAnswersWithTheOldEnd() async throws {
         try await withBench { bench, origin in
             _ = serve(origin)

@@ -58,7 +58,7 @@ import Testing
         #expect(plan.learned?.askedForAll == true && plan.learned?.rung == .chunks)
         // What breaks off is gone on with.
         try #expect(request(plan, from: mebibyte).range == RangeSpec(first: mebibyte, last: 20 * mebibyte - 1))
-        plan.shorten(to: 9 * mebibyte)
+        plan.setEnd(to: 9 * mebibyte)
         try #expect(request(plan, from: mebibyte).range == RangeSpec(first: mebibyte, last: 9 * mebibyte - 1))
         #expect(!plan.isPlacedHere)
     }

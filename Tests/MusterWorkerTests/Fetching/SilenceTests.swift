@@ -33,6 +33,30 @@ import Testing
         }
     }
 
+    /// Beside a request that brings it sooner (adr/0037).
+    @Test func pieceThatHasKeptItsPaceIsBorneForAsLongAsAnyOther() async throws {
+        try await withBench { bench, _ in
+            let known = Representation(size: 9 * mebibyte, etag: "\"one\"")
+            var lease = LeaseDocument.chunk("http://127.0.0.1/f", mebibyte, 2 * mebibyte, of: known)
+            (lease.reach, lease.pace) = (9 * mebibyte, 1_000)
+            let plan = FetchPlan(lease, source: try #require(lease.source))
+            let part = try #require(bench.station.equipment).directory.part(task: lease.task, version: lease.version)
+            let writer = ChunkWriter(part, after: lease.resume, gate: bench.gate, control: LeaseControl())
+            let transfer = FetchTransfer(
+                plan.question(from: mebibyte), plan: plan, writer: writer, accepted: { _ in true }, received: { _ in })
+            var head = ResponseHead(status: 206, bodyFraming: .contentLength(8 * mebibyte))
+            head.headers.append("ETag", "\"one\"")
+            head.headers.append("Content-Range", "bytes \(mebibyte)-\(9 * mebibyte - 1)/\(9 * mebibyte)")
+            _ = transfer.head(head)
+            let bytes = [UInt8](repeating: 1, count: 19_999)
+            _ = bytes.withUnsafeBytes { transfer.body($0) }
+            #expect(transfer.isTooSlow(), "20 s at 1,000 bytes per second")
+            _ = bytes.prefix(1).withUnsafeBytes { transfer.body($0) }
+            let ends = (0..<15).map { _ in transfer.isTooSlow() }
+            #expect(ends == Array(repeating: false, count: 14) + [true], "half a minute")
+        }
+    }
+
     @Test func firstRequestAloneMayBeTheOnlyOne() throws {
         var lease = LeaseDocument.first("http://127.0.0.1/f")
         func plan() throws -> FetchPlan { FetchPlan(lease, source: try #require(lease.source)) }

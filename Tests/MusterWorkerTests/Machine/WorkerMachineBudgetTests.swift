@@ -25,7 +25,7 @@ struct WorkerMachineBudgetTests {
             case .share(let shares): "share \(shares.count)"
             case .start: "start"
             case .openSession, .sync, .abandonSync, .closeSession, .guardAddresses, .trust,
-                .suspendWriting, .resumeWriting, .release, .abort, .shrink, .probe, .log, .stop:
+                .suspendWriting, .resumeWriting, .release, .abort, .shrink, .lengthen, .probe, .log, .stop:
                 nil
             }
         }

@@ -44,7 +44,7 @@ struct WorkerMachineHistoryTests {
                 case .closeSession: harness.feed(.sessionClosed).contains(.stop) ? (isStopped = true) : ()
                 case .start(let lease, _): #expect(jobs.insert(lease.name).inserted)
                 case .release(let name), .abort(let name): #expect(jobs.contains(name))
-                case .shrink(let name, let end):
+                case .shrink(let name, let end), .lengthen(let name, let end):
                     if jobs.contains(name) { answers.append(.job(name, .shrunk(end: end))) }
                 case .stop: isStopped = true
                 case .guardAddresses, .trust, .suspendWriting, .resumeWriting, .share, .probe, .log: break

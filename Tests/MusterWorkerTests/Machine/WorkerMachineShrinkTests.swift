@@ -75,6 +75,34 @@ struct WorkerMachineShrinkTests {
         #expect(news?.reports.map(\.end) == [16 * mebibyte])
     }
 
+    @Test func whatIsGivenBackReachesTheJobAndItsLaterEndTheCoordinator() {
+        var harness = MachineHarness(slots: 1)
+        harness.answer(harness.open(), [chunk(1), chunk(2)])
+        var sync = sync(&harness)
+        sync = harness.answer(sync, shrink: [wish(chunk(2), 10 * mebibyte)]).syncs.last
+        let further = Shrink(lease: chunk(1).name, end: 20 * mebibyte, isFurther: true)
+        let queued = Shrink(lease: chunk(2).name, end: 12 * mebibyte, isFurther: true)
+        let effects = harness.answer(sync, shrink: [further, queued])
+        #expect(effects.contains(.lengthen(chunk(1).name, end: 20 * mebibyte)))
+        #expect(effects.syncs.last?.reports == [Report(lease: chunk(2).name, kind: .shrunk, end: 12 * mebibyte)])
+        let news = harness.answer(effects.syncs.last).syncs.last
+        #expect(news?.reports.isEmpty != false)
+        harness.feed(.job(chunk(1).name, .shrunk(end: 20 * mebibyte)))
+        let told = harness.effects.syncs.last
+        #expect(told?.reports == [Report(lease: chunk(1).name, kind: .shrunk, end: 20 * mebibyte)])
+    }
+
+    @Test func jobThatIsThroughSaysNothingOfWhatIsGivenBack() {
+        var harness = MachineHarness(slots: 1)
+        harness.answer(harness.open(), [chunk(1)])
+        let sync = sync(&harness)
+        harness.feed(.job(chunk(1).name, .fetched))
+        let further = Shrink(lease: chunk(1).name, end: 20 * mebibyte, isFurther: true)
+        let effects = harness.answer(sync, shrink: [further])
+        #expect(effects.allSatisfy { if case .lengthen = $0 { false } else { true } })
+        #expect(harness.machine.ledger.isEmpty)
+    }
+
     @Test func endingJobsAndOtherKindsAreNotAsked() {
         var harness = MachineHarness(slots: 4)
         harness.answer(harness.open(), [chunk(1), lease(2, kind: .purge)])

@@ -73,6 +73,7 @@ CREATE TABLE ready_chunks (
     attempts    integer NOT NULL DEFAULT 0,                  -- failures without progress (I12)
     deaths      integer NOT NULL DEFAULT 0,                  -- sessions that died on it without progress (I12)
     moves       smallint NOT NULL DEFAULT 0,                 -- how often it was taken from a slow or silent holder (row 32)
+    reach       bigint,                                      -- where a first request for it may end, if it was cut off another chunk (adr/0037)
     remove_path text,                                        -- for a purge: the file at a path that shall go too
     remove_size bigint,                                      -- for a purge: the size that this file must have; NULL: any
     remove_group text,                                       -- for a purge of a finished file: the group that was removed with it
@@ -137,19 +138,20 @@ CREATE TABLE leases (
     granted_at      timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was granted
     progress_at     timestamptz NOT NULL DEFAULT statement_timestamp(),   -- its last report of progress
     rate_bytes      double precision NOT NULL DEFAULT 0,     -- a decaying counter of its bytes, as of progress_at
-    -- Where its holder is asked to end it; NULL when it is not asked, or has answered.
+    -- Where its holder is asked to end it, or may end it, where that is at `last`; NULL when it is not asked, or has answered.
     shrink_to       bigint,
-    shrink_asked_at timestamptz,                             -- when the holder was last asked
+    shrink_asked_at timestamptz,                             -- when the holder was last asked; infinity: it is asked no more (adr/0037)
     shrink_asks     smallint NOT NULL DEFAULT 0,             -- how often
     doubled_at      timestamptz,                             -- when a double of it was granted: once at the most
     doubles         bigint,                                  -- of a double: the chunk
     -- Of a lease that brings all of a file, since its origin may serve no other request: the size of the chunks that the rest of it is
     -- cut into when it is shrunk (adr/0027).
     tile            bigint CONSTRAINT leases_tile_positive CHECK (tile > 0),
+    reach           bigint,                                  -- where its first request ends, if it was cut, or was cut off one whose request runs (adr/0037)
     reuse_key       bigint,                                  -- its task's, if the lease has the first bytes of the file
     CONSTRAINT leases_durable_within CHECK (durable >= resume AND (last IS NULL OR durable <= last)),
     CONSTRAINT leases_doubles_are_kind CHECK ((kind = 'double') = (doubles IS NOT NULL)),
-    CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to >= first AND shrink_to < last)
+    CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to >= first AND shrink_to <= last)
 ) WITH (fillfactor = 50);
 
 CREATE INDEX leases_deletions ON leases (sink, remove_path) WHERE remove_path IS NOT NULL;

@@ -78,6 +78,8 @@ BEGIN
     IF f.rule = 'returnChunk' OR was_asked_in_the_old_way(l, f.status) THEN
         PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
         v_outcome := 'returned';
+    ELSIF spare_chunk(l, f) THEN
+        v_outcome := 'returned';
     ELSE
         UPDATE tasks
         SET failure_kind = f.kind, failure_detail = f.detail, failure_at = statement_timestamp(), failure_status = f.status,

@@ -119,10 +119,11 @@ BEGIN
         DELETE FROM ready_chunks WHERE id = ANY (p_chunks) RETURNING *
     ), granted AS (
         INSERT INTO leases (chunk_id, session_id, lane, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
-            resume, durable, crc, rank, attempts, deaths, moves, remove_path, remove_size,
+            resume, durable, crc, rank, attempts, deaths, moves, reach, remove_path, remove_size,
             remove_group, remove_failure, charged, reuse_key)
         SELECT t.id, p_slots[t.n], coalesce(p_lanes[t.n], 0), s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
-            t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.remove_path, t.remove_size,
+            t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves,
+            CASE WHEN t.reach IS NOT NULL AND pace_beside(t.task_id, t.source, t.first, t.last) IS NOT NULL THEN t.reach END, t.remove_path, t.remove_size,
             t.remove_group, t.remove_failure,
             CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume, CASE WHEN k.size IS NULL AND t.first = 0 THEN p_mean END)
                 ELSE 0 END,
@@ -149,7 +150,7 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
     done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text, revoke bigint[],
     asks_for_all boolean, attempts integer, may_look boolean, looks_early boolean, looks_at_endings boolean,
-    may_move_on boolean, slow_tries integer
+    may_move_on boolean, slow_tries integer, reach bigint, pace bigint
 )
 -- Volatile, so that it sees what the function has written that made its arguments.
 LANGUAGE plpgsql VOLATILE
@@ -183,8 +184,9 @@ BEGIN
         (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind NOT IN ('resolve', 'trial')),
         l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks' AND t.mirrors = 1
             AND g.resolver IS NULL AND NOT o.serves_again AND lower(left(s.url, 4)) = 'http',
-        l.attempts, coalesce(may_look(l, t), false), coalesce(looks_early(l, t), false),
-        coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), coalesce(slow_tries(l, t), 0)
+        l.attempts, coalesce(l.reach IS NULL AND may_look(l, t), false), coalesce(looks_early(l, t), false),
+        coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), coalesce(slow_tries(l, t), 0), l.reach,
+        CASE WHEN l.reach IS NOT NULL THEN coalesce(pace_beside(l.task_id, l.source, l.first, l.last), 0) END
     FROM leases l
     LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
     LEFT JOIN groups g ON g.id = l.group_id

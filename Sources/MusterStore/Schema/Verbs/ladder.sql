@@ -144,6 +144,12 @@ BEGIN
     PERFORM lock_groups_of(ARRAY[p_chunk]);
     SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
     IF NOT FOUND THEN RETURN; END IF;
+    f.first_chunk := p_first_chunk;
+    f.max_deaths := 2147483647;
+    IF spare_chunk(l, f) THEN
+        PERFORM note_attempt(l.task_id, l.source, l.durable, 'returned', f);
+        RETURN;
+    END IF;
     UPDATE tasks SET failure_kind = f.kind, failure_detail = f.detail, failure_at = statement_timestamp(),
         failure_status = NULL, failure_source = l.source, failure_request = NULL
     WHERE id = l.task_id RETURNING * INTO t;

@@ -163,7 +163,7 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (
         SELECT count(DISTINCT (l.session_id, l.lane)) FROM leases l
-        WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s'
+        WHERE l.shrink_to < l.last AND l.shrink_asked_at > statement_timestamp() - interval '5 s'
             AND (p_origin IS NULL OR l.origin_id = p_origin) AND (p_group IS NULL OR l.group_id = p_group));
 END
 $$;

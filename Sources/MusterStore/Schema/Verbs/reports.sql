@@ -93,12 +93,13 @@ END
 $$;
 
 -- Chunks that are durable to their end. The last one of a task makes it ready to be finalized.
-CREATE FUNCTION report_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_crcs bigint[], p_removed text[]) RETURNS void
+CREATE FUNCTION report_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_crcs bigint[], p_ends bigint[], p_removed text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM lock_groups_of(p_chunks);
     PERFORM count_removed(p_sessions, p_chunks, p_epochs, p_removed);
     PERFORM settle_doubles(p_sessions, p_chunks, p_epochs);
+    PERFORM cut_done(p_sessions, p_chunks, p_epochs, p_ends);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_sessions, p_chunks, p_epochs, p_crcs) AS u (session_id, chunk_id, epoch, crc)
         WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id

@@ -68,7 +68,8 @@ BEGIN
         sink_status = CASE WHEN p_sequence > s.sequence THEN p_status ELSE s.sink_status END,
         rate_bytes = CASE WHEN p_received > 0 THEN flowed(s.rate_bytes, s.rate_at, p_received) ELSE s.rate_bytes END,
         rate_at = CASE WHEN p_received > 0 THEN statement_timestamp() ELSE s.rate_at END
-    WHERE s.id = p_session
+    -- What was under way when the session was ended does not bring it back.
+    WHERE s.id = p_session AND s.expires_at > 'epoch'
     RETURNING s.sequence = p_sequence, s.draining INTO is_newest, is_draining;
     IF NOT FOUND THEN RETURN; END IF;
 

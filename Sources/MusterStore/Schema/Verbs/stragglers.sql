@@ -37,7 +37,7 @@ BEGIN
     v_groups := lock_free_groups(v_groups);
     v_slots := idle_slots(p_sessions, p_sequences, p_rooms, p_session_cap);
     SELECT coalesce(cardinality(v_slots), 0) - count(*) INTO v_left FROM leases l
-    WHERE l.shrink_to IS NOT NULL AND l.shrink_asked_at > statement_timestamp() - interval '5 s';
+    WHERE l.shrink_to < l.last AND l.shrink_asked_at > statement_timestamp() - interval '5 s';
 
     -- 3. The worst first, each as it is by now.
     FOR v_row IN
@@ -256,36 +256,15 @@ DECLARE
     l leases;
 BEGIN
     PERFORM lock_groups_of(ARRAY[p_chunk]);
-    UPDATE leases SET shrink_to = NULL
+    UPDATE leases SET shrink_to = CASE WHEN p_end < shrink_to THEN shrink_to END
     WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session RETURNING * INTO l;
     IF NOT FOUND THEN RETURN NULL; END IF;
-    -- Only where others may fetch the rest, and never below what is durable (I4).
-    IF l.kind <> 'fetch' OR p_end <= l.first OR p_end < l.durable OR (p_end >= l.last) IS NOT FALSE
+    -- Only where others may fetch the rest, and never below what is durable (I4). What was said before a part was given back says nothing of that.
+    IF l.kind <> 'fetch' OR p_end <= l.first OR p_end < l.durable OR (p_end >= l.last) IS NOT FALSE OR l.shrink_asked_at = 'infinity'
         OR NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = l.task_id AND t.planned AND t.rung = 'chunks')
     THEN RETURN false; END IF;
 
     PERFORM cut_lease(l, p_end);
     RETURN true;
-END
-$$;
-
--- Ends a lease's chunk at p_end. What lies behind is ready for others: one chunk, or several where the lease was to bring all of a file. The
--- caller holds the lock of the group, and knows that the holder writes nothing there.
-CREATE FUNCTION cut_lease(l leases, p_end bigint) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_charge bigint := byte_charge(p_end - l.resume) - l.charged;
-    v_more bigint;
-BEGIN
-    PERFORM drop_doubles(ARRAY[l.chunk_id]);
-    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, moves)
-    SELECT l.task_id, l.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, l.sink, l.version, start,
-        least(start + coalesce(l.tile, l.last - p_end), l.last), start, l.rank, l.moves
-    FROM sources s, generate_series(p_end, l.last - 1, coalesce(l.tile, l.last - p_end)) AS start
-    WHERE s.task_id = l.task_id AND s.ordinal = l.source;
-    GET DIAGNOSTICS v_more = ROW_COUNT;
-    UPDATE tasks SET chunks_left = chunks_left + v_more WHERE id = l.task_id;
-    UPDATE leases SET last = p_end, charged = charged + v_charge, shrink_to = NULL, tile = NULL WHERE chunk_id = l.chunk_id;
-    UPDATE groups SET served = served + v_charge / weight WHERE id = l.group_id;
 END
 $$;

@@ -1,0 +1,122 @@
+-- Where a running chunk ends: what is cut off it is for others, and what these are refused is given back (adr/0012, adr/0037).
+
+-- Ends a lease's chunk at p_end. What lies behind is ready for others: one chunk, or several where the lease was to bring all of a file. The
+-- caller holds the lock of the group, and knows that the holder writes nothing there.
+--
+-- The holder's request goes on to where the chunk ended. Where it is slow, so do the first requests for the others as long as that one runs
+-- (`pace_beside`): little is on its way when such a request is cut.
+CREATE FUNCTION cut_lease(l leases, p_end bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_charge bigint := byte_charge(p_end - l.resume) - l.charged;
+    v_is_slow boolean := l.durable - l.resume < 1048576 * extract(epoch FROM statement_timestamp() - l.granted_at);
+    v_reach bigint := coalesce(l.reach, l.last);
+    v_more bigint;
+BEGIN
+    PERFORM drop_doubles(ARRAY[l.chunk_id]);
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, moves, reach)
+    SELECT l.task_id, l.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, l.sink, l.version, p.first, p.last, p.first, l.rank, l.moves,
+        CASE WHEN v_is_slow THEN v_reach ELSE p.last END
+    FROM sources s
+    CROSS JOIN generate_series(p_end, l.last - 1, coalesce(l.tile, l.last - p_end)) AS start
+    CROSS JOIN LATERAL (SELECT start AS first, least(start + coalesce(l.tile, l.last - p_end), l.last) AS last) AS p
+    WHERE s.task_id = l.task_id AND s.ordinal = l.source;
+    GET DIAGNOSTICS v_more = ROW_COUNT;
+    UPDATE tasks SET chunks_left = chunks_left + v_more WHERE id = l.task_id;
+    UPDATE leases SET last = p_end, charged = charged + v_charge, shrink_to = NULL, tile = NULL, reach = v_reach WHERE chunk_id = l.chunk_id;
+    UPDATE groups SET served = served + v_charge / weight WHERE id = l.group_id;
+END
+$$;
+
+-- Cuts chunks that are done where their holders say: one that has come to its end before it heard of a part that was given back to it ends there.
+CREATE FUNCTION cut_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_ends bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    SELECT cut_lease(l, u.last)
+    FROM leases l JOIN unnest(p_sessions, p_chunks, p_epochs, p_ends) AS u (session_id, chunk_id, epoch, last)
+        ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
+    WHERE l.reach IS NOT NULL AND l.kind = 'fetch' AND u.last > l.first AND u.last >= l.durable AND u.last < l.last
+$$;
+
+-- How many bytes a second the first request for a piece of a file has to bring, while requests run before it that go on to its end at least: a
+-- tenth of what the best of them does, which would bring it sooner otherwise; 0 where it is fast. NULL if no such request runs.
+CREATE FUNCTION pace_beside(p_task bigint, p_source integer, p_first bigint, p_last bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT CASE WHEN max(p.speed) < 1048576 THEN max(p.speed) / 10 WHEN max(p.speed) IS NOT NULL THEN 0 END
+        FROM leases h
+        CROSS JOIN LATERAL (
+            SELECT ((h.durable - h.resume) / greatest(0.1, extract(epoch FROM h.progress_at - h.granted_at)))::bigint
+        ) AS p (speed)
+        WHERE h.task_id = p_task AND h.kind = 'fetch' AND h.source = p_source AND h.last <= p_first AND h.durable < h.last
+            AND h.reach >= p_last);
+END
+$$;
+
+-- Whether a failure says that there was too much at once.
+CREATE FUNCTION is_too_much(f failure) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(f.limit_signal = 'certain', false) OR f.retry_after IS NOT NULL $$;
+
+-- A chunk that was cut off another one, and of which nothing has come, failed: that may be since its source serves no further request. Where one runs
+-- still that goes on to its end, and nothing but untouched chunks lies between, these and the untouched ones behind it are given back to that
+-- request (`give_back_chunks`). Otherwise it is asked for once more in the ordinary way, before anything is believed of that failure. Returns whether
+-- the lease is over by that. The caller holds the lock of the group.
+CREATE FUNCTION spare_chunk(l leases, f failure) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    h leases;
+BEGIN
+    IF l.kind <> 'fetch' OR l.durable > l.first OR EXISTS (SELECT 1 FROM leases d WHERE d.doubles = l.chunk_id) THEN RETURN false; END IF;
+    SELECT * INTO h FROM leases o
+    WHERE o.task_id = l.task_id AND o.kind = 'fetch' AND o.source = l.source AND o.last <= l.first AND o.durable < o.last AND o.reach >= l.last
+    ORDER BY o.last DESC LIMIT 1;
+    IF FOUND AND l.first - h.last = (
+        SELECT coalesce(sum(c.last - c.first), 0) FROM ready_chunks c
+        WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.resume = c.first AND c.first >= h.last AND c.last <= l.first)
+    THEN
+        IF is_too_much(f) THEN
+            PERFORM heed_retry_after(l.origin_id, f);
+            PERFORM heed_limit(l, t, f) FROM tasks t WHERE t.id = l.task_id;
+        END IF;
+        PERFORM give_back_chunks(h, l);
+        RETURN true;
+    END IF;
+    -- Too much at once is no reason to ask in another way.
+    IF l.reach IS NULL OR is_too_much(f) THEN RETURN false; END IF;
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+    UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + interval '1 s' WHERE id = l.chunk_id;
+    RETURN true;
+END
+$$;
+
+-- Gives a refused chunk back to the lease whose request still brings it, with the untouched chunks before and behind it. Nobody has bytes of them, and
+-- nobody is at work there (I2): the chunks tile as before (I3). The holder hears that its chunk may end later, as it hears that one is to end sooner, and is asked
+-- for nothing of it any more. If it has come to its end already, it says so (`cut_done`).
+CREATE FUNCTION give_back_chunks(h leases, l leases) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_end bigint := l.last;
+    v_next bigint;
+    v_gone integer := 1;
+    v_charge bigint;
+BEGIN
+    PERFORM drop_doubles(ARRAY[h.chunk_id]);
+    DELETE FROM leases WHERE chunk_id = l.chunk_id;
+    WITH gone AS (
+        DELETE FROM ready_chunks c WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first >= h.last AND c.last <= l.first RETURNING 1
+    )
+    SELECT v_gone + count(*) INTO v_gone FROM gone;
+    LOOP
+        DELETE FROM ready_chunks c
+        WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first = v_end AND c.resume = c.first AND c.last <= h.reach
+        RETURNING c.last INTO v_next;
+        EXIT WHEN NOT FOUND;
+        v_end := v_next;
+        v_gone := v_gone + 1;
+    END LOOP;
+    v_charge := byte_charge(v_end - h.resume) - h.charged;
+    UPDATE leases SET last = v_end, charged = charged + v_charge, shrink_to = v_end, shrink_asked_at = 'infinity' WHERE chunk_id = h.chunk_id;
+    UPDATE tasks SET chunks_left = chunks_left - v_gone WHERE id = l.task_id;
+    UPDATE groups SET served = served + (v_charge - l.charged) / weight WHERE id = l.group_id;
+END
+$$;

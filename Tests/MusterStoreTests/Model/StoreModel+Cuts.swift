@@ -1,0 +1,88 @@
+import MusterCore
+import MusterStore
+
+/// Chunks that are cut off others while these are fetched (adr/0012, adr/0037).
+extension StoreModel {
+    /// A holder's chunk ends there by now; returns whether that is nearer.
+    mutating func shrink(_ lease: GrantedLease, by session: SessionID, to end: Int64) -> Bool {
+        guard let (place, index) = find(lease, by: session), let task = self[place], task.isPlanned,
+            task.rung == .chunks, task.chunks[index].kind == .fetch, !task.chunks[index].hasRegained
+        else { return false }
+        return cut(place, index, at: end)
+    }
+
+    /// A chunk is done that may have ended sooner than it may end by now.
+    mutating func cutDone(_ lease: GrantedLease, by session: SessionID, at end: Int64) {
+        guard let (place, index) = find(lease, by: session), let chunk = self[place]?.chunks[index], chunk.reach != nil
+        else { return }
+        if cut(place, index, at: end), chunk.hasRegained { seen.insert(.ended) }
+    }
+
+    private mutating func cut(_ place: Place, _ index: Int, at end: Int64) -> Bool {
+        guard var task = self[place], let last = task.chunks[index].last else { return false }
+        let chunk = task.chunks[index]
+        guard end > chunk.first, end >= chunk.durable, end < last else { return false }
+        // Histories are slow.
+        let reach = chunk.reach ?? last
+        task.chunks[index].last = end
+        task.chunks[index].reach = reach
+        task.chunks.append(
+            Chunk(
+                first: end, last: last, resume: end, durable: end, source: chunk.source,
+                origin: task.sources[chunk.source].origin, reach: reach))
+        self[place] = task
+        return true
+    }
+
+    /// Whether a request goes on to the end of a chunk that ran before this step.
+    func isBroughtBeside(_ chunk: Chunk, of task: Task) -> Bool {
+        task.chunks.contains { other in
+            guard let lease = other.lease, lease.grantedAt < step, let end = other.last else { return false }
+            return other.kind == .fetch && other.source == chunk.source && end <= chunk.first && other.durable < end
+                && other.reach ?? 0 >= chunk.last ?? .max
+        }
+    }
+
+    /// Whether a chunk that failed goes back to a lease whose request brings it, or is asked for once more.
+    mutating func spare(_ place: Place, _ chunk: Chunk, _ failure: Failure? = nil) -> Bool {
+        guard var task = self[place], let lease = chunk.lease, let last = chunk.last, chunk.kind == .fetch,
+            chunk.durable == chunk.first
+        else { return false }
+        let before = task.chunks.indices.filter { index in
+            let other = task.chunks[index]
+            guard other.lease != nil, other.kind == .fetch, other.source == chunk.source, let end = other.last else {
+                return false
+            }
+            return end <= chunk.first && other.durable < end && other.reach ?? 0 >= last
+        }
+        let holder = before.max { task.chunks[$0].last ?? 0 < task.chunks[$1].last ?? 0 }
+        let untouched = task.chunks.filter { $0.lease == nil && $0.kind == .fetch && $0.durable == $0.first }
+        if let holder, let end = task.chunks[holder].last, let reach = task.chunks[holder].reach {
+            let between = untouched.filter { $0.first >= end && $0.last ?? .max <= chunk.first }
+            if between.reduce(0, { $0 + ($1.last ?? 0) - $1.first }) == chunk.first - end {
+                var gone = [chunk.first] + between.map(\.first)
+                var further = last
+                while let next = untouched.first(where: { $0.first == further }), let last = next.last, last <= reach {
+                    gone.append(next.first)
+                    further = last
+                }
+                if let failure, failure.isTooMuch {
+                    if failure.parksOrigin { origins[chunk.origin, default: Origin()].isParked = true }
+                    _ = heedLimit(place, chunk, failure)
+                }
+                seen.insert(gone.count > 1 ? .regainedMore : .regained)
+                task.chunks[holder].last = further
+                task.chunks[holder].hasRegained = true
+                task.chunks.removeAll { $0.kind == .fetch && gone.contains($0.first) }
+                self[place] = task
+                return true
+            }
+        }
+        guard chunk.reach != nil, failure?.isTooMuch != true else { return false }
+        seen.insert(.askedAgain)
+        putBack(lease.epoch)
+        guard let index = self[place]?.chunks.firstIndex(where: { $0.first == chunk.first }) else { return true }
+        self[place]?.chunks[index].status = .waiting
+        return true
+    }
+}

@@ -1,0 +1,257 @@
+import MusterCore
+import MusterPostgres
+import MusterStore
+import Testing
+
+/// What is cut off a running chunk and refused to others goes back to the request that brings it (adr/0037).
+@Suite struct GiveBackTests {
+    /// A file of 1,000 bytes that one request brings, and is at 250 of: cut at 300 into chunks of 100, of which some are leased.
+    private struct Scene {
+        let fixture: StoreFixture
+        var holder: TestWorker
+        var others: TestWorker
+        let whole: GrantedLease
+        /// In the order of the file.
+        let pieces: [GrantedLease]
+
+        init(_ fixture: StoreFixture, leasing count: Int32, isSlow: Bool = true) async throws {
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            holder = try await fixture.makeWorker("holder")
+            others = try await fixture.makeWorker("others")
+            whole = try #require(try await holder.claim().first)
+            try await holder.answer(whole, size: 1_000, etag: "\"1\"", askedForAll: true)
+            try await fixture.run("UPDATE origins SET serves_again = true")
+            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await holder.progress(whole, to: 250)
+            // One that was granted later than now has brought all of that in no time.
+            if !isSlow { try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '1 min'") }
+            #expect(try await holder.shrink(whole, to: 300) == .agreed)
+            pieces = try await others.claim(count).sorted { $0.start < $1.start }
+            try #require(pieces.count == Int(count))
+            self.fixture = fixture
+        }
+
+        /// What the holder may keep.
+        func wishes() async throws -> [ShrinkWish] { try await fixture.store.shrinkWishes(of: holder.session) }
+
+        /// Where the holder's chunk ends.
+        func end() async throws -> Int64 {
+            try await fixture.value("SELECT last FROM leases WHERE chunk_id = \(whole.name.chunk.rawValue)")
+        }
+
+        /// The chunks that nobody holds.
+        func ready() async throws -> [String] {
+            try await fixture.values(
+                "SELECT concat_ws(' ', first, last, status, attempts) FROM ready_chunks WHERE kind = 'fetch' ORDER BY first"
+            )
+        }
+
+        /// The holder and others bring what there is.
+        mutating func finish() async throws {
+            try await others.finishEverything(size: 1_000)
+            #expect(try await fixture.store.group("g").state == .succeeded)
+            try await fixture.check("in the end")
+        }
+    }
+
+    /// How a piece may fail.
+    static let failures: [(FailureKind, Int32?)] = [
+        (.notFound, 404), (.notFound, 410), (.httpStatus(403), 403), (.authentication, 401), (.network, nil),
+        (.timeout, nil),
+        (.changed, nil), (.badRange, 416), (.httpStatus(500), 500),
+    ]
+
+    @Test(arguments: failures) func pieceThatIsRefusedGoesBackWithAllThatFollows(
+        kind: FailureKind, status: Int32?
+    ) async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            #expect(scene.pieces[0].reach == 1_000 && scene.pieces[0].looks == nil)
+            try await scene.others.fail(scene.pieces[0], kind, status: status)
+            try await fixture.check("given back")
+            #expect(try await scene.ready().isEmpty)
+            let wish = try #require(try await scene.wishes().first)
+            #expect(wish.lease == scene.whole.name && wish.end == 1_000 && wish.isFurther)
+            #expect(try await fixture.store.shrinkingSessions() == [scene.holder.session])
+            let counted: String = try await fixture.value(
+                "SELECT concat_ws(' ', t.attempts, t.failure_kind, s.failures, o.learned) FROM tasks t, sources s, origins o"
+            )
+            #expect(counted == "0 0", "no try of the file, and nothing that is held against its origin")
+            #expect(try await scene.holder.shrink(scene.whole, to: 1_000) == .kept)
+            #expect(try await scene.wishes().isEmpty)
+            try await scene.holder.progress(scene.whole, to: 700)
+            try await fixture.passStraggling()
+            #expect(try await scene.others.help(8).asked.isEmpty, "it is not divided again")
+            #expect(try await fixture.store.preempt().isEmpty)
+            // What comes late changes nothing.
+            try await scene.others.fail(scene.pieces[0], kind, status: status)
+            try await scene.others.done(scene.pieces[0])
+            #expect(try await scene.holder.shrink(scene.whole, to: 300) == .kept)
+            #expect(try await scene.end() == 1_000)
+            try await fixture.check("late")
+            try await scene.holder.done(scene.whole, at: 1_000)
+            try await scene.finish()
+        }
+    }
+
+    @Test func pieceThatContradictsRangesGoesBackToo() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            try await scene.others.restart(scene.pieces[0], on: .whole)
+            try await fixture.check("given back")
+            #expect(try await scene.end() == 1_000)
+            #expect(try await fixture.outcomes().last == "returned")
+            try await scene.holder.done(scene.whole, at: 1_000)
+            try await scene.finish()
+        }
+    }
+
+    /// It had not heard of what it may keep.
+    @Test func whatAHolderHasNotBroughtThatHasCometoItsEndIsReadyForOthers() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            try await scene.others.fail(scene.pieces[0], .notFound, status: 404)
+            try await scene.holder.done(scene.whole, at: 300)
+            try await fixture.check("done")
+            #expect(try await scene.ready() == ["300 1000 ready 0"])
+            try await scene.finish()
+        }
+    }
+
+    @Test func holderThatIsLostLeavesOneChunk() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            try await scene.others.fail(scene.pieces[0], .notFound, status: 404)
+            try await fixture.expire(scene.holder.session)
+            try await fixture.check("lost")
+            #expect(try await scene.ready() == ["0 1000 ready 0"])
+            try await scene.finish()
+        }
+    }
+
+    @Test func pieceOfWhichSomethingIsDurableStays() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            try await scene.others.fail(scene.pieces[0], .network, at: 310)
+            try await fixture.check("failed")
+            #expect(try await scene.end() == 300)
+            #expect(try await scene.ready().first?.hasPrefix("300 400") == true)
+            try await scene.holder.done(scene.whole, at: 300)
+            try await scene.finish()
+        }
+    }
+
+    @Test func whatSomebodyHoldsOrHasBroughtStays() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 4)
+            let pieces = scene.pieces
+            try await scene.others.progress(pieces[3], to: 620)
+            try await scene.others.fail(pieces[0], .notFound, status: 404)
+            #expect(try await scene.end() == 400, "the next one is leased")
+            try await scene.others.done(pieces[2], at: 600)
+            try await scene.others.fail(pieces[1], .notFound, status: 404)
+            try await fixture.check("given back")
+            #expect(try await scene.end() == 500, "the next one is done")
+            #expect(try await scene.ready().map { $0.prefix(3) } == ["700", "800", "900"])
+            try await scene.holder.done(scene.whole, at: 500)
+            try await scene.others.done(pieces[3], at: 700)
+            try await scene.finish()
+        }
+    }
+
+    /// Their requests go on to the end of the file.
+    @Test func pieceTakesOverFromTheNextOne() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 2)
+            try await scene.others.progress(scene.pieces[0], to: 310)
+            try await scene.others.fail(scene.pieces[1], .notFound, status: 404)
+            try await fixture.check("given back")
+            let wish = try #require(try await fixture.store.shrinkWishes(of: scene.others.session).first)
+            #expect(wish.lease == scene.pieces[0].name && wish.end == 1_000 && wish.isFurther)
+            #expect(try await scene.wishes().isEmpty)
+            try await scene.others.done(scene.pieces[0], at: 1_000)
+            try await scene.holder.done(scene.whole, at: 300)
+            try await scene.finish()
+        }
+    }
+
+    /// The one before it is asked for at the same moment.
+    @Test func pieceIsAskedForOnceMoreInTheOrdinaryWayWhereNoRequestBringsIt() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 2, isSlow: false)
+            #expect(
+                scene.pieces.map(\.reach) == [400, 500], "what is on its way when a request is cut would be too much")
+            try await scene.others.fail(scene.pieces[1], .changed)
+            try await fixture.check("put back")
+            #expect(try await scene.ready().first == "400 500 waiting 0")
+            try await scene.others.fail(scene.pieces[0], .changed)
+            try await fixture.check("given back")
+            #expect(try await scene.end() == 1_000)
+            try await scene.holder.done(scene.whole, at: 300)
+            let rest = try #require(try await scene.others.claim().first)
+            #expect(rest.start == 300 && rest.reach == nil && rest.looks != nil, "no request runs before it")
+            try await scene.others.fail(rest, .notFound, status: 404)
+            // What it fails with then counts as it does for any chunk, where nothing tells of a limit that may be the cause.
+            try await fixture.forgetAnswers()
+            do {
+                try await fixture.passBackoffs()
+                let again = try #require(try await scene.others.claim().first)
+                #expect(again.start == 300 && again.reach == nil && again.looks != nil)
+                try await scene.others.fail(again, .notFound, status: 404)
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+            try await fixture.check("failed")
+        }
+    }
+
+    /// The request that brings it is one that the origin serves.
+    @Test func certainLimitIsHeededAndThePieceGoesBack() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            try await scene.others.fail(scene.pieces[0], .httpStatus(503), status: 503)
+            try await fixture.check("given back")
+            #expect(try await scene.end() == 1_000)
+            #expect(try await fixture.value("SELECT count(*) FROM origins WHERE refused_at IS NOT NULL") == 1)
+            try await scene.holder.done(scene.whole, at: 1_000)
+            try await scene.finish()
+        }
+    }
+
+    @Test func pieceThatIsTooMuchStaysWhereNoRequestBringsIt() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            try await scene.holder.done(scene.whole, at: 300)
+            try await scene.others.fail(scene.pieces[0], .httpStatus(503), status: 503)
+            try await fixture.check("refused")
+            #expect(try await scene.ready().first?.hasPrefix("300 400 ") == true)
+            try await scene.finish()
+        }
+    }
+
+    /// Whatever they asked for beyond their ends would be fetched twice.
+    @Test func piecesAreAskedForAsFarAsTheyGoWhereNoRequestRunsBeforeThem() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            #expect(scene.pieces[0].reach == 1_000)
+            try await fixture.expire(scene.holder.session)
+            try await fixture.expire(scene.others.session)
+            scene.others = try await fixture.makeWorker("later")
+            let again = try await scene.others.claim(8)
+            #expect(again.count > 2 && again.allSatisfy { $0.reach == nil && $0.pace == nil })
+            for lease in again { try await scene.others.done(lease, at: lease.end) }
+            try await scene.finish()
+        }
+    }
+
+    @Test func pieceHasToBringATenthOfWhatTheRequestBringsThatRuns() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Scene(fixture, leasing: 1)
+            let chunk = scene.whole.name.chunk.rawValue
+            try await fixture.run(
+                "UPDATE leases SET granted_at = progress_at - interval '2 s' WHERE chunk_id = \(chunk)")
+            var other = try await fixture.makeWorker("other")
+            let piece = try #require(try await other.claim(1).first)
+            #expect(piece.reach == 1_000 && piece.pace == 12)
+        }
+    }
+}
