@@ -71,7 +71,7 @@ extension FetchPlan {
     /// For how many times as long a body is borne that is silent after it has kept its pace.
     static let timesOfPace = 15
 
-    /// How far the chunk has come when it has kept its pace: that is two seconds of the request before it, which brings ten times as much (`pace_beside`).
+    /// How far the chunk has come when it has kept its pace: that is two seconds of the request before it, which brings ten times as much (`request_beside`).
     var endOfPace: Int64 { lease.start + (pace(from: lease.start) ?? 0) * 20 }
 
     /// Whether it has. Before that nothing of the chunk counts as durable, so that it can be given back (adr/0037).
@@ -79,7 +79,7 @@ extension FetchPlan {
 
     /// Whether the next request may be the only one that is served: it is worth more than the usual patience, unless the options name another one.
     var mayBeOnly: Bool {
-        asksForAll && answer == nil && lease.options?.firstByteTimeoutSeconds == nil
+        asksForAll && answer == nil && lease.mayMoveOn != true && lease.options?.firstByteTimeoutSeconds == nil
             && lease.options?.lowSpeedSeconds == nil
     }
 

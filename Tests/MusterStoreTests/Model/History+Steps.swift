@@ -171,7 +171,9 @@ extension History {
             model.end(session, isLost: false)
         case 1:
             log("session \(session) expires and nobody looks")
-            try await fixture.run("UPDATE sessions SET expires_at = '-infinity' WHERE id = \(session.rawValue)")
+            try await fixture.run(
+                "UPDATE sessions SET expires_at = statement_timestamp() - interval '1 s' WHERE id = \(session.rawValue)"
+            )
             model.sessions[session]?.isExpired = true
         case 2:
             guard let lease = granted.randomElement(using: &random) else { return }

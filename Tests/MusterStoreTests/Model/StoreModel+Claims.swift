@@ -94,7 +94,8 @@ extension StoreModel {
             task.chunks[index].source = source
             task.chunks[index].origin = task.sources[source].origin
         }
-        if !isBroughtBeside(task.chunks[index], of: task) { task.chunks[index].reach = nil }
+        task.chunks[index].reach = reachBeside(task.chunks[index], of: task)
+        task.chunks[index].isPiece = task.chunks[index].reach != nil
         let chunk = task.chunks[index]
         if !isFree(chunk, of: place) { wrong.append("\(place) may not be leased") }
         let isOther = chunk.kind == .fetch && task.teacher.map { $0 != chunk.source } ?? false

@@ -22,25 +22,26 @@ extension StoreModel {
         guard var task = self[place], let last = task.chunks[index].last else { return false }
         let chunk = task.chunks[index]
         guard end > chunk.first, end >= chunk.durable, end < last else { return false }
-        // Histories are slow.
-        let reach = chunk.reach ?? last
         task.chunks[index].last = end
-        task.chunks[index].reach = reach
+        task.chunks[index].reach = chunk.reach ?? last
         task.chunks.append(
             Chunk(
                 first: end, last: last, resume: end, durable: end, source: chunk.source,
-                origin: task.sources[chunk.source].origin, reach: reach))
+                origin: task.sources[chunk.source].origin))
         self[place] = task
         return true
     }
 
-    /// Whether a request goes on to the end of a chunk that ran before this step.
-    func isBroughtBeside(_ chunk: Chunk, of task: Task) -> Bool {
-        task.chunks.contains { other in
-            guard let lease = other.lease, lease.grantedAt < step, let end = other.last else { return false }
-            return other.kind == .fetch && other.source == chunk.source && end <= chunk.first && other.durable < end
-                && other.reach ?? 0 >= chunk.last ?? .max
-        }
+    /// How far a request goes on that ran before this step, and goes on to the end of a chunk of which nothing has come. Histories are slow.
+    func reachBeside(_ chunk: Chunk, of task: Task) -> Int64? {
+        guard chunk.kind == .fetch, chunk.first > 0, chunk.durable == chunk.first, !chunk.isPlain else { return nil }
+        return task.chunks.compactMap { other -> Int64? in
+            guard let lease = other.lease, lease.grantedAt < step, let end = other.last, let reach = other.reach else {
+                return nil
+            }
+            let isBefore = other.kind == .fetch && other.source == chunk.source && end <= chunk.first
+            return isBefore && other.durable < end && reach >= chunk.last ?? .max ? reach : nil
+        }.max()
     }
 
     /// Whether a chunk that failed goes back to a lease whose request brings it, or is asked for once more.
@@ -78,11 +79,12 @@ extension StoreModel {
                 return true
             }
         }
-        guard chunk.reach != nil, failure?.isTooMuch != true else { return false }
+        guard chunk.isPiece, failure?.isTooMuch != true else { return false }
         seen.insert(.askedAgain)
         putBack(lease.epoch)
         guard let index = self[place]?.chunks.firstIndex(where: { $0.first == chunk.first }) else { return true }
         self[place]?.chunks[index].status = .waiting
+        self[place]?.chunks[index].isPlain = true
         return true
     }
 }

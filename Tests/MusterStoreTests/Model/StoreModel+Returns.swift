@@ -35,7 +35,7 @@ extension StoreModel {
             touched.append(index)
             task.chunks[index].status = .ready
             task.chunks[index].resume = chunk.durable
-            (task.chunks[index].reach, task.chunks[index].hasRegained) = (nil, false)
+            task.chunks[index].forgetRequest()
             // However little it is: nothing has failed.
             let hasBrought = chunk.durable > chunk.resume && task.rung != .whole
             if hasBrought { task.chunks[index].attempts = 0 }
@@ -122,7 +122,7 @@ extension StoreModel {
         task.question = nil
         for (index, chunk) in task.chunks.enumerated() {
             if let lease = chunk.lease, lease.epoch != reported { task.isFenced = true }
-            if chunk.lease != nil { (task.chunks[index].reach, task.chunks[index].hasRegained) = (nil, false) }
+            if chunk.lease != nil { task.chunks[index].forgetRequest() }
             task.chunks[index].status = .parked
             task.chunks[index].resume = chunk.durable
             if chunk.kind == .fetch { task.chunks[index].origin = task.sources[chunk.source].origin }

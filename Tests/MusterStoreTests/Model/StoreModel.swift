@@ -97,13 +97,22 @@ struct StoreModel {
         var origin = ""
         var attempts = 0
         var deaths = 0
-        /// Where the first request for it ends, if it is one of chunks that were cut apart.
+        /// Where the request of its lease ends, if that may go beyond it.
         var reach: Int64?
+        /// Whether that was made beside others that go on to its end at least.
+        var isPiece = false
+        /// Whether it is asked for in the ordinary way, whatever runs beside it.
+        var isPlain = false
         /// Whether a part was given back to its lease.
         var hasRegained = false
         var status = Status.ready
         var lease: Lease? {
             if case .leased(let lease) = status { lease } else { nil }
+        }
+
+        /// Its lease is over, and with it the request.
+        mutating func forgetRequest() {
+            (reach, isPiece, isPlain, hasRegained) = (nil, false, false, false)
         }
 
         /// Fewer bytes are as good as none.

@@ -179,8 +179,10 @@ import Testing
     @Test func pieceIsAskedForOnceMoreInTheOrdinaryWayWhereNoRequestBringsIt() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 2, isSlow: false)
+            let pieces = scene.pieces
             #expect(
-                scene.pieces.map(\.reach) == [400, 500], "what is on its way when a request is cut would be too much")
+                pieces.map(\.reach) == [400, 500] && pieces.allSatisfy { $0.pace == 0 },
+                "what is on its way when a request is cut would be too much")
             try await scene.others.fail(scene.pieces[1], .changed)
             try await fixture.check("put back")
             #expect(try await scene.ready().first == "400 500 waiting 0")
@@ -189,14 +191,14 @@ import Testing
             #expect(try await scene.end() == 1_000)
             try await scene.holder.done(scene.whole, at: 300)
             let rest = try #require(try await scene.others.claim().first)
-            #expect(rest.start == 300 && rest.reach == nil && rest.looks != nil, "no request runs before it")
+            #expect(rest.start == 300 && rest.pace == nil && rest.looks != nil, "no request runs before it")
             try await scene.others.fail(rest, .notFound, status: 404)
             // What it fails with then counts as it does for any chunk, where nothing tells of a limit that may be the cause.
             try await fixture.forgetAnswers()
             do {
                 try await fixture.passBackoffs()
                 let again = try #require(try await scene.others.claim().first)
-                #expect(again.start == 300 && again.reach == nil && again.looks != nil)
+                #expect(again.start == 300 && again.pace == nil && again.looks != nil)
                 try await scene.others.fail(again, .notFound, status: 404)
             }
             #expect(try await fixture.store.task("t", of: "g").state == .failed)
@@ -237,9 +239,33 @@ import Testing
             try await fixture.expire(scene.others.session)
             scene.others = try await fixture.makeWorker("later")
             let again = try await scene.others.claim(8)
-            #expect(again.count > 2 && again.allSatisfy { $0.reach == nil && $0.pace == nil })
+            #expect(again.count > 2 && again.allSatisfy { $0.pace == nil })
             for lease in again { try await scene.others.done(lease, at: lease.end) }
             try await scene.finish()
+        }
+    }
+
+    /// It was pulled by a mirror that has no such file, and what runs at the first source brings it.
+    @Test func pieceThatAMirrorDoesNotHaveIsAskedForBesideTheRequestThatRuns() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var holder = try await fixture.makeWorker("holder")
+            let whole = try #require(try await holder.claim().first)
+            #expect(whole.asksForAll)
+            try await holder.answer(whole, size: 1_000, etag: "\"1\"", askedForAll: true)
+            try await fixture.run("UPDATE origins SET serves_again = true")
+            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await holder.progress(whole, to: 250)
+            #expect(try await holder.shrink(whole, to: 300) == .agreed)
+            var others = try await fixture.makeWorker("others")
+            let pieces = try await others.claim(8)
+            let pulled = try #require(pieces.first { $0.source == 1 })
+            #expect(pulled.pace == nil, "nothing runs there")
+            try await others.fail(pulled, .notFound, status: 404)
+            try await fixture.passBackoffs()
+            let again = try #require(try await others.claim(8).first { $0.start == pulled.start })
+            #expect(again.source == 0 && again.reach == 1_000 && again.pace != nil)
+            try await fixture.check("asked beside")
         }
     }
 

@@ -73,7 +73,7 @@ CREATE TABLE ready_chunks (
     attempts    integer NOT NULL DEFAULT 0,                  -- failures without progress (I12)
     deaths      integer NOT NULL DEFAULT 0,                  -- sessions that died on it without progress (I12)
     moves       smallint NOT NULL DEFAULT 0,                 -- how often it was taken from a slow or silent holder (row 32)
-    reach       bigint,                                      -- where a first request for it may end, if it was cut off another chunk (adr/0037)
+    plain       boolean NOT NULL DEFAULT false,              -- it is asked for in the ordinary way, whatever runs beside it (adr/0037)
     remove_path text,                                        -- for a purge: the file at a path that shall go too
     remove_size bigint,                                      -- for a purge: the size that this file must have; NULL: any
     remove_group text,                                       -- for a purge of a finished file: the group that was removed with it
@@ -147,7 +147,8 @@ CREATE TABLE leases (
     -- Of a lease that brings all of a file, since its origin may serve no other request: the size of the chunks that the rest of it is
     -- cut into when it is shrunk (adr/0027).
     tile            bigint CONSTRAINT leases_tile_positive CHECK (tile > 0),
-    reach           bigint,                                  -- where its first request ends, if it was cut, or was cut off one whose request runs (adr/0037)
+    reach           bigint,                                  -- where its first request ends, if that may go beyond last (adr/0037)
+    pace            bigint,                                  -- the least bytes per second of such a request; NULL: of none beside which others run
     reuse_key       bigint,                                  -- its task's, if the lease has the first bytes of the file
     CONSTRAINT leases_durable_within CHECK (durable >= resume AND (last IS NULL OR durable <= last)),
     CONSTRAINT leases_doubles_are_kind CHECK ((kind = 'double') = (doubles IS NOT NULL)),

@@ -3,27 +3,23 @@
 -- Ends a lease's chunk at p_end. What lies behind is ready for others: one chunk, or several where the lease was to bring all of a file. The
 -- caller holds the lock of the group, and knows that the holder writes nothing there.
 --
--- The holder's request goes on to where the chunk ended. Where it is slow, so do the first requests for the others as long as that one runs
--- (`pace_beside`): little is on its way when such a request is cut.
+-- The holder's request goes on to where the chunk ended.
 CREATE FUNCTION cut_lease(l leases, p_end bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_charge bigint := byte_charge(p_end - l.resume) - l.charged;
-    v_is_slow boolean := l.durable - l.resume < 1048576 * extract(epoch FROM statement_timestamp() - l.granted_at);
-    v_reach bigint := coalesce(l.reach, l.last);
     v_more bigint;
 BEGIN
     PERFORM drop_doubles(ARRAY[l.chunk_id]);
-    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, moves, reach)
-    SELECT l.task_id, l.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, l.sink, l.version, p.first, p.last, p.first, l.rank, l.moves,
-        CASE WHEN v_is_slow THEN v_reach ELSE p.last END
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, moves)
+    SELECT l.task_id, l.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, l.sink, l.version, p.first, p.last, p.first, l.rank, l.moves
     FROM sources s
     CROSS JOIN generate_series(p_end, l.last - 1, coalesce(l.tile, l.last - p_end)) AS start
     CROSS JOIN LATERAL (SELECT start AS first, least(start + coalesce(l.tile, l.last - p_end), l.last) AS last) AS p
     WHERE s.task_id = l.task_id AND s.ordinal = l.source;
     GET DIAGNOSTICS v_more = ROW_COUNT;
     UPDATE tasks SET chunks_left = chunks_left + v_more WHERE id = l.task_id;
-    UPDATE leases SET last = p_end, charged = charged + v_charge, shrink_to = NULL, tile = NULL, reach = v_reach WHERE chunk_id = l.chunk_id;
+    UPDATE leases SET last = p_end, charged = charged + v_charge, shrink_to = NULL, tile = NULL, reach = coalesce(reach, last) WHERE chunk_id = l.chunk_id;
     UPDATE groups SET served = served + v_charge / weight WHERE id = l.group_id;
 END
 $$;
@@ -37,19 +33,20 @@ LANGUAGE sql AS $$
     WHERE l.reach IS NOT NULL AND l.kind = 'fetch' AND u.last > l.first AND u.last >= l.durable AND u.last < l.last
 $$;
 
--- How many bytes a second the first request for a piece of a file has to bring, while requests run before it that go on to its end at least: a
--- tenth of what the best of them does, which would bring it sooner otherwise; 0 where it is fast. NULL if no such request runs.
-CREATE FUNCTION pace_beside(p_task bigint, p_source integer, p_first bigint, p_last bigint) RETURNS bigint
+-- How a chunk of which nothing has come is asked for first while requests run before it that go on to its end at least: how far its own request goes, and
+-- how many bytes a second it has to bring. Where these requests are slow it goes as far as they do, since little is on its way when it is cut, and has to bring
+-- a tenth of what the best of them does, which would bring it sooner otherwise. NULL if no such request runs.
+CREATE FUNCTION request_beside(p_task bigint, p_source integer, p_first bigint, p_last bigint, OUT reach bigint, OUT pace bigint)
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_speed bigint;
 BEGIN
-    RETURN (
-        SELECT CASE WHEN max(p.speed) < 1048576 THEN max(p.speed) / 10 WHEN max(p.speed) IS NOT NULL THEN 0 END
-        FROM leases h
-        CROSS JOIN LATERAL (
-            SELECT ((h.durable - h.resume) / greatest(0.1, extract(epoch FROM h.progress_at - h.granted_at)))::bigint
-        ) AS p (speed)
-        WHERE h.task_id = p_task AND h.kind = 'fetch' AND h.source = p_source AND h.last <= p_first AND h.durable < h.last
-            AND h.reach >= p_last);
+    SELECT max(h.reach), max(((h.durable - h.resume) / greatest(0.0001, extract(epoch FROM h.progress_at - h.granted_at)))::bigint)
+    INTO reach, v_speed FROM leases h
+    WHERE h.task_id = p_task AND h.kind = 'fetch' AND h.source = p_source AND h.last <= p_first AND h.durable < h.last AND h.reach >= p_last;
+    IF reach IS NULL THEN RETURN; END IF;
+    pace := CASE WHEN v_speed < 1048576 THEN v_speed / 10 ELSE 0 END;
+    IF v_speed >= 1048576 THEN reach := p_last; END IF;
 END
 $$;
 
@@ -82,9 +79,9 @@ BEGIN
         RETURN true;
     END IF;
     -- Too much at once is no reason to ask in another way.
-    IF l.reach IS NULL OR is_too_much(f) THEN RETURN false; END IF;
+    IF l.pace IS NULL OR is_too_much(f) THEN RETURN false; END IF;
     PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
-    UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + interval '1 s' WHERE id = l.chunk_id;
+    UPDATE ready_chunks SET plain = true, status = 'waiting', not_before = statement_timestamp() + interval '1 s' WHERE id = l.chunk_id;
     RETURN true;
 END
 $$;

@@ -119,11 +119,10 @@ BEGIN
         DELETE FROM ready_chunks WHERE id = ANY (p_chunks) RETURNING *
     ), granted AS (
         INSERT INTO leases (chunk_id, session_id, lane, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
-            resume, durable, crc, rank, attempts, deaths, moves, reach, remove_path, remove_size,
+            resume, durable, crc, rank, attempts, deaths, moves, reach, pace, remove_path, remove_size,
             remove_group, remove_failure, charged, reuse_key)
         SELECT t.id, p_slots[t.n], coalesce(p_lanes[t.n], 0), s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
-            t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves,
-            CASE WHEN t.reach IS NOT NULL AND pace_beside(t.task_id, t.source, t.first, t.last) IS NOT NULL THEN t.reach END, t.remove_path, t.remove_size,
+            t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, b.reach, b.pace, t.remove_path, t.remove_size,
             t.remove_group, t.remove_failure,
             CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume, CASE WHEN k.size IS NULL AND t.first = 0 THEN p_mean END)
                 ELSE 0 END,
@@ -131,6 +130,8 @@ BEGIN
         FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t
         CROSS JOIN LATERAL (SELECT sequence FROM sessions WHERE id = p_slots[t.n] OFFSET 0) AS s
         LEFT JOIN LATERAL (SELECT size, reuse_key FROM tasks WHERE id = t.task_id OFFSET 0) AS k ON t.kind = 'fetch' AND t.first = 0
+        LEFT JOIN LATERAL (SELECT (request_beside(t.task_id, t.source, t.first, t.last)).* OFFSET 0) AS b
+            ON t.kind = 'fetch' AND t.first > 0 AND t.resume = t.first AND NOT t.plain
         RETURNING charged
     )
     SELECT sum(charged) INTO v_charged FROM granted;
@@ -182,11 +183,11 @@ BEGIN
             THEN held_file(t.id, g.fetch_options, s.url, s.headers) END,
         -- A session that is not waited for any more is named here: it was ended before this statement.
         (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind NOT IN ('resolve', 'trial')),
-        l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks' AND t.mirrors = 1
+        l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks'
             AND g.resolver IS NULL AND NOT o.serves_again AND lower(left(s.url, 4)) = 'http',
-        l.attempts, coalesce(l.reach IS NULL AND may_look(l, t), false), coalesce(looks_early(l, t), false),
+        l.attempts, coalesce(l.pace IS NULL AND may_look(l, t), false), coalesce(looks_early(l, t), false),
         coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), coalesce(slow_tries(l, t), 0), l.reach,
-        CASE WHEN l.reach IS NOT NULL THEN coalesce(pace_beside(l.task_id, l.source, l.first, l.last), 0) END
+        l.pace
     FROM leases l
     LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
     LEFT JOIN groups g ON g.id = l.group_id
