@@ -3,20 +3,31 @@ import MusterCore
 import MusterCurl
 
 extension FetchJob {
-    /// What follows from the answer to a request for the byte beyond the total that was stated (range contract, row 2). It has to be that
-    /// there is none (RFC 9110 §15.5.17). `rung` is the one below.
-    func stepBeyondEnd(_ ending: FetchTransfer.Ending, _ rung: Rung?) -> Step {
-        if ending.head?.status == 416 { return .complete }
-        guard let rung else {
-            // Nothing else is left to ask: it is complete unless that byte comes.
-            let part = ending.head?.headers["Content-Range"].flatMap { ContentRange($0)?.range }
-            return ending.head?.status == 206 && part?.start ?? 0 > 0
-                ? .failed(.badRange, "a part in answer to a plain GET", retryAfter: nil) : .complete
+    /// What follows from the answer to a request for the byte beyond the total that was stated (range contract, row 2). There is none (RFC 9110 §15.5.17),
+    /// unless the answer shows it: a refusal, or a page with status 200, says nothing of what has come. `rung` is the one below.
+    static func stepBeyondEnd(_ head: ResponseHead?, of known: Representation, at end: Int64, _ rung: Rung?) -> Step {
+        guard let head, ResponseFacts(head).showsMore(of: known, than: end) else { return .complete }
+        guard let rung else { return .failed(.badRange, "a part in answer to a plain GET", retryAfter: nil) }
+        return .restart("the origin has more than the total that it stated", on: rung)
+    }
+}
+
+extension ResponseFacts {
+    /// Whether the answer to a request for the byte at `end` shows that the content goes on there: by a part that reaches beyond, or, where the Range was
+    /// ignored, by a whole that is longer, or of no stated length but under the same validator.
+    fileprivate func showsMore(of known: Representation, than end: Int64) -> Bool {
+        let length = (try? contentLength()) ?? nil
+        if status == 206 {
+            guard let part = values("content-range").first.flatMap({ ContentRange($0) }) else { return length ?? 0 > 0 }
+            return max(part.size ?? 0, part.range?.end ?? 0) > end
         }
-        if case .failed(let error, _) = ending.outcome, ending.head == nil {
-            return .failed(error.failureKind, error.description, retryAfter: nil)
+        guard [200, 203, 226].contains(status), contentCoding == nil else { return false }
+        let stated = representation(size: nil)
+        switch Representation(etag: known.etag, lastModified: known.lastModified).agreement(with: stated) {
+        case .same: return length.map { $0 > end } ?? true
+        case .unknown: return length ?? 0 > end
+        case .different: return false
         }
-        return .restart("the origin may have more than the total that it stated", on: rung)
     }
 }
 

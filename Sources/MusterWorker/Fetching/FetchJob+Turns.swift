@@ -25,7 +25,9 @@ extension FetchJob {
             let (kind, detail, status) = mayBeLimit(ending, to: question, plan.arrival), let address
         else { return nil }
         let refused = context.witnesses.shared.moment
-        if plan.arrival.isShared, turns(of: address, status: status) == OriginWitnesses.turns {
+        if plan.arrival.isShared, turns(of: address, status: status) == OriginWitnesses.turns,
+            context.witnesses.isLimit(status, of: origin) || !context.conduct.servesTogether(origin)
+        {
             context.conduct.refusesTogether(origin)
         }
         // Other requests may have been made at the same time.

@@ -167,8 +167,10 @@ struct FetchJob: Sendable {
             if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
         }
         if isBeyondEnd, control.wish == .work {
+            // What is known of the file, and of how it came, is what the answer before has told.
+            plan = asked
             plan.doubtsEnd = false
-            return stepBeyondEnd(ending, plan.ladder.rung.next)
+            return Self.stepBeyondEnd(ending.head, of: plan.known, at: before, plan.ladder.rung.next)
         }
         if case .failed(.refusedRedirect(let detail), _) = ending.outcome, control.wish == .work {
             guard let url = redirects.next() else {

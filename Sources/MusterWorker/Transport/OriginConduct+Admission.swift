@@ -32,8 +32,8 @@ extension OriginConduct {
     private func askIfOpen(_ origin: String) -> Admission {
         let moment = now()
         return state.withLock { state in
-            guard !state.isOpen(origin, at: moment), let oldest = state.asking[origin]?.unanswered.min() else {
-                return .asked(state.ask(origin))
+            guard !state.isOpen(origin, at: moment), let oldest = state.asking[origin]?.unanswered.keys.min() else {
+                return .asked(state.ask(origin, at: moment))
             }
             return .waits(oldest)
         }
@@ -43,6 +43,12 @@ extension OriginConduct {
     func refusesTogether(_ origin: String) {
         let moment = now()
         state.withLock { $0.refusing.note((), of: origin, until: moment + Self.servingMemory) }
+    }
+
+    /// Whether the origin was seen to serve what overlaps, so that what it refuses it refuses for something else.
+    func servesTogether(_ origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { $0.together.value(of: origin, at: moment) } != nil
     }
 
     /// Waits until no job asks anything of the origin, for some seconds at most: what is asked for then is asked for alone.

@@ -25,8 +25,8 @@ final class OriginConduct: Sendable {
     /// The requests that are under way at an origin.
     struct Asking {
         var count = 0
-        /// Those of which nothing has come yet, by their numbers.
-        var unanswered: Set<Int> = []
+        /// Those of which nothing has come yet, by their numbers, and when each was made.
+        var unanswered: [Int: Int64] = [:]
         /// The last one that was made.
         var last = 0
     }
@@ -42,6 +42,8 @@ final class OriginConduct: Sendable {
         var answering = Remembered<Void>()
         /// Origins that have refused since then what was asked for beside something else.
         var refusing = Remembered<Void>()
+        /// Origins that were seen to serve what overlaps.
+        var together = Remembered<Void>()
         /// How many files in a row were refused at origins that serve nobody, each of them alone, and the last one.
         var refusedAlone = Remembered<(count: Int, last: String)>()
         /// Origins that want credentials by Digest.
@@ -81,13 +83,22 @@ final class OriginConduct: Sendable {
             refusedAlone.forget(origin)
         }
 
-        mutating func ask(_ origin: String) -> Visit {
+        /// A request is answered with a body. One that was under way together with another one for long enough to have met it shows that what overlaps is served.
+        mutating func answer(_ visit: Visit, of origin: String, at moment: Int64) {
+            let latest = moment - OriginConduct.togetherTime
+            guard let asked = asking[origin]?.unanswered.removeValue(forKey: visit.number), asked <= latest,
+                asking[origin]?.unanswered.values.contains(where: { $0 <= latest }) == true
+            else { return }
+            together.note((), of: origin, until: moment + OriginConduct.mannerMemory)
+        }
+
+        mutating func ask(_ origin: String, at moment: Int64) -> Visit {
             visits += 1
             let number = visits
             // In place: a copy would be made for each request.
             return { asking in
                 defer { asking.count += 1 }
-                asking.unanswered.insert(number)
+                asking.unanswered[number] = moment
                 asking.last = number
                 return Visit(number: number, isShared: asking.count > 0)
             }(&asking[origin, default: Asking()])
@@ -106,6 +117,8 @@ final class OriginConduct: Sendable {
 
     /// How long answers are waited for that others have asked for.
     private static let answerTime: Duration = .milliseconds(250)
+    /// Requests that wait so long together for their answers have met at the origin, in nanoseconds: the network keeps none for as long.
+    private static let togetherTime: Int64 = 250_000_000
     /// So many files that were refused alone show that others are refused for themselves, too.
     static let aloneToBelieve = 3
 
@@ -120,7 +133,11 @@ final class OriginConduct: Sendable {
     }
 
     /// A request is about to be made, whatever else is asked of the origin.
-    func ask(_ origin: String) -> Visit { state.withLock { $0.ask(origin) } }
+    func ask(_ origin: String) -> Visit {
+        let moment = now()
+        return state.withLock { $0.ask(origin, at: moment) }
+    }
+
     /// That request for the file at `url` is over. Returns whether another one was made at the same time.
     ///
     /// - Parameter isThere: whether the origin said that the file is there, whether or not it sent it; `nil` where it said nothing.
@@ -130,7 +147,7 @@ final class OriginConduct: Sendable {
         return state.withLock { state in
             guard var asking = state.asking.removeValue(forKey: origin) else { return false }
             asking.count -= 1
-            asking.unanswered.remove(visit.number)
+            asking.unanswered[visit.number] = nil
             if asking.count > 0 { state.asking[origin] = asking }
             let isShared = visit.isShared || asking.last != visit.number
             if isThere == true {
@@ -152,7 +169,7 @@ final class OriginConduct: Sendable {
         let deadline = ContinuousClock.now + Self.answerTime
         while true {
             let rings = bell.rings
-            let waits = state.withLock { $0.asking[origin]?.unanswered.contains { $0 <= last } ?? false }
+            let waits = state.withLock { $0.asking[origin]?.unanswered.keys.contains { $0 <= last } ?? false }
             guard waits else { return !isServing(origin) }
             let rest = deadline - ContinuousClock.now
             guard rest > .zero, await control.wait(at: bell, since: rings, limit: rest) else { return false }
@@ -172,10 +189,11 @@ final class OriginConduct: Sendable {
 
     /// The body of a transfer begins to come, as the answer to a request.
     func enter(_ origin: String, _ visit: Visit? = nil) {
+        let moment = now()
         state.withLock { state in
             state.running[origin, default: 0] += 1
             state.isThere(origin)
-            if let visit { state.asking[origin]?.unanswered.remove(visit.number) }
+            if let visit { state.answer(visit, of: origin, at: moment) }
         }
         if visit != nil { bell.ring() }
     }

@@ -21,19 +21,9 @@ import Testing
         }
     }
 
+    /// A file that does end with its first part costs one request more, and is not fetched again.
     @Test func totalThatEndsWithThePartIsDoubted() async throws {
-        let lease = LeaseDocument.first("http://127.0.0.1/")
-        let end = try #require(lease.end)
-        try await withBench { bench, origin in
-            origin.serve("/f", file)
-            origin.misbehave("/f", .totalSize(end), when: .range(startingAt: 0))
-            let ending = await bench.run(.first(origin.url("/f")))
-            guard case .restart = ending else {
-                Issue.record("\(ending)")
-                return
-            }
-        }
-        // A file that does end there costs one request more, and is not fetched again.
+        let end = try #require(LeaseDocument.first("http://127.0.0.1/").end)
         let exact = ScriptedOrigin.File(.seeded(seed: 44, size: end))
         try await withBench { bench, origin in
             origin.serve("/f", exact)
@@ -42,6 +32,43 @@ import Testing
             #expect(origin.requests.map(\.status) == [206, 416])
             guard ending.finished != nil else { return }
             try #expect(bench.file("out/file.bin") == exact.content.allBytes)
+        }
+    }
+
+    /// All of the file has come by then: a limit that is told by a page, or by a refusal, takes nothing of it back.
+    @Test(arguments: [
+        ScriptedOrigin.Misbehaviour.htmlErrorPage, .status(403, retryAfter: nil), .status(404, retryAfter: nil),
+        .status(429, retryAfter: "60"), .status(503, retryAfter: nil), .resetBeforeHeaders, .ignoreRange,
+    ])
+    func fileThatHasComeIsCompleteUnlessTheByteBeyondItsTotalComes(answer: ScriptedOrigin.Misbehaviour) async throws {
+        let end = try #require(LeaseDocument.first("http://127.0.0.1/").end)
+        let exact = ScriptedOrigin.File(.seeded(seed: 44, size: end))
+        try await withBench { bench, origin in
+            origin.serve("/f", exact)
+            origin.misbehave("/f", answer, when: .after(1))
+            let ending = await bench.run(.first(origin.url("/f")))
+            #expect(ending.finished?.size == end, "\(ending)")
+            #expect(origin.requests.count <= 3)
+            guard ending.finished != nil else { return }
+            try #expect(bench.file("out/file.bin") == exact.content.allBytes)
+        }
+    }
+
+    /// The byte beyond comes as a part, or with all of a file that is longer.
+    @Test(arguments: [nil, ScriptedOrigin.Misbehaviour.ignoreRange, .chunked])
+    func totalThatTheNextAnswerContradictsIsNotBelieved(answer: ScriptedOrigin.Misbehaviour?) async throws {
+        let end = try #require(LeaseDocument.first("http://127.0.0.1/").end)
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .totalSize(end), when: .range(startingAt: 0))
+            if let answer {
+                origin.misbehave("/f", .ignoreRange, when: .range(startingAt: end))
+                origin.misbehave("/f", answer, when: .range(startingAt: end))
+            }
+            guard case .restart = await bench.run(.first(origin.url("/f"))) else {
+                Issue.record("a part is taken for the file")
+                return
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 import MusterAPI
 import MusterCore
 import MusterTestSupport
+import Synchronization
 import Testing
 
 @testable import MusterWorker
@@ -57,6 +58,40 @@ import Testing
         #expect(await conduct.admit("http://o", for: Self.unwanted) != nil, "what is served is asked by many at once")
         conduct.refusesTogether("http://o")
         #expect(await conduct.admit("http://o", for: Self.unwanted) == nil, "until a file is there again")
+    }
+
+    /// Requests that waited for their answers together for a while have met there; others may have come one after the other.
+    @Test(arguments: [0, 200_000_000, 300_000_000] as [Int64])
+    func originThatServesWhatOverlapsDoesNotRefuseForThat(time: Int64) async throws {
+        let clock = JobBench.Clock()
+        let conduct = OriginConduct { clock.now.load(ordering: .sequentiallyConsistent) }
+        let visits = (0..<2).map { _ in conduct.ask("o") }
+        clock.now.add(time, ordering: .sequentiallyConsistent)
+        conduct.enter("o", visits[0])
+        #expect(conduct.servesTogether("o") == (time > 250_000_000))
+        // One that comes alone shows nothing.
+        let alone = conduct.ask("p")
+        clock.now.add(time, ordering: .sequentiallyConsistent)
+        conduct.enter("p", alone)
+        #expect(!conduct.servesTogether("p"))
+    }
+
+    /// A file that is missing keeps others waiting only where all that overlap may be refused.
+    @Test func refusalKeepsNobodyWaitingWhereWhatOverlapsIsServed() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", file)
+            origin.serve("/b.bin", file)
+            origin.misbehave("/b.bin", .statusOnly(404))
+            #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
+            let (conduct, home) = (bench.context.conduct, try SourceURL(validating: origin.url("/")).origin)
+            let visits = (0..<2).map { _ in conduct.ask(home) }
+            bench.age.now.add(300_000_000, ordering: .sequentiallyConsistent)
+            conduct.enter(home, visits[0])
+            conduct.leave(home)
+            _ = conduct.isOver(visits[0], home)
+            #expect(await fetch(bench, origin, "b.bin", task: 2)?.isLimit == false)
+            #expect(await conduct.admit(home, for: Self.unwanted) != nil)
+        }
     }
 
     /// The control of a job that never waits.
