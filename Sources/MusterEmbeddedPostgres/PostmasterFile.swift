@@ -75,22 +75,7 @@ struct PostmasterFile: Sendable, Hashable {
 
     private func commandLine() async throws -> [String] {
         #if os(Linux)
-        let path = FilePath("/proc/\(processID)/cmdline")
-        let text: String
-        do {
-            // A file of /proc has no size, so it is read from its start, not by its tail.
-            let descriptor = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
-            text = try descriptor.closeAfter {
-                var buffer = [UInt8](repeating: 0, count: 16 * 1024)
-                let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
-                return String(decoding: buffer[..<count], as: UTF8.self)
-            }
-        } catch let error as Errno where [.noSuchFileOrDirectory, .noSuchProcess].contains(error) {
-            return []
-        } catch let error as Errno {
-            throw EmbeddedPostgresError.fileOperation("read", path: path, errno: error)
-        }
-        return text.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
+        return try ProcessRecord.words(of: processID)
         #else
         let outcome = try await PostgresTool(
             path: "/bin/ps",

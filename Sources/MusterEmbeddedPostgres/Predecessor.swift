@@ -5,14 +5,17 @@ extension EmbeddedPostgres {
     public struct Predecessor: Sendable, Hashable {
         /// Its process, or those that have outlived it, as far as they can be told.
         public let processIDs: [Int32]
+        /// Those of its processes, and of the shells that look after it, that are stopped, as by SIGSTOP.
+        public let stoppedIDs: [Int32]
         /// Its files.
         public let dataDirectory: FilePath
         /// How long it is waited for in all.
         public let limit: Duration
 
         /// A server that is waited for.
-        public init(processIDs: [Int32], dataDirectory: FilePath, limit: Duration) {
+        public init(processIDs: [Int32], stoppedIDs: [Int32] = [], dataDirectory: FilePath, limit: Duration) {
             self.processIDs = processIDs
+            self.stoppedIDs = stoppedIDs
             self.dataDirectory = dataDirectory
             self.limit = limit
         }
@@ -25,22 +28,28 @@ extension EmbeddedPostgres {
 extension EmbeddedPostgres.Predecessor: CustomStringConvertible {
     /// Which one it is.
     public var description: String {
-        let processes =
-            switch processIDs.count {
-            case 0: "of an unknown process"
-            case 1: "process \(processIDs[0])"
-            default: "processes \(processIDs.map(String.init).joined(separator: ", "))"
-            }
+        let processes = processIDs.isEmpty ? "of an unknown process" : Self.processes(processIDs)
         return "the PostgreSQL of an earlier run (\(processes), its files in \(dataDirectory))"
     }
 
     /// How a person can end the wait.
     public var help: String {
+        let lossless = "nothing that was committed is lost"
+        if !stoppedIDs.isEmpty {
+            let (words, those) = (Self.words(stoppedIDs), stoppedIDs.count == 1 ? "it" : "them")
+            return """
+                stopped: \(Self.processes(stoppedIDs)); let \(those) go on (kill -CONT \(words)), or end \(those) (kill -KILL \(words)): \(lossless)
+                """
+        }
         guard !processIDs.isEmpty else { return "end it, or wait for it" }
-        let words = processIDs.map(String.init).joined(separator: " ")
-        return """
-            let it go on if it was stopped (kill -CONT \(words)), or end it (kill -KILL \(words)): nothing that was committed is lost
-            """
+        let words = Self.words(processIDs)
+        return "let it go on if it was stopped (kill -CONT \(words)), or end it (kill -KILL \(words)): \(lossless)"
+    }
+
+    private static func words(_ processIDs: [Int32]) -> String { processIDs.map(String.init).joined(separator: " ") }
+
+    private static func processes(_ processIDs: [Int32]) -> String {
+        "process\(processIDs.count == 1 ? "" : "es") \(processIDs.map(String.init).joined(separator: ", "))"
     }
 }
 
@@ -76,6 +85,7 @@ extension Launch {
                 try await ServerProcesses.working(in: data, as: account)
             }
         return EmbeddedPostgres.Predecessor(
-            processIDs: processIDs, dataDirectory: data, limit: configuration.startLimit)
+            processIDs: processIDs, stoppedIDs: try await ServerProcesses.stopped(in: data, as: account),
+            dataDirectory: data, limit: configuration.startLimit)
     }
 }

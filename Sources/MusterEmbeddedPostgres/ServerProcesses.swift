@@ -20,4 +20,15 @@ enum ServerProcesses {
         ).run()
         return outcome.output.split(whereSeparator: \.isNewline).compactMap { Int32($0) }
     }
+    /// Those of the server in a data directory, and of the shells that look after it, that are stopped; none where the system does not tell.
+    static func stopped(in dataDirectory: FilePath, as account: ServerAccount) async throws -> [Int32] {
+        #if os(Linux)
+        let shells = try PrivateFiles.names(in: "/proc").compactMap { Int32($0) }.filter { id in
+            Supervisor.isOne(startedBy: (try? ProcessRecord.words(of: id)) ?? [], for: dataDirectory)
+        }
+        return try await (shells + working(in: dataDirectory, as: account)).filter(ProcessRecord.isStopped).sorted()
+        #else
+        return []
+        #endif
+    }
 }

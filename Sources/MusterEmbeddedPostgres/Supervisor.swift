@@ -140,16 +140,25 @@ extension Supervisor {
 }
 
 extension Supervisor {
+    /// What the shell is called.
+    private static let name = "muster-postgres"
+
+    /// Whether a process that was started by these words is a supervisor of the server in a data directory, or a watcher of one.
+    static func isOne(startedBy words: [String], for dataDirectory: FilePath) -> Bool {
+        guard let place = words.firstIndex(of: name) else { return false }
+        return words.dropFirst(place + 2).first == dataDirectory.string
+    }
+
     /// The arguments of `sh`.
     private static func arguments(charge: Charge, location: ClusterLocation, stopLimit: Duration) -> [String] {
         let limit = "\(max(1, stopLimit.components.seconds))"
         let common = [limit, location.dataDirectory.string]
         switch charge {
         case .start(let program, let arguments):
-            return ["-c", prologue + startScript + watchScript + waitScript, "muster-postgres"] + common
+            return ["-c", prologue + startScript + watchScript + waitScript, name] + common
                 + [program.string] + arguments
         case .adopt(let processID):
-            return ["-c", prologue + adoptScript + watchScript + pollScript, "muster-postgres"] + common
+            return ["-c", prologue + adoptScript + watchScript + pollScript, name] + common
                 + ["\(processID)"]
         }
     }

@@ -31,7 +31,11 @@ extension EndToEnd {
         }
 
         /// What a worker calls that fetches these files and leaves.
-        private func count(_ files: [(path: String, size: Int)], chunk: String = "8MiB") async throws -> Counts {
+        ///
+        /// - Parameter isThere: whether another worker has fetched them before.
+        private func count(
+            _ files: [(path: String, size: Int)], chunk: String = "8MiB", isThere: Bool = false
+        ) async throws -> Counts {
             let root = try TemporaryDirectory()
             for file in files {
                 try Data(repeating: 0x6d, count: file.size).write(
@@ -42,12 +46,20 @@ extension EndToEnd {
             try await Fleet.run(timeToLive: "30s", options: ["--minimum-chunk", chunk]) { fleet in
                 try await fleet.knowOrigins()
                 let summary = fleet.scratch.appending("calls")
-                let worker = try await fleet.startWorker(
-                    "a", slots: 16, prefix: ["strace", "-f", "-qq", "-c", "-o", summary.string])
                 let lines = files.map { #"{"urls": ["\#(nginx.url)/\#($0.path)"], "path": "\#($0.path)"}"# }
                 let manifest = fleet.scratch.appending("manifest.ndjson")
                 try Data(lines.joined(separator: "\n").utf8).write(to: URL(filePath: manifest.string))
-                _ = try await fleet.muster(["add", "g", "-i", manifest.string, "--wait"], limit: .seconds(240))
+                if isThere {
+                    let before = try await fleet.startWorker("b", slots: 16)
+                    _ = try await fleet.muster(
+                        ["add", "before", "-i", manifest.string, "--wait"], limit: .seconds(240))
+                    _ = try await fleet.muster(["drain", "b"])
+                    _ = try await before.waitForExit(limit: .seconds(30))
+                }
+                let worker = try await fleet.startWorker(
+                    "a", slots: 16, prefix: ["strace", "-f", "-qq", "-c", "-o", summary.string])
+                _ = try await fleet.muster(
+                    ["add", "g", "-i", manifest.string, "--if-exists", "replace", "--wait"], limit: .seconds(240))
                 let group = try await fleet.client().group("g")
                 #expect(group.tasks.succeeded == Int64(files.count))
                 _ = try await fleet.muster(["drain", "a"])
@@ -78,6 +90,14 @@ extension EndToEnd {
             // A batch of files shares what makes them durable. How large a batch is depends on the disk; files on their own need two calls each.
             #expect(synced <= files)
             #expect(asked <= 2_500)
+        }
+
+        @Test func aFileThatIsThereSharesItsSyncsWithOthers() async throws {
+            let files = 500
+            let calls = try await count((0..<files).map { ("\($0)", 16_384) }, isThere: true)
+            let (one, all) = (calls("fdatasync"), calls("fsync", "fdatasync", "syncfs"))
+            print("\(files) files that are there: synced \(one) by themselves, \(all) in all")
+            #expect(all <= files / 2)
         }
 
         @Test func aMebibyteCostsAWorkerFewSystemCalls() async throws {

@@ -9,8 +9,7 @@ import Synchronization
 /// Every call throws `Problem` when the coordinator refuses, `Unreachable` when none answers, `UnexpectedAnswer` otherwise.
 public final class MusterClient: Sendable {
     private let servers: [String]
-    /// The bearer token of each server, if it has one.
-    private let tokens: [String?]
+    /// Shows each server its token.
     private let send: APISend
     private let current = Mutex(0)
 
@@ -26,8 +25,14 @@ public final class MusterClient: Sendable {
     ///   - tokens: the bearer tokens; secrets.
     public init(servers: [String], tokens: ServerTokens, send: @escaping APISend) {
         self.servers = servers.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
-        self.tokens = servers.map { tokens.token(of: $0) }
-        self.send = send
+        let shown = ShownTokens(servers: servers, tokens: tokens)
+        self.send = { request in
+            var request = request
+            if let token = shown.token(for: request.url) {
+                request.headers.append(("Authorization", "Bearer \(token)"))
+            }
+            return try await send(request)
+        }
     }
 
     /// A client of coordinators that have one token, or none.
@@ -37,7 +42,7 @@ public final class MusterClient: Sendable {
 
     /// The same client with another way to send.
     private init(_ other: MusterClient, send: @escaping APISend) {
-        (servers, tokens) = (other.servers, other.tokens)
+        servers = other.servers
         self.send = send
     }
 
@@ -93,7 +98,7 @@ public final class MusterClient: Sendable {
             do {
                 let request = APIRequest(
                     method: method, url: servers[turn.server] + path + Self.queryString(query),
-                    headers: headers + defaultHeaders(body, to: turn.server), body: body, timeout: turn.timeout)
+                    headers: headers + Self.defaultHeaders(body), body: body, timeout: turn.timeout)
                 let answer = try Self.check(try await send(request), method, path)
                 current.withLock { $0 = turn.server }
                 return answer
@@ -117,9 +122,8 @@ public final class MusterClient: Sendable {
         var timeout: Duration?
     }
 
-    private func defaultHeaders(_ body: APIRequest.Body, to server: Int) -> [(name: String, value: String)] {
+    private static func defaultHeaders(_ body: APIRequest.Body) -> [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = [("Accept", "application/json")]
-        if let token = tokens[server] { headers.append(("Authorization", "Bearer \(token)")) }
         switch body {
         case .none: break
         case .bytes: headers.append(("Content-Type", "application/json"))

@@ -21,6 +21,9 @@ struct GetCommand: MusterSubcommand {
             again. Failures are shown as they happen, with the next try. User and password in a URL are sent to its origin and never \
             shown. URLs that end in the same name get numbers: a.bin and "a (2).bin"; a task in JSON says its path itself.
 
+            With --if-exists rename a file gets a numbered name where another one has its own. It stays the file of its URL: later runs look for it, and \
+            renew it, where it stands.
+
             The origin is not asked about files that are there as they were fetched, by whichever list of this directory. With --if-exists \
             replace it is asked at each run, and what has changed there is replaced.
 

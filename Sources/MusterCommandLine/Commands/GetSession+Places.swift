@@ -14,8 +14,8 @@ extension GetSession {
     /// Where files of this request stand that an earlier one has stored at numbered names, by the keys of their tasks. Each is told.
     ///
     /// - Returns: nothing where the rule for files that are there is to choose the name, or to fail.
-    func numberedPlaces() async throws -> [String: DestinationPath] {
-        let groups = try await earlierGroups().filter { $0.tasks.succeeded > 0 }
+    func numberedPlaces(in groups: [GroupDocument]) async throws -> [String: DestinationPath] {
+        let groups = groups.filter { $0.name.hasPrefix(Self.prefix) && $0.tasks.succeeded > 0 }
         var numbered: [Wish: TaskDocument] = [:]
         for group in groups where group.policy?.ifExists == .rename {
             for task in try await finished(in: group) where task.path != task.key {

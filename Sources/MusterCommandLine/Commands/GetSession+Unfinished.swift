@@ -20,13 +20,13 @@ extension GetSession {
     }
 
     /// Other requests of this directory wait: this one was asked for now.
-    func pauseOthers() async throws {
-        for group in try await otherUnfinished() { _ = try await patient.apply(.pause, to: group.name) }
+    func pauseOthers(among groups: [GroupDocument]) async throws {
+        for group in otherUnfinished(among: groups) { _ = try await patient.apply(.pause, to: group.name) }
     }
 
-    private func otherUnfinished() async throws -> [GroupDocument] {
+    private func otherUnfinished(among groups: [GroupDocument]) -> [GroupDocument] {
         let own = Self.prefix + survey.identity.text
-        return try await StatusCommand.groups(patient).filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
+        return groups.filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
     }
 
     /// What an unfinished request of this directory has begun, and this one wants alike.
@@ -44,7 +44,7 @@ extension GetSession {
     ///
     /// - Returns: what both want alike; `nil` where there is no unfinished request.
     func freePaths() async throws -> [Held]? {
-        let others = try await otherUnfinished()
+        let others = otherUnfinished(among: try await StatusCommand.groups(patient))
         var held: [Held] = []
         for group in others {
             let common = try await common(with: group)

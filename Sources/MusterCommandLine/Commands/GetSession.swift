@@ -43,11 +43,12 @@ struct GetSession {
     ///
     /// - Throws: `Problem` when the tasks are refused.
     func run() async throws -> Result {
-        try await pauseOthers()
+        let groups = try await StatusCommand.groups(patient)
+        try await pauseOthers(among: groups)
         var session = self
-        session.tasks.places = try await numberedPlaces()
+        session.tasks.places = try await numberedPlaces(in: groups)
         do {
-            return try await session.bring()
+            return try await session.bring(after: lastGeneration(among: groups))
         } catch let halt as FullDiskWatch.Halt {
             guard let group = halt.group else { throw halt.failure }
             return Result(
@@ -56,13 +57,14 @@ struct GetSession {
         }
     }
 
-    private func bring() async throws -> Result {
+    /// - Parameter last: the number of the last group of this request.
+    private func bring(after last: Int) async throws -> Result {
         async let worker: Void = awaitWorker()
         beginWork()
         // Known before anything is asked for: a small file may be there by the time that the answer is.
         let start = try await watcher("").lastPosition()
         var begun = Gain.Start(at: .now)
-        var generation = try await lastGeneration()
+        var generation = last
         // What failed up to now has been told by an earlier run.
         let since = generation == 0 ? nil : try await patient.groupExplanation(of: name(generation)).at
         var document: GroupDocument
@@ -113,10 +115,9 @@ struct GetSession {
     }
 
     /// The number of the last group of this request; 0 when there is none.
-    private func lastGeneration() async throws -> Int {
+    private func lastGeneration(among groups: [GroupDocument]) -> Int {
         let first = name(1)
-        let names = try await StatusCommand.groups(patient).map(\.name)
-        return names.map { name in
+        return groups.map(\.name).map { name in
             name == first ? 1 : name.hasPrefix("\(first)-") ? Int(name.dropFirst(first.count + 1)) ?? 0 : 0
         }.max() ?? 0
     }

@@ -95,8 +95,8 @@ struct CommandContext: Sendable {
     /// The token that was given, or else those that coordinators of this user on this machine have made: each is shown to none but its own.
     func tokens(for servers: [String]) -> ServerTokens {
         if let token = settings.text(.token) { return .common(token) }
-        let own = servers.map { ($0, TokenFile.find(server: $0, environment: settings.environment)) }
-        return .each(Dictionary(own) { first, _ in first }.compactMapValues { $0 })
+        let environment = settings.environment
+        return .found { TokenFile.find(server: $0, environment: environment) }
     }
 
     /// Talks to the coordinator, over a transport that is taken down afterwards.

@@ -60,9 +60,8 @@ struct RemoveCommand: MusterSubcommand {
         try CommandContext.checkName(group, what: "group")
         let files = try context.settings.choice(.files, of: RemovedFiles.self) ?? .keep
         let waits = try context.settings.flag(.wait)
-        let what = keys.isEmpty ? group : "\(keys.count) task\(keys.count == 1 ? "" : "s") of \(group)"
         let done = try await context.withClient { client in
-            try await Self.remove(group, keys, what, files, waits: waits, client, context.console)
+            try await Self.remove(group, keys, files, waits: waits, client, context.console)
         }
         let removal = done.removal
         if context.console.json {
@@ -71,13 +70,15 @@ struct RemoveCommand: MusterSubcommand {
                     group: group, keys: keys.isEmpty ? nil : keys, files: done.files.rawValue, filesLeft: removal.files,
                     fate: removal.fate, outcome: removal.outcome))
         } else {
-            try context.console.line(Self.line(what, done.files, removal))
+            try context.console.line(Self.line(done.what, done.files, removal))
             if let rest = done.rest { try context.console.line(PlainProgress.sentence(ProgressSnapshot(group: rest))) }
         }
     }
 
     /// What a removal came to.
     struct Done {
+        /// What was removed, for a person.
+        var what: String
         var removal: RemovalDocument
         /// What becomes of the files: that of a removal that was begun before counts.
         var files: RemovedFiles
@@ -87,26 +88,38 @@ struct RemoveCommand: MusterSubcommand {
 
     /// Removes a group or some of its tasks. Once the coordinator has answered, its absence is waited through.
     static func remove(
-        _ group: String, _ keys: [String], _ what: String, _ files: RemovedFiles, waits: Bool, _ client: MusterClient,
+        _ group: String, _ keys: [String], _ files: RemovedFiles, waits: Bool, _ client: MusterClient,
         _ console: Console
     ) async throws -> Done {
-        let client = Patience(console: console).asking(by: client)
+        let client = Patience(console: console, waits: waits).asking(by: client)
         var done: Done
         if keys.isEmpty {
             do {
-                done = Done(removal: try await client.removeGroup(group, files: files), files: files)
+                done = Done(what: group, removal: try await client.removeGroup(group, files: files), files: files)
             } catch let problem as Problem where problem.code == .groupNotFound {
                 // What is being removed already is not removed again, and gone on with.
-                done = Done(removal: try await client.removal(of: group), files: .delete)
+                done = Done(what: group, removal: try await client.removal(of: group), files: .delete)
                 guard done.removal.note != nil else { throw problem }
             }
         } else {
             let rest = try await client.removeTasks(keys, of: group, files: files)
-            done = Done(removal: try await client.removal(of: group), files: files, rest: rest)
+            done = Done(
+                what: what(Set(keys).count, of: group, removed: rest.changedTasks),
+                removal: try await client.removal(of: group), files: files, rest: rest)
             done.removal.fate = rest.fate
         }
-        if waits { done.removal = try await gone(done.removal, what, done.files, client, console) }
+        if waits { done.removal = try await gone(done.removal, done.what, done.files, client, console) }
         return done
+    }
+
+    /// Some tasks of a group.
+    ///
+    /// - Parameter removed: how many of them this command has removed. It asked for all, or none: others were faster with the rest, as who removes the group.
+    static func what(_ tasks: Int, of group: String, removed: Int64?) -> String {
+        let names = "task\(tasks == 1 ? "" : "s") of \(group)"
+        guard let removed, removed < tasks else { return "\(tasks) \(names)" }
+        let others = removed == 0 ? "the group or them" : "the others"
+        return "\(removed) of \(tasks) \(names), since somebody else has removed \(others)"
     }
 
     /// Waits until nothing is left to be done. What keeps it from being done is said at once, and what is left when one stops.

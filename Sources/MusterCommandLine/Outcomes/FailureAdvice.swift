@@ -97,7 +97,11 @@ enum FailureAdvice {
             Advice(
                 text: "the origin's answers can't be trusted, and the same will come again: try another source")
         case .storage: storage(failure)
-        case .noPermission: Advice(text: "the file may not be written there: check who owns the directory")
+        case .noPermission:
+            Advice(
+                text: says("Permission denied") || says("Operation not permitted")
+                    ? "the file may not be written there: check who owns the directory"
+                    : "the system refuses the file there: check the place and what it is on")
         case .noSpace, .storageFull: room
         // The time of a file of its own begins anew with each retry.
         case .deadline: says("added or retried") ? nil : Advice(text: "there was too little time", place: .deadline)

@@ -82,7 +82,10 @@ struct FullDiskWatch {
             guard looks >= (Self.wouldFit(document, free: free) ? Self.looksWithRoom : Self.looks), !isTold else {
                 continue
             }
-            let text = Self.text(document, free: free, directory: directory.string)
+            let text =
+                Directories.lacksInodes(below: directory)
+                ? "\(directory) is full: its file system has no inode left for another file"
+                : Self.text(document, free: free, directory: directory.string)
             var lines: [String] = []
             // A file that has no room is refused before its size counts for the group.
             if let task = try? await client.tasksInTrouble(of: group, limit: 1).first, let failure = task.failure,

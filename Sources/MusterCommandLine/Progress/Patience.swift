@@ -2,13 +2,17 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// Goes on asking a coordinator that was there already: it is being restarted, and what was asked for goes on meanwhile. The person who waits is told
+/// Goes on asking a coordinator that is away: it is being restarted, and what was asked for goes on meanwhile. The person who waits is told
 /// within seconds that there is no answer, and again when there is one.
+///
+/// A command that waits for something goes on from its first question. Any other one reports at once that nobody is there, unless somebody was.
 final class Patience: Sendable {
     private static let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
     /// How much longer than usual an answer may take before that is said.
     private static let usualSilence: Duration = .seconds(4)
     private static let steps = 8
+    /// How often a token that is refused is tried again, once a coordinator that was away listens: it makes its own known a moment after that.
+    private static let refusals = 3
 
     /// Why there is no answer.
     private enum Absence: Hashable {
@@ -46,30 +50,28 @@ final class Patience: Sendable {
     }
 
     private struct State {
-        var hasAnswered: Bool
+        var hasAnswered = false
         /// What was said since it has answered last, in that order.
         var said: [Absence] = []
     }
 
     private let console: Console
     private let asked: Asked
+    private let waits: Bool
     private let silence: Duration
-    private let state: Mutex<State>
+    private let state = Mutex(State())
 
-    /// Patience that begins with the first answer: somebody who was never there is reported at once. The own database has answered by the time that
-    /// there is a coordinator.
+    /// Patience of a command.
     ///
     /// - Parameters:
     ///   - asked: who is asked.
+    ///   - waits: whether the command waits for something, so that its patience does not begin with the first answer.
     ///   - silence: how much longer than usual an answer may take before that is said.
-    init(console: Console, asked: Asked = .coordinator, silence: Duration = usualSilence) {
+    init(console: Console, asked: Asked = .coordinator, waits: Bool = true, silence: Duration = usualSilence) {
         self.console = console
         self.asked = asked
+        self.waits = waits
         self.silence = silence
-        switch asked {
-        case .coordinator: state = Mutex(State(hasAnswered: false))
-        case .ownDatabase: state = Mutex(State(hasAnswered: true))
-        }
     }
 
     /// A client whose requests are sent until there is an answer. Streams are sent once.
@@ -80,7 +82,9 @@ final class Patience: Sendable {
             let isShort = request.timeout.map { $0 <= MusterClient.answerTime } ?? false
             return try await persist(until: nil, usual: isShort ? .zero : request.timeout ?? .seconds(86_400)) {
                 let answer = try await send(request)
-                if let problem = answer.problem, problem.status == 503 { throw problem }
+                if let problem = answer.problem, problem.status == 503 || problem.code == .unauthorized {
+                    throw problem
+                }
                 return answer
             }
         }
@@ -89,13 +93,13 @@ final class Patience: Sendable {
     /// Asks until there is an answer, and says what keeps it from coming.
     ///
     /// - Parameter usual: how long an answer takes where nothing is wrong.
-    /// - Throws: what the question throws, but `Unreachable` and 503 only where there never was an answer; `CommandFailure.timedOut` at the
-    ///   deadline.
+    /// - Throws: what the question throws, but `Unreachable` and 503 only where there never was an answer and the command does not wait;
+    ///   `CommandFailure.timedOut` at the deadline.
     func persist<Answer>(
         until deadline: ContinuousClock.Instant?, usual: Duration = .zero, _ question: () async throws -> Answer
     ) async throws -> Answer {
         let clock = ContinuousClock()
-        var failures = 0
+        var (failures, refusals) = (0, 0)
         while true {
             do {
                 let answer = try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -111,17 +115,26 @@ final class Patience: Sendable {
                 answered()
                 return answer
             } catch {
+                let hasAnswered = state.withLock(\.hasAnswered)
                 guard let absence = Absence(error) else {
+                    guard let problem = error as? Problem else { throw error }
+                    if failures > 0, refusals < Self.refusals, problem.code == .unauthorized {
+                        refusals += 1
+                        try await clock.sleep(for: Self.backoff.delay(failures: refusals, random: 1))
+                        continue
+                    }
                     // A refusal is an answer too.
-                    if error is Problem { answered() }
+                    answered()
                     throw error
                 }
-                guard state.withLock(\.hasAnswered) else { throw error }
+                guard hasAnswered || waits else { throw error }
                 if let deadline, clock.now >= deadline {
                     throw CommandFailure.timedOut("the coordinator did not answer in time")
                 }
                 failures += 1
-                say(absence, since: .ofThisMachine)
+                // Nobody knows yet that it is the right address.
+                let reason = hasAnswered || asked == .ownDatabase ? "" : " (\(error))"
+                say(absence, since: .ofThisMachine, reason: reason)
                 let next = clock.now + Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
                 try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
             }
@@ -129,7 +142,7 @@ final class Patience: Sendable {
     }
 
     /// Says why there is no answer, unless that was said already.
-    private func say(_ absence: Absence, since: Timestamp) {
+    private func say(_ absence: Absence, since: Timestamp, reason: String = "") {
         let isNews = state.withLock { state in
             guard !state.said.contains(absence) else { return false }
             state.said.append(absence)
@@ -138,7 +151,7 @@ final class Patience: Sendable {
         guard isNews else { return }
         let text =
             switch absence {
-            case .away: "\(asked.name) can't be reached"
+            case .away: "\(asked.name) can't be reached\(reason)"
             case .silent: "\(asked.name) has not answered since \(WallClock.ofThisMachine.text(since))"
             case .unable(let detail): "\(asked.name) can't work now: \(detail)"
             }

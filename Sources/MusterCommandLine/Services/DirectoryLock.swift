@@ -91,6 +91,12 @@ enum Directories {
         return overflow ? nil : Int64(exactly: bytes)
     }
 
+    /// Whether the file system of a directory has no inode left for another file; some count none.
+    static func lacksInodes(below path: FilePath) -> Bool {
+        var space = statvfs()
+        return statvfs(path.string, &space) == 0 && space.f_files > 0 && space.f_favail == 0
+    }
+
     /// What a regular file tells without being read.
     struct FileFacts {
         /// Its bytes.

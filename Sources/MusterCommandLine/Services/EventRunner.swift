@@ -28,7 +28,7 @@ struct EventRunner: Service {
 
     /// Runs until shutdown, which lets a running command finish.
     func run() async throws {
-        // Once it was there, a coordinator may be away for as long as it likes.
+        // A coordinator may be away for as long as it likes.
         let patience = Patience(console: console)
         let hold = ConsumerHold(client: client, consumer: consumer, console: console)
         while !Task.isShuttingDownGracefully, !Task.isCancelled {

@@ -67,7 +67,7 @@ extension FailureKind {
         case .notFound: "not found"
         case .storageFull: "disk full"
         case .noSpace: "no room for the file"
-        case .noPermission: "no permission to write"
+        case .noPermission: "can't be written there"
         case .storage: "file not stored"
         case .poison: "workers kept dying"
         case .deadline: "deadline passed"

@@ -11,10 +11,15 @@ extension FetchJob {
         guard let path = try? DestinationPath(validating: held.path), let size = held.representation.size, size > 0
         else { return nil }
         let placing = Placing(lease: lease, equipment: equipment, context: context, control: control)
+        let chunk = FinishedChunk(range: ByteRange(first: size), crc: held.crc)
+        let digests = ExpectedDigests(given: lease.expectedDigests, stated: held.digests).all
+        // The next transfer can begin: many small files are put in place together.
+        let isFetched = await placing.isThere(path, chunk, digests: digests)
+        if isFetched { context.tell(lease.name, .fetched) }
         let placed = await placing.place(
             size: size,
-            chunks: [FinishedChunk(range: ByteRange(first: size), crc: held.crc)],
-            digests: ExpectedDigests(given: lease.expectedDigests, stated: held.digests).all,
+            chunks: [chunk],
+            digests: digests,
             lastModified: held.representation.lastModified,
             held: path
         )
@@ -27,7 +32,8 @@ extension FetchJob {
                 "A file that was there could not be used",
                 metadata: .init([.task: "\(lease.task)", .chunk: "\(lease.chunk)", .reason: failure.detail])
             )
-            return nil
+            // Somebody has changed it since that look. Without a slot nothing can be fetched: the content's next version is, and not of that file.
+            return isFetched ? .failed(Report.Failure(kind: .changed, detail: failure.detail), nil, nil) : nil
         case .storage(let error): return ending(of: error, durable: nil, nil)
         case .stopped: return await stop(plan, writer)
         }

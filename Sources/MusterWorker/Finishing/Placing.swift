@@ -76,6 +76,15 @@ struct Placing: Sendable {
         return .stopped
     }
 
+    /// Looks whether a small file of the sink is there and has the content that another one is to be made of; not at a larger one, which is read once.
+    func isThere(_ held: DestinationPath, _ chunk: FinishedChunk, digests: [ContentDigest]) async -> Bool {
+        guard chunk.range.count <= SinkStation.batchedBytes else { return false }
+        return await equipment.finalizer.isThere(
+            FinalizeOrder(
+                task: lease.task, version: lease.version, epoch: lease.epoch, path: held, size: chunk.range.count,
+                chunks: [chunk], expected: digests, fenced: lease.fenced, held: held))
+    }
+
     private func modificationTime(_ lastModified: String?) -> Int64? {
         guard lease.policy?.keepModificationTime == true, let lastModified else { return nil }
         return HTTPDate(lastModified)?.secondsSince1970

@@ -193,10 +193,7 @@ final class Descriptor: Sendable {
 
     /// How many bytes an unprivileged process may still occupy on the file system, and how many it has in all.
     func room() throws(SystemError) -> (free: Int64, whole: Int64) {
-        var space = statvfs()
-        while fstatvfs(number, &space) != 0 {
-            guard errno == EINTR else { throw .last }
-        }
+        let space = try fileSystem()
         let bytes = { (blocks: UInt64) -> Int64 in
             let (bytes, overflow) = blocks.multipliedReportingOverflow(by: UInt64(space.f_frsize))
             return overflow ? .max : Int64(clamping: bytes)
@@ -205,12 +202,20 @@ final class Descriptor: Sendable {
     }
 
     /// Whether it is on a mount that can only be read.
-    func isReadOnly() throws(SystemError) -> Bool {
+    func isReadOnly() throws(SystemError) -> Bool { try fileSystem().f_flag & UInt(ST_RDONLY) != 0 }
+
+    /// Whether the file system has an inode left for another file of an unprivileged process; some count none.
+    func hasInodes() throws(SystemError) -> Bool {
+        let space = try fileSystem()
+        return space.f_files == 0 || space.f_favail > 0
+    }
+
+    private func fileSystem() throws(SystemError) -> statvfs {
         var space = statvfs()
         while fstatvfs(number, &space) != 0 {
             guard errno == EINTR else { throw .last }
         }
-        return space.f_flag & UInt(ST_RDONLY) != 0
+        return space
     }
 
     /// Gives `other`, an empty file, all of this one's content without copying it, each with a life of its own from then on.

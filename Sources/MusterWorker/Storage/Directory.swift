@@ -40,7 +40,7 @@ final class Directory: Sendable {
     /// Makes the directory `name`; returns whether it is new.
     func makeDirectory(_ name: String) throws(SystemError) -> Bool {
         if descriptor.with({ mkdirat($0, name, 0o777) }) == 0 { return true }
-        guard errno == EEXIST else { throw .last }
+        guard errno == EEXIST else { throw making(.last) }
         return false
     }
 
@@ -64,11 +64,23 @@ final class Directory: Sendable {
             case .neverForWriting: common | O_RDWR
             case .always: common | O_RDWR | O_CREAT | O_EXCL
             }
-        let number = try Descriptor.patiently { descriptor.with { openat($0, name, flags, 0o644) } }
+        let number: Int32
+        do {
+            number = try Descriptor.patiently { descriptor.with { openat($0, name, flags, 0o644) } }
+        } catch {
+            throw making(error)
+        }
         let opened = Descriptor(owning: number)
         let status = try opened.status()
         guard status.kind == .file else { throw SystemError(EINVAL) }
         return (opened, status)
+    }
+
+    /// Why nothing new can be made here, as far as that can be told.
+    private func making(_ error: SystemError) -> SystemError {
+        var error = error
+        error.isForInodes = error.isLackOfRoom && (try? descriptor.hasInodes()) == false
+        return error
     }
 
     /// What `name` stands for; `nil` when there is nothing.

@@ -35,6 +35,15 @@ final class Finalizer: Sendable {
         return try result.get()
     }
 
+    /// Whether the file that an order's is to be made of is there, and has its content. The order's own try finds out why not.
+    func isThere(_ order: FinalizeOrder) async -> Bool {
+        let found = try? await pool.run { [sink] () throws(StorageError) -> Bool in
+            var placement = try Placement(sink: sink, watch: FinalizeWatch(), isSynchronized: false)
+            return try placement.isThere(order)
+        }
+        return found ?? false
+    }
+
     /// Carries out many orders, of small files, with one sync of their data and one of their directories.
     ///
     /// - Parameter watch: for all of them together; `verified` is told of each file on its own.
@@ -47,11 +56,11 @@ final class Finalizer: Sendable {
         var results: [Result<FinalizeOutcome, StorageError>] = []
         var failure: StorageError?
         do {
-            if isWhole { try await synchronize(orders) }
+            let standing = isWhole ? try await synchronize(orders) : [:]
             while results.count < orders.count {
                 let rest = Array(orders[results.count...])
                 let placed = try await pool.run { [self] () -> [Placed] in
-                    place(rest, isSynchronized: isWhole, watch: watch)
+                    place(rest, isSynchronized: isWhole, standing, watch: watch)
                 }
                 results += await settle(placed)
             }
@@ -64,15 +73,20 @@ final class Finalizer: Sendable {
         return results
     }
 
-    /// One sync for all parts, after their times were set.
-    private func synchronize(_ orders: [FinalizeOrder]) async throws(StorageError) {
-        if orders.contains(where: { $0.modificationTime != nil }) {
-            try await pool.run { [sink] () throws(StorageError) in
+    /// One sync for all parts, after their times were set. Returns what the files were before it of which others are to be made.
+    private func synchronize(
+        _ orders: [FinalizeOrder]
+    ) async throws(StorageError) -> [DestinationPath: FileStatus] {
+        var standing: [DestinationPath: FileStatus] = [:]
+        if orders.contains(where: { $0.modificationTime != nil || $0.held != nil }) {
+            standing = try await pool.run { [sink] () throws(StorageError) in
                 var placement = try Placement(sink: sink, watch: FinalizeWatch(), isSynchronized: false)
                 placement.setTimes(orders)
+                return placement.heldFiles(of: orders)
             }
         }
         try await sync.makeEverythingDurable()
+        return standing
     }
 
     /// What is left to do for an order once its file has been moved.
@@ -83,10 +97,13 @@ final class Finalizer: Sendable {
     }
 
     /// Places the first of the orders, at least one: as many as there are descriptors for their directories.
-    private func place(_ orders: [FinalizeOrder], isSynchronized: Bool, watch: FinalizeWatch) -> [Placed] {
+    private func place(
+        _ orders: [FinalizeOrder], isSynchronized: Bool, _ standing: [DestinationPath: FileStatus], watch: FinalizeWatch
+    ) -> [Placed] {
         var placement: Placement
         do {
-            placement = try Placement(sink: sink, watch: watch, helpers: helpers, isSynchronized: isSynchronized)
+            placement = try Placement(
+                sink: sink, watch: watch, helpers: helpers, isSynchronized: isSynchronized, standing: standing)
         } catch {
             return orders.map { _ in Placed(result: .failure(error), directories: []) }
         }

@@ -16,6 +16,29 @@ extension Placement {
         case stopped
     }
 
+    /// Whether the file that the order's is to be made of is there, and has its content; nothing is changed.
+    mutating func isThere(_ order: FinalizeOrder) throws(StorageError) -> Bool {
+        guard let path = order.held, let check = ContentCheck(order, watch: watch),
+            let place = try walk.place(of: path, making: false),
+            case .file(let file) = try openDestination(at: Spot(path: path, place: place))
+        else { return false }
+        let verdict = try check.examine(
+            file.descriptor, size: file.status.size, name: path.string, as: .destination)
+        if case .good = verdict { return true }
+        return false
+    }
+
+    /// What the files are now of which those of the orders are to be made: a sync of everything makes durable what they are then. What can't be seen now
+    /// gets a sync of its own.
+    mutating func heldFiles(of orders: [FinalizeOrder]) -> [DestinationPath: FileStatus] {
+        var found: [DestinationPath: FileStatus] = [:]
+        for path in orders.compactMap(\.held) where !walk.isFull {
+            guard let place = try? walk.place(of: path, making: false) else { continue }
+            found[path] = try? place.directory.status(of: place.name)
+        }
+        return found
+    }
+
     /// Makes the file of the one at `path`, verifies that, and moves it into place. `corrupt` or `digestMismatch` say that
     /// the one at `path` won't do; it stays as it is, and so does the part.
     mutating func putHeld(
@@ -57,7 +80,9 @@ extension Placement {
             guard let now = try status(of: order.copy), now.isUnchanged(since: file.status) else {
                 return useless("\(path) is being changed", order)
             }
-            try settleData(file, order, isSynchronized: false)
+            // What was written to it before everything was synced is durable, and nothing was since.
+            let isDurable = isSynchronized && standing[path].map { file.status.isUnchanged(since: $0) } ?? false
+            try settleData(file, order, isSynchronized: isDurable)
             mark(file, order)
             let part = try status(of: .part(order.part))?.identity
             return try move(
@@ -88,13 +113,12 @@ extension Placement {
         guard file.status.size == order.size else {
             return .refused("\(path) has \(file.status.size) bytes instead of \(order.size)")
         }
-        // 1. A clone shares the storage, and nothing else.
-        if let clone = try clone(file, order) { return .made(clone) }
+        let keepsTime = order.modificationTime == nil || order.modificationTime == file.status.modified
+        // 1. A clone shares the storage, and nothing else. What stands at the very path stays itself.
+        if path != order.path || !keepsTime, let clone = try clone(file, order) { return .made(clone) }
         // 2. A second name shares the times and the marks too: it won't do where this file is to have others, or where the mark of this task would
         // take the place of another one's that has a numbered name of the same path.
-        if order.modificationTime == nil || order.modificationTime == file.status.modified,
-            path == order.path || !isAnothers(file, order)
-        {
+        if keepsTime, path == order.path || !isAnothers(file, order) {
             if let linked = try link(file, at: spot, order) { return linked }
         }
         // 3. A copy, by the system where it can.

@@ -13,6 +13,10 @@ struct Placement {
     let helpers: BlockingPool?
     /// Whether the parts' data is durable already, but for what is copied here.
     let isSynchronized: Bool
+    /// What files of which others are made were before that.
+    let standing: [DestinationPath: FileStatus]
+    /// How many files have had a sync of their own.
+    private(set) var ownSyncs = 0
     var walk: SinkWalk
     /// Directories with entries that aren't durable yet.
     private var touched: [Directory] = []
@@ -47,7 +51,8 @@ struct Placement {
         sink: SinkDirectory,
         watch: FinalizeWatch,
         helpers: BlockingPool? = nil,
-        isSynchronized: Bool
+        isSynchronized: Bool,
+        standing: [DestinationPath: FileStatus] = [:]
     ) throws(StorageError) {
         try sink.check()
         do {
@@ -60,6 +65,7 @@ struct Placement {
         self.watch = watch
         self.helpers = helpers
         self.isSynchronized = isSynchronized
+        self.standing = standing
         walk = SinkWalk(sink)
     }
 
@@ -170,7 +176,7 @@ struct Placement {
     }
 
     /// Gives the file its modification time and makes it durable, unless it is.
-    func settleData(_ file: OpenPart, _ order: FinalizeOrder, isSynchronized: Bool) throws(StorageError) {
+    mutating func settleData(_ file: OpenPart, _ order: FinalizeOrder, isSynchronized: Bool) throws(StorageError) {
         var isDurable = isSynchronized
         do {
             if let time = order.modificationTime, file.status.modified != time {
@@ -183,6 +189,7 @@ struct Placement {
             throw .destinationUnusable(.init("dating \(order.part.string)", errno: error.number))
         }
         if isDurable { return }
+        ownSyncs += 1
         do {
             // A time is no data: `fdatasync` may leave it out.
             if order.modificationTime == nil {

@@ -98,6 +98,8 @@ extension StorageError: CustomStringConvertible {
 struct SystemError: Error, Hashable, Sendable {
     /// The error number.
     let number: Int32
+    /// Whether it is for want of inodes: no other file can be made, whatever room there is for bytes.
+    var isForInodes = false
 
     /// Wraps an error number.
     init(_ number: Int32) {
@@ -128,7 +130,8 @@ struct SystemError: Error, Hashable, Sendable {
     /// What the error means for Muster's own directory and the parts in it: all but a lack of room or of descriptors is the sink's
     /// failure.
     func inSink(_ doing: @autoclosure () -> String) -> StorageError {
-        let detail = StorageError.Detail(doing(), errno: number)
+        let lack = isForInodes ? ": its file system has no inode left for another file" : ""
+        let detail = StorageError.Detail(doing() + lack, errno: number)
         if isLackOfRoom { return .full(detail) }
         return isLackOfDescriptors ? .busy(detail) : .unavailable(detail)
     }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import MusterAPI
 import MusterCore
+import Synchronization
 import Testing
 
 private let one = "http://one:7300"
@@ -201,10 +202,26 @@ struct MusterClientRequestTests {
     /// The token of one's own coordinator is shown to no other of the list.
     @Test func eachServerIsShownItsOwnToken() async throws {
         let script = Script([two: .answer(200, emptyPage)])
-        let client = MusterClient(servers: [one, two + "/"], tokens: .each([two + "/": "secret"]), send: script.send)
+        let client = MusterClient(
+            servers: [one, two + "/"], tokens: .found { $0 == two + "/" ? "secret" : nil }, send: script.send)
         _ = try await client.workers()
         let shown = script.requests.map { $0.headers.first { $0.name == "Authorization" }?.value }
         #expect(shown == [nil, "Bearer secret"])
+    }
+
+    /// A coordinator of this machine has made none as long as it is away. What it has made once is its token, whatever becomes of it meanwhile.
+    @Test func tokenIsLookedForUntilThereIsOneEachTimeThatARequestIsSent() async throws {
+        let script = Script([one: .answer(200, emptyPage)])
+        let found = Mutex<[String?]>([nil, "secret", nil])
+        let client = MusterClient(
+            servers: [one], tokens: .found { _ in found.withLock { $0.removeFirst() } }, send: script.send)
+        _ = try await client.passing { request, send in
+            _ = try await send(request)
+            return try await send(request)
+        }.workers()
+        _ = try await client.workers()
+        let shown = script.requests.map { $0.headers.first { $0.name == "Authorization" }?.value }
+        #expect(shown == [nil, "Bearer secret", "Bearer secret"])
     }
 
     @Test func tokenAndTypesAreSaid() async throws {

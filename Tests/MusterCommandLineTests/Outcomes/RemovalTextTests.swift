@@ -42,8 +42,22 @@ struct RemovalTextTests {
         let null = try FileDescriptor.open("/dev/null", .readWrite)
         defer { try? null.close() }
         let console = Console(json: false, output: null, errorOutput: null)
-        let done = try await RemoveCommand.remove("g", [], "g", .delete, waits: true, client, console)
+        let done = try await RemoveCommand.remove("g", [], .delete, waits: true, client, console)
         #expect(done.removal.note == nil && answers.withLock { $0.isEmpty })
+    }
+
+    /// The whole group may be removed at the same time.
+    @Test func noTaskIsSaidToBeRemovedThatSomebodyElseHasRemoved() {
+        #expect(RemoveCommand.what(2, of: "g", removed: 2) == "2 tasks of g")
+        #expect(RemoveCommand.what(1, of: "g", removed: nil) == "1 task of g")
+        #expect(
+            RemoveCommand.what(2, of: "g", removed: 1)
+                == "1 of 2 tasks of g, since somebody else has removed the others")
+        #expect(
+            RemoveCommand.line(RemoveCommand.what(2, of: "g", removed: 0), .keep, removal(0))
+                == """
+                removed 0 of 2 tasks of g, since somebody else has removed the group or them; finished files were kept
+                """)
     }
 
     @Test func whyFilesCanNotBeDeletedIsSaid() {

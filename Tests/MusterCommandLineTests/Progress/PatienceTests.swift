@@ -16,10 +16,10 @@ struct PatienceTests {
         return String(decoding: buffer[..<count], as: UTF8.self)
     }
 
-    private func withPatience(_ body: (Patience) async throws -> Void) async throws {
+    private func withPatience(waits: Bool = true, _ body: (Patience) async throws -> Void) async throws {
         let null = try FileDescriptor.open("/dev/null", .readWrite)
         defer { try? null.close() }
-        try await body(Patience(console: Console(json: false, output: null, errorOutput: null)))
+        try await body(Patience(console: Console(json: false, output: null, errorOutput: null), waits: waits))
     }
 
     /// A second consumer is refused as long as the first one is there; it waits through an outage like that one.
@@ -37,11 +37,46 @@ struct PatienceTests {
         }
     }
 
-    @Test func whoWasNeverThereIsReportedAtOnce() async throws {
-        try await withPatience { patience in
+    @Test func whoWasNeverThereIsReportedAtOnceWhereNothingIsWaitedFor() async throws {
+        try await withPatience(waits: false) { patience in
             await #expect(throws: Problem(.databaseUnavailable, "away")) {
                 try await patience.persist(until: nil) { () throws -> Int in throw Problem(.databaseUnavailable, "away")
                 }
+            }
+        }
+    }
+
+    /// A command that waits may be started while the coordinator is away. The address may be wrong: what is said tells which one it is, once, however the
+    /// words change. The token of one that comes back is there a moment after it listens.
+    @Test func whatIsWaitedForMayBeginWhileTheCoordinatorIsAway() async throws {
+        let pipe = try FileDescriptor.pipe()
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        defer { try? null.close() }
+        let patience = Patience(console: Console(json: false, output: null, errorOutput: pipe.writeEnd))
+        var answers: [any Error] = [
+            Problem(.unauthorized, "no token"), Unreachable("127.0.0.1 port 1 after 2 ms"),
+            Unreachable("127.0.0.1 port 1 after 1 ms"),
+        ]
+        _ = try await patience.persist(until: nil) {
+            if let error = answers.popLast() { throw error }
+            return 1
+        }
+        try pipe.writeEnd.close()
+        let text = try Self.text(pipe.readEnd)
+        try pipe.readEnd.close()
+        #expect(
+            text == """
+                the coordinator can't be reached (127.0.0.1 port 1 after 1 ms); trying again
+                the coordinator is there again
+
+                """)
+    }
+
+    @Test func tokenThatIsRefusedByOneThatWasThereIsReportedAtOnce() async throws {
+        try await withPatience { patience in
+            let refusal = Problem(.unauthorized, "no token")
+            await #expect(throws: refusal) {
+                try await patience.persist(until: nil) { () throws -> Int in throw refusal }
             }
         }
     }
@@ -108,7 +143,7 @@ struct PatienceTests {
         defer { try? null.close() }
         let console = Console(json: false, output: null, errorOutput: null)
         await #expect(throws: Problem(.databaseUnavailable, "away")) {
-            _ = try await Patience(console: console).asking(by: client).workers()
+            _ = try await Patience(console: console, waits: false).asking(by: client).workers()
         }
         _ = try await Patience(console: console, asked: .ownDatabase).asking(by: client).workers()
         #expect(answers.withLock { $0.isEmpty })

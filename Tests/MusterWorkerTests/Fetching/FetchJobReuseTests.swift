@@ -53,6 +53,8 @@ import Testing
             #expect(ending.durable == DurablePrefix(offset: content.size, crc: crc(content.allBytes)))
             #expect(ending.learned?.representation.etag == ScriptedOrigin.File(content).etag)
             #expect(bench.context.takeReceived() == 0)
+            let fetched = bench.news.value.count { if case .fetched = $0.news { true } else { false } }
+            #expect(fetched == 1, "its slot serves the next one while it is put in place")
             #expect(origin.requests.map(\.status) == [304])
             #expect(origin.requests.first?.header("If-None-Match") == ScriptedOrigin.File(content).etag)
             try #expect(bench.file("b") == content.allBytes && parts(bench) == [])

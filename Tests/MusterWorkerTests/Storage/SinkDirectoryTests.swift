@@ -204,6 +204,13 @@ import Testing
             #expect(error.failureKind == .noPermission && error.description.contains("the directory d of d/f"))
         }
         #expect(StorageError.partLost(.init("x")).failureKind == .changed)
+        var inodes = SystemError(ENOSPC)
+        inodes.isForInodes = true
+        #expect(
+            inodes.atDestination("making a").description
+                == """
+                the sink is full: making a: its file system has no inode left for another file: No space left on device
+                """)
         #expect(SystemError(ENOSPC).inSink("writing a").description.hasSuffix("writing a: No space left on device"))
     }
 }
