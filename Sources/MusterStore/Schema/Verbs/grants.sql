@@ -130,8 +130,11 @@ BEGIN
         FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t
         CROSS JOIN LATERAL (SELECT sequence FROM sessions WHERE id = p_slots[t.n] OFFSET 0) AS s
         LEFT JOIN LATERAL (SELECT size, reuse_key FROM tasks WHERE id = t.task_id OFFSET 0) AS k ON t.kind = 'fetch' AND t.first = 0
-        LEFT JOIN LATERAL (SELECT (request_beside(t.task_id, t.source, t.first, t.last)).* OFFSET 0) AS b
-            ON t.kind = 'fetch' AND t.first > 0 AND t.resume = t.first AND NOT t.plain
+        -- It is not called where there is nothing to know: OFFSET 0 keeps the condition before it.
+        LEFT JOIN LATERAL (
+            SELECT r.reach, r.pace FROM request_beside(t.task_id, t.source, t.first, t.last) AS r
+            WHERE t.kind = 'fetch' AND t.first > 0 AND t.resume = t.first AND NOT t.plain OFFSET 0
+        ) AS b ON true
         RETURNING charged
     )
     SELECT sum(charged) INTO v_charged FROM granted;
