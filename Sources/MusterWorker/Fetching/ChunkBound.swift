@@ -111,7 +111,7 @@ final class ChunkBound: Sendable {
 
     /// The patience with the first request for what was given away, the time in which it has to show its pace (`FetchPlan`), and some for the news of it.
     private static let secondsToKeep = 10.0
-    /// In bytes per second; `cut_lease` has the same.
+    /// In bytes per second; `request_beside` has the same.
     private static let fast = 1_048_576.0
 
     /// Takes back what was given away before `wanted`. Returns where the end is now; `nil` if the chunk has come to its end, or gave nothing away.
