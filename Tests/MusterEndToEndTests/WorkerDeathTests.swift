@@ -129,6 +129,8 @@ extension EndToEnd {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("late.bin", size: size)
             try await Fleet.run(timeToLive: "3s") { fleet in
+                // Nothing but the chunks is asked for.
+                try await fleet.knowOrigins()
                 let sleeper = try await fleet.startWorker("sleeper")
                 let chunks = size > .mebibytes(1) ? 4 : 1
                 for index in 0..<chunks {

@@ -71,11 +71,15 @@ extension FetchPlan {
     /// For how many times as long a body is borne that is silent after it has kept its pace.
     static let timesOfPace = 15
 
-    /// How far the chunk has come when it has kept its pace: that is two seconds of the request before it, which brings ten times as much (`request_beside`).
-    var endOfPace: Int64 { lease.start + (pace(from: lease.start) ?? 0) * 20 }
+    /// How far the chunk has come when it has kept its pace: that is two seconds of the request before it, which brings ten times as much (`request_beside`), or
+    /// a quarter of the chunk.
+    var endOfPace: Int64 {
+        let most = lease.end.map { ($0 - lease.start) / 4 } ?? .max
+        return lease.start + min((pace(from: lease.start) ?? 0) * 20, most)
+    }
 
     /// Whether it has. Before that nothing of the chunk counts as durable, so that it can be given back (adr/0037).
-    func hasKeptPace(at offset: Int64) -> Bool { offset >= min(endOfPace, lease.end ?? .max) }
+    func hasKeptPace(at offset: Int64) -> Bool { offset >= endOfPace }
 
     /// Whether the next request may be the only one that is served: it is worth more than the usual patience, unless the options name another one.
     var mayBeOnly: Bool {

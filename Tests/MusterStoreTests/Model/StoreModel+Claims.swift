@@ -94,7 +94,7 @@ extension StoreModel {
             task.chunks[index].source = source
             task.chunks[index].origin = task.sources[source].origin
         }
-        task.chunks[index].reach = reachBeside(task.chunks[index], of: task)
+        task.chunks[index].reach = reachBeside(task.chunks[index], of: task, by: lease.session)
         task.chunks[index].isPiece = task.chunks[index].reach != nil
         let chunk = task.chunks[index]
         if !isFree(chunk, of: place) { wrong.append("\(place) may not be leased") }

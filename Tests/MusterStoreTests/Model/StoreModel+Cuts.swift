@@ -32,15 +32,17 @@ extension StoreModel {
         return true
     }
 
-    /// How far a request goes on that ran before this step, and goes on to the end of a chunk of which nothing has come. Histories are slow.
-    func reachBeside(_ chunk: Chunk, of task: Task) -> Int64? {
+    /// How far a chunk is asked for of which nothing has come, where requests ran before this step that go on to its end: as far as those of the same
+    /// session do. Histories are slow.
+    func reachBeside(_ chunk: Chunk, of task: Task, by session: SessionID) -> Int64? {
         guard chunk.kind == .fetch, chunk.first > 0, chunk.durable == chunk.first, !chunk.isPlain else { return nil }
         return task.chunks.compactMap { other -> Int64? in
             guard let lease = other.lease, lease.grantedAt < step, let end = other.last, let reach = other.reach else {
                 return nil
             }
             let isBefore = other.kind == .fetch && other.source == chunk.source && end <= chunk.first
-            return isBefore && other.durable < end && reach >= chunk.last ?? .max ? reach : nil
+            guard isBefore, other.durable < end, reach >= chunk.last ?? .max else { return nil }
+            return lease.session == session ? reach : chunk.last
         }.max()
     }
 

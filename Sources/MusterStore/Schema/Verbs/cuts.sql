@@ -34,14 +34,17 @@ LANGUAGE sql AS $$
 $$;
 
 -- How a chunk of which nothing has come is asked for first while requests run before it that go on to its end at least: how far its own request goes, and
--- how many bytes a second it has to bring. Where these requests are slow it goes as far as they do, since little is on its way when it is cut, and has to bring
--- a tenth of what the best of them does, which would bring it sooner otherwise. NULL if no such request runs.
-CREATE FUNCTION request_beside(p_task bigint, p_source integer, p_first bigint, p_last bigint, OUT reach bigint, OUT pace bigint)
+-- how many bytes a second it has to bring. Where these requests are slow, it has to bring a tenth of what the best of them does, which would bring it sooner
+-- otherwise; and it goes as far as those of its own session do, since little is on its way when it is cut. Another session may be gone, and what one asks for
+-- beyond its end then be fetched twice (I16). NULL if no such request runs.
+CREATE FUNCTION request_beside(
+    p_session bigint, p_task bigint, p_source integer, p_first bigint, p_last bigint, OUT reach bigint, OUT pace bigint
+)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_speed bigint;
 BEGIN
-    SELECT max(h.reach), max(((h.durable - h.resume) / greatest(0.0001, extract(epoch FROM h.progress_at - h.granted_at)))::bigint)
+    SELECT max(CASE WHEN h.session_id = p_session THEN h.reach ELSE p_last END), max(((h.durable - h.resume) / greatest(0.0001, extract(epoch FROM h.progress_at - h.granted_at)))::bigint)
     INTO reach, v_speed FROM leases h
     WHERE h.task_id = p_task AND h.kind = 'fetch' AND h.source = p_source AND h.last <= p_first AND h.durable < h.last AND h.reach >= p_last;
     IF reach IS NULL THEN RETURN; END IF;

@@ -132,7 +132,7 @@ BEGIN
         LEFT JOIN LATERAL (SELECT size, reuse_key FROM tasks WHERE id = t.task_id OFFSET 0) AS k ON t.kind = 'fetch' AND t.first = 0
         -- It is not called where there is nothing to know: OFFSET 0 keeps the condition before it.
         LEFT JOIN LATERAL (
-            SELECT r.reach, r.pace FROM request_beside(t.task_id, t.source, t.first, t.last) AS r
+            SELECT r.reach, r.pace FROM request_beside(p_slots[t.n], t.task_id, t.source, t.first, t.last) AS r
             WHERE t.kind = 'fetch' AND t.first > 0 AND t.resume = t.first AND NOT t.plain OFFSET 0
         ) AS b ON true
         RETURNING charged
