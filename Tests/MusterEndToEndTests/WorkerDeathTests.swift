@@ -98,7 +98,7 @@ extension EndToEnd {
             let size = Int64.mebibytes(4)
             let files = origin.serveFiles("f", sizes: Array(repeating: size, count: 4), seed: random.next())
             try await Fleet.run { fleet in
-                // No slow file is compared with a plain GET (adr/0028), which fetches its beginning again, workers that die or not.
+                // No slow file is compared with a plain GET (adr/0028), which fetches its beginning again even if no worker dies.
                 try await fleet.postgres.execute(
                     "ALTER TABLE origins ALTER COLUMN compared_at SET DEFAULT now()", conninfo: fleet.conninfo)
                 // A chunk takes 8 s, in which its offset becomes durable several times.
