@@ -53,18 +53,23 @@ extension EndToEnd {
         }
 
         /// What the others are refused is given back to the request that runs (adr/0037): the first one, the trial of a byte, and one part more are served.
-        @Test(arguments: [403, 503])
-        func slowFileWhoseURLWorksAFewTimesComesByTheRequestsThatAreServed(status: Int) async throws {
+        @Test(arguments: [
+            ScriptedOrigin.Misbehaviour.status(403, retryAfter: nil), .status(503, retryAfter: nil),
+            .hang(afterBytes: 64 << 10),
+        ])
+        func slowFileWhoseURLWorksAFewTimesComesByTheRequestsThatAreServed(
+            habit: ScriptedOrigin.Misbehaviour
+        ) async throws {
             let origin = try await ScriptedOrigin.start()
             origin.limitRate(bytesPerSecond: 256 << 10)
             let file = origin.serveFile("slow.bin", size: .mebibytes(4))
-            origin.misbehave("/slow.bin", .status(status, retryAfter: nil), when: .after(3))
+            origin.misbehave("/slow.bin", habit, when: .after(3))
             try await Fleet.run { fleet in
                 try await fleet.startWorker("w", slots: 8)
                 try await fleet.submit("g", [file])
                 try await fleet.waitForEnd(of: "g")
                 try await fleet.check("g", [file])
-                #expect(origin.requests(for: "/slow.bin").count > 3, "nobody was refused")
+                #expect(origin.requests(for: "/slow.bin").count > 3, "all that was asked for was served")
             }
         }
 

@@ -121,6 +121,8 @@ public struct Report: Hashable, Sendable, Codable {
     public var resolved: ResolverAnswer?
     /// For `shrunk`: the byte after the last that will be written under the lease.
     public var end: Int64?
+    /// For `shrunk`: how many bytes its request has brought a second; `nil` where none have come.
+    public var speed: Int64?
     /// For `restart`: how the source is asked from now on; a rung below that of the lease if absent.
     public var rung: Rung?
 
@@ -128,7 +130,7 @@ public struct Report: Hashable, Sendable, Codable {
     public init(
         lease: LeaseName, kind: Kind, durable: DurablePrefix? = nil, learned: Learned? = nil, failure: Failure? = nil,
         finished: Finished? = nil, removed: RemovedFile? = nil, resolved: ResolverAnswer? = nil, end: Int64? = nil,
-        rung: Rung? = nil
+        speed: Int64? = nil, rung: Rung? = nil
     ) {
         chunk = lease.chunk
         epoch = lease.epoch
@@ -140,6 +142,7 @@ public struct Report: Hashable, Sendable, Codable {
         self.removed = removed
         self.resolved = resolved
         self.end = end
+        self.speed = speed
         self.rung = rung
     }
 

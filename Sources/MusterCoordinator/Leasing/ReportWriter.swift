@@ -88,7 +88,11 @@ struct ReportWriter: Sendable {
         for entry in batch.pending where entry.report.kind == .shrunk {
             guard let end = entry.report.end else { continue }
             switch try await batch.attempt(
-                entry, { try await store.report(shrunk: entry.report.lease, end: end, session: entry.session) })
+                entry,
+                {
+                    try await store.report(
+                        shrunk: entry.report.lease, end: end, speed: entry.report.speed, session: entry.session)
+                })
             {
             case .agreed?: metrics.add(.shrinksAgreed)
             case .kept?, nil: break

@@ -94,9 +94,14 @@ extension Store {
     }
 
     /// A holder's chunk ends at `end` by now: what lies behind is for others (I3).
-    public func report(shrunk lease: LeaseName, end: Int64, session: SessionID) async throws -> ShrinkOutcome {
+    ///
+    /// - Parameter speed: how many bytes its request has brought a second, if any have come.
+    public func report(
+        shrunk lease: LeaseName, end: Int64, speed: Int64? = nil, session: SessionID
+    ) async throws -> ShrinkOutcome {
         let isNearer: Bool? = try await write(
-            "SELECT report_shrunk(\(session), \(lease.chunk), \(lease.epoch), \(end)) AS is_nearer", waking: .nobody
+            "SELECT report_shrunk(\(session), \(lease.chunk), \(lease.epoch), \(end), \(speed)) AS is_nearer",
+            waking: .nobody
         )[0].decode("is_nearer")
         if isNearer == true { wake(.work) }
         return isNearer.map { $0 ? .agreed : .kept } ?? .lost

@@ -33,8 +33,8 @@ final class JobContext: Sendable {
     private let receivedBytes = Atomic<Int64>(0)
     private let revocations = Mutex<Set<RevokedSession>>([])
 
-    /// The context of one run of a worker. `now` tells nanoseconds of a clock that never jumps; `conduct` and `beliefs` that are given may have clocks of their
-    /// own.
+    /// The context of one run of a worker. `now` tells nanoseconds of a clock that never jumps; `conduct`, `beliefs` and `witnesses` that are given may have
+    /// clocks and times of their own.
     init(
         configuration: WorkerConfiguration,
         gate: TrustGate,
@@ -44,13 +44,14 @@ final class JobContext: Sendable {
         now: @escaping @Sendable () -> Int64 = MonotonicClock.now,
         conduct: OriginConduct? = nil,
         beliefs: OriginBeliefs? = nil,
+        witnesses: OriginWitnesses? = nil,
         tell: @escaping @Sendable (LeaseName, JobNews) -> Void
     ) {
         self.configuration = configuration
         sources = SourceGuard(besides: configuration.addressAllowed)
         self.conduct = conduct ?? OriginConduct(now: now)
         self.beliefs = beliefs ?? OriginBeliefs(now: now)
-        witnesses = OriginWitnesses(now: now)
+        self.witnesses = witnesses ?? OriginWitnesses(now: now)
         budgets = BudgetBook(bytesPerSecond: configuration.bytesPerSecond)
         self.gate = gate
         self.loops = loops

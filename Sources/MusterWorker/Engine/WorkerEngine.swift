@@ -181,7 +181,8 @@ struct WorkerEngine: Sendable {
         case .log(let note): log(note)
         // The job may be over in a moment, and its end means something else by then.
         case .shrink(let name, let wanted):
-            return controls[name]?.shrink(to: wanted).map { .job(name, .shrunk(end: $0)) }
+            guard let control = controls[name], let end = control.shrink(to: wanted) else { return nil }
+            return .job(name, .shrunk(end: end, speed: control.bound.speed))
         case .lengthen(let name, let wanted):
             return controls[name]?.bound.lengthen(to: wanted).map { .job(name, .shrunk(end: $0)) }
         case .stop: break

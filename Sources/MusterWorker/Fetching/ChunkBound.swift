@@ -103,16 +103,22 @@ final class ChunkBound: Sendable {
     }
     /// Until it is known whether others are served the rest, a request that may be the only one goes on. Bytes of one that is fast are not worth that.
     private func bytesToKeep(_ state: State) -> Int64 {
-        guard mayBeOnly, let begun = state.begun else { return 0 }
-        let time = Double(max(1, now() - begun)) / 1e9
-        let speed = Double(state.claimed - start) / time
-        return speed < Self.fast ? Int64(speed * Self.secondsToKeep) : 0
+        guard mayBeOnly, let speed = speed(state), speed < Self.fast else { return 0 }
+        return speed * Self.secondsToKeep
+    }
+
+    /// How many bytes have come in a second, on average; `nil` when none have.
+    var speed: Int64? { state.withLock { speed($0) } }
+
+    private func speed(_ state: State) -> Int64? {
+        guard let begun = state.begun else { return nil }
+        return Int64(Double(state.claimed - start) / (Double(max(1, now() - begun)) / 1e9))
     }
 
     /// The patience with the first request for what was given away, the time in which it has to show its pace (`FetchPlan`), and some for the news of it.
-    private static let secondsToKeep = 10.0
+    private static let secondsToKeep: Int64 = 10
     /// In bytes per second; `request_beside` has the same.
-    private static let fast = 1_048_576.0
+    private static let fast: Int64 = 1_048_576
 
     /// Takes back what was given away before `wanted`. Returns where the end is now; `nil` if the chunk has come to its end, or gave nothing away.
     func lengthen(to wanted: Int64) -> Int64? {

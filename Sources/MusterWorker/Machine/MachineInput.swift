@@ -43,8 +43,8 @@ enum JobNews: Sendable {
     case progress(DurablePrefix?, Report.Learned?)
     /// All bytes are here and only storage is busy: the slot can serve the next transfer.
     case fetched
-    /// The chunk ends here by now: nothing is written at or beyond it any more.
-    case shrunk(end: Int64)
+    /// The chunk ends here by now: nothing is written at or beyond it any more. So many bytes of it have come in a second.
+    case shrunk(end: Int64, speed: Int64? = nil)
     /// The work is over; nothing is written for this lease any more.
     case ended(JobEnding)
 }

@@ -119,8 +119,9 @@ extension WorkerMachine {
             // What is left of a cancelled task is deleted when it is known that nobody writes any more (I13).
             tellNews()
         case (.progress, .aborting), (.fetched, .aborting), (.shrunk, .aborting), (_, .ended), (_, .queued): break
-        case (.shrunk(let end), .running), (.shrunk(let end), .finishing), (.shrunk(let end), .releasing):
-            tellEnd(end, of: name, now)
+        case (.shrunk(let end, let speed), .running), (.shrunk(let end, let speed), .finishing),
+            (.shrunk(let end, let speed), .releasing):
+            tellEnd(end, of: name, speed: speed, now)
         case (.progress(let durable, let learned), .running), (.progress(let durable, let learned), .finishing),
             (.progress(let durable, let learned), .releasing):
             ledger.add(Report(lease: name, kind: .progress, durable: durable, learned: learned), now: now)

@@ -35,8 +35,8 @@ extension WorkerMachine {
     }
 
     /// Reports where a chunk ends by now.
-    mutating func tellEnd(_ end: Int64, of name: LeaseName, _ now: Int64) {
+    mutating func tellEnd(_ end: Int64, of name: LeaseName, speed: Int64? = nil, _ now: Int64) {
         leases.setEnd(of: name, to: end)
-        ledger.add(Report(lease: name, kind: .shrunk, end: end), now: now)
+        ledger.add(Report(lease: name, kind: .shrunk, end: end, speed: speed), now: now)
     }
 }

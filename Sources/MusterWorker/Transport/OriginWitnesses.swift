@@ -73,19 +73,22 @@ final class OriginWitnesses: Sendable {
     /// After so many files it is worth a request to know whether their origin serves a file more than once.
     private static let filesToTryAgain = 4
 
-    /// How long a file keeps others from taking turns beside it, since it took its last one, in nanoseconds.
-    private static let turnTime: Int64 = 10_000_000_000
-
     /// Requests for witnesses that several files wait for.
     let shared = SharedTestimonies()
 
     private let state = Mutex(State())
     /// Rung when others may take turns: a file has left its own, or it has been told what refusals are for.
     private let bell = Bell()
+    private let turnTime: Int64
     private let now: @Sendable () -> Int64
 
-    /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
-    init(now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
+    /// Nothing is known yet.
+    ///
+    /// - Parameters:
+    ///   - turnTime: how long a file keeps others from taking turns beside it, since it took its last one, in nanoseconds.
+    ///   - now: tells nanoseconds of a clock that never jumps.
+    init(turnTime: Int64 = 10_000_000_000, now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
+        self.turnTime = turnTime
         self.now = now
     }
 
@@ -205,7 +208,7 @@ final class OriginWitnesses: Sendable {
             guard leading[source.path] != nil || leading.count < lacking else {
                 return (leading.values.min() ?? moment) - moment
             }
-            leading[source.path] = moment + Self.turnTime
+            leading[source.path] = moment + turnTime
             state.leading.note(leading, of: source.origin)
             return nil
         }

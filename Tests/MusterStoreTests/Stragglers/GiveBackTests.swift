@@ -14,7 +14,8 @@ import Testing
         /// In the order of the file.
         let pieces: [GrantedLease]
 
-        init(_ fixture: StoreFixture, leasing count: Int32, isSlow: Bool = true) async throws {
+        /// Where `speed` is given, the holder has reported nothing but that.
+        init(_ fixture: StoreFixture, leasing count: Int32, isSlow: Bool = true, speed: Int64? = nil) async throws {
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             holder = try await fixture.makeWorker("holder")
             others = try await fixture.makeWorker("others")
@@ -22,10 +23,10 @@ import Testing
             try await holder.answer(whole, size: 1_000, etag: "\"1\"", askedForAll: true)
             try await fixture.run("UPDATE origins SET serves_again = true")
             try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
-            try await holder.progress(whole, to: 250)
+            if speed == nil { try await holder.progress(whole, to: 250) }
             // One that was granted later than now has brought all of that in no time.
             if !isSlow { try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '1 min'") }
-            #expect(try await holder.shrink(whole, to: 300) == .agreed)
+            #expect(try await holder.shrink(whole, to: 300, speed: speed) == .agreed)
             pieces = try await others.claim(count).sorted { $0.start < $1.start }
             try #require(pieces.count == Int(count))
             self.fixture = fixture
@@ -282,6 +283,34 @@ import Testing
             var other = try await fixture.makeWorker("other")
             let piece = try #require(try await other.claim(1).first)
             #expect(piece.pace == 12)
+        }
+    }
+
+    /// It reports what is durable every few seconds only.
+    @Test func pieceHasToKeepAPaceBesideARequestOfWhichNothingIsDurableYet() async throws {
+        try await StoreFixture.run { fixture in
+            let scene = try await Scene(fixture, leasing: 1, speed: 500_000)
+            #expect(scene.pieces[0].pace == 50_000)
+        }
+    }
+
+    /// It may be gone, and what is given back to it would come when its session expires.
+    @Test func silentSessionIsGivenNothingBackAndNothingIsMeasuredByIt() async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene(fixture, leasing: 1)
+            #expect(scene.pieces[0].pace != nil)
+            try await fixture.run(
+                "UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE id = \(scene.holder.session.rawValue)")
+            let piece = try #require(try await scene.others.claim(1).first)
+            #expect(piece.pace == nil && piece.reach == nil)
+            try await scene.others.fail(scene.pieces[0], .notFound, status: 404)
+            try await fixture.check("failed")
+            #expect(try await scene.end() == 300)
+            #expect(try await scene.ready().first == "300 400 waiting 0")
+            try await scene.others.done(piece)
+            try await scene.holder.done(scene.whole, at: 300)
+            try await fixture.passBackoffs()
+            try await scene.finish()
         }
     }
 }

@@ -69,8 +69,8 @@ struct TestWorker: Sendable {
 
     /// Answers a wish to shrink.
     @discardableResult
-    func shrink(_ lease: GrantedLease, to end: Int64) async throws -> ShrinkOutcome {
-        try await store.report(shrunk: lease.name, end: end, session: session)
+    func shrink(_ lease: GrantedLease, to end: Int64, speed: Int64? = nil) async throws -> ShrinkOutcome {
+        try await store.report(shrunk: lease.name, end: end, speed: speed, session: session)
     }
 
     /// Syncs, and helps with stragglers.

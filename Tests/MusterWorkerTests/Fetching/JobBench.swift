@@ -42,16 +42,21 @@ final class JobBench: Sendable {
             version: "0"
         )
         try configure(&configuration)
+        let monotonic: @Sendable () -> Int64 = {
+            MonotonicClock.now() + age.now.load(ordering: .sequentiallyConsistent)
+        }
         context = JobContext(
             configuration: configuration,
             gate: gate,
             loops: loops,
             stations: [station],
             logger: Logger(label: "test"),
-            now: { MonotonicClock.now() + age.now.load(ordering: .sequentiallyConsistent) },
+            now: monotonic,
             // What came a moment ago did so however slow the machine is.
             conduct: OriginConduct { age.now.load(ordering: .sequentiallyConsistent) },
             beliefs: OriginBeliefs { age.now.load(ordering: .sequentiallyConsistent) },
+            // A file loses no turn to a slow machine.
+            witnesses: OriginWitnesses(turnTime: 600_000_000_000, now: monotonic),
             tell: { [news] name, what in news.update { $0.append((name, what)) } }
         )
         let mark = try SinkDirectory.mark(at: directory.path.string)

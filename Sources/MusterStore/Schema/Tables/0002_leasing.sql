@@ -147,6 +147,7 @@ CREATE TABLE leases (
     -- Of a lease that brings all of a file, since its origin may serve no other request: the size of the chunks that the rest of it is
     -- cut into when it is shrunk (adr/0027).
     tile            bigint CONSTRAINT leases_tile_positive CHECK (tile > 0),
+    stated_speed    bigint CONSTRAINT leases_speed_positive CHECK (stated_speed >= 0),   -- bytes per second of its request, as its holder said when it was cut
     reach           bigint,                                  -- where its first request ends, if that may go beyond last (adr/0037)
     pace            bigint,                                  -- the least bytes per second of such a request; NULL: of none beside which others run
     reuse_key       bigint,                                  -- its task's, if the lease has the first bytes of the file

@@ -33,8 +33,17 @@ LANGUAGE sql AS $$
     WHERE l.reach IS NOT NULL AND l.kind = 'fetch' AND u.last > l.first AND u.last >= l.durable AND u.last < l.last
 $$;
 
--- How a chunk of which nothing has come is asked for first while requests run before it that go on to its end at least: how far its own request goes, and
--- how many bytes a second it has to bring. Where these requests are slow, it has to bring a tenth of what the best of them does, which would bring it sooner
+-- The leases whose requests bring what comes before a chunk of their source, go on to its end at least, and are not known to have ended: a session that
+-- is silent may be gone.
+CREATE FUNCTION requests_before(p_task bigint, p_source integer, p_first bigint, p_last bigint) RETURNS SETOF leases
+LANGUAGE sql STABLE AS $$
+    SELECT h.* FROM leases h JOIN sessions s ON s.id = h.session_id
+    WHERE h.task_id = p_task AND h.kind = 'fetch' AND h.source = p_source AND h.last <= p_first AND h.durable < h.last AND h.reach >= p_last
+        AND NOT is_silent(s)
+$$;
+
+-- How a chunk of which nothing has come is asked for first while requests run before it (`requests_before`): how far its own request goes, and how many
+-- bytes a second it has to bring. Where these requests are slow, it has to bring a tenth of what the best of them does, which would bring it sooner
 -- otherwise; and it goes as far as those of its own session do, since little is on its way when it is cut. Another session may be gone, and what one asks for
 -- beyond its end then be fetched twice (I16). NULL if no such request runs.
 CREATE FUNCTION request_beside(
@@ -44,9 +53,9 @@ LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_speed bigint;
 BEGIN
-    SELECT max(CASE WHEN h.session_id = p_session THEN h.reach ELSE p_last END), max(((h.durable - h.resume) / greatest(0.0001, extract(epoch FROM h.progress_at - h.granted_at)))::bigint)
-    INTO reach, v_speed FROM leases h
-    WHERE h.task_id = p_task AND h.kind = 'fetch' AND h.source = p_source AND h.last <= p_first AND h.durable < h.last AND h.reach >= p_last;
+    SELECT max(CASE WHEN h.session_id = p_session THEN h.reach ELSE p_last END), max(CASE WHEN h.durable > h.resume
+        THEN ((h.durable - h.resume) / greatest(0.0001, extract(epoch FROM h.progress_at - h.granted_at)))::bigint ELSE h.stated_speed END)
+    INTO reach, v_speed FROM requests_before(p_task, p_source, p_first, p_last) AS h;
     IF reach IS NULL THEN RETURN; END IF;
     pace := CASE WHEN v_speed < 1048576 THEN v_speed / 10 ELSE 0 END;
     IF v_speed >= 1048576 THEN reach := p_last; END IF;
@@ -67,9 +76,7 @@ DECLARE
     h leases;
 BEGIN
     IF l.kind <> 'fetch' OR l.durable > l.first OR EXISTS (SELECT 1 FROM leases d WHERE d.doubles = l.chunk_id) THEN RETURN false; END IF;
-    SELECT * INTO h FROM leases o
-    WHERE o.task_id = l.task_id AND o.kind = 'fetch' AND o.source = l.source AND o.last <= l.first AND o.durable < o.last AND o.reach >= l.last
-    ORDER BY o.last DESC LIMIT 1;
+    SELECT * INTO h FROM requests_before(l.task_id, l.source, l.first, l.last) AS o ORDER BY o.last DESC LIMIT 1;
     IF FOUND AND l.first - h.last = (
         SELECT coalesce(sum(c.last - c.first), 0) FROM ready_chunks c
         WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.resume = c.first AND c.first >= h.last AND c.last <= l.first)

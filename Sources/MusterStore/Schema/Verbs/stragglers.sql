@@ -157,9 +157,8 @@ $$;
 -- The fetch leases in some sinks that an idle session would help, and how: by taking the tail (`shrink`), by fetching the rest too
 -- (`double`), or by taking over from a silent holder (`take`). Of p_chunks alone, if they are given.
 --
--- A holder is silent if it was asked ten seconds ago and has not been heard of since: a holder that is asked syncs at once. Or if half of
--- the life of its session is over, since it syncs three times in it. Ten seconds at least, or a moment of trouble would cost a fence. As
--- with slow chunks (`sweep_slow`), no chunk goes round for ever.
+-- A holder is silent if it was asked ten seconds ago and has not been heard of since: a holder that is asked syncs at once. Or if its session is
+-- (`is_silent`). As with slow chunks (`sweep_slow`), no chunk goes round for ever.
 --
 -- Help is worth it if it saves two seconds and a third of the time that the lease still needs; a new connection costs a second. A lease that
 -- brings all of a file is divided, if its origin serves another request, unless it is through in a second: what is on its way is lost. Where a
@@ -192,7 +191,7 @@ LANGUAGE sql STABLE AS $$
                 THEN 'double'
                 WHEN l.doubled_at IS NULL AND l.moves < 3
                     AND (h.seen_at < l.shrink_asked_at AND l.shrink_asked_at < statement_timestamp() - interval '10 s'
-                        OR h.seen_at < statement_timestamp() - greatest(interval '10 s', (h.expires_at - h.seen_at) / 2))
+                        OR is_silent(h))
                     AND p.needs - ((l.last - l.durable) / p.typical + 1) >= greatest(2, p.needs / 3)
                 THEN 'take'
             END AS remedy
@@ -218,6 +217,13 @@ LANGUAGE sql STABLE AS $$
                 SELECT 1 FROM ready_chunks c WHERE c.group_id = l.group_id AND c.origin_id = l.origin_id AND c.status = 'ready')
     ) AS s
     WHERE s.remedy IS NOT NULL
+$$;
+
+-- Whether half of the life of a session is over since it was heard of: it syncs three times in it. Ten seconds at least, or a moment of trouble would
+-- cost a fence.
+CREATE FUNCTION is_silent(s sessions) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT s.seen_at < statement_timestamp() - greatest(interval '10 s', (s.expires_at - s.seen_at) / 2)
 $$;
 
 -- How far a fetch lease is by now (`place`), its speed and the typical speed of its group's leases, in bytes per second, and how many
@@ -249,14 +255,15 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- A holder has agreed that its chunk ends at p_end, or has refused by an end that is not nearer. The tail is ready for others, so that
--- the chunks tile as before (I3). Returns whether it is; NULL if the lease is not the session's any more. Harmless when repeated.
-CREATE FUNCTION report_shrunk(p_session bigint, p_chunk bigint, p_epoch bigint, p_end bigint) RETURNS boolean
+-- the chunks tile as before (I3). Its request has brought p_speed bytes a second, if any have come. Returns whether the end is nearer; NULL if the lease is
+-- not the session's any more. Harmless when repeated.
+CREATE FUNCTION report_shrunk(p_session bigint, p_chunk bigint, p_epoch bigint, p_end bigint, p_speed bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
 BEGIN
     PERFORM lock_groups_of(ARRAY[p_chunk]);
-    UPDATE leases SET shrink_to = CASE WHEN p_end < shrink_to THEN shrink_to END
+    UPDATE leases SET shrink_to = CASE WHEN p_end < shrink_to THEN shrink_to END, stated_speed = coalesce(p_speed, stated_speed)
     WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session RETURNING * INTO l;
     IF NOT FOUND THEN RETURN NULL; END IF;
     -- Only where others may fetch the rest, and never below what is durable (I4). What was said before a part was given back says nothing of that.
