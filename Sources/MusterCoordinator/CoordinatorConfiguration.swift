@@ -50,7 +50,7 @@ public struct CoordinatorConfiguration: Sendable {
     public var eventRetention: Duration = .seconds(30 * 86_400)
     /// How often a chunk is tried without progress.
     public var attempts: Int32 = Limits.attempts
-    /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections or closes them without a word.
+    /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections or closes them before a byte of the content.
     public var unreachedAttempts: Int32 = Limits.attempts
     /// Whether the same process starts the database, and says what becomes of it.
     public var ownsDatabase = false

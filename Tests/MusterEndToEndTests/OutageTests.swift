@@ -4,6 +4,14 @@ import MusterTestSupport
 import SystemPackage
 import Testing
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 extension EndToEnd {
     /// Coordinators and the database that go away under load (F3, F5, F20).
     @Suite struct Outage {
@@ -107,6 +115,22 @@ extension EndToEnd {
                 load.hurry()
                 try await fleet.waitForEnd(of: "g")
                 try await fleet.check("g", load.files)
+            }
+        }
+
+        /// As after a reboot of the machine.
+        @Test func aCoordinatorThatStartsBeforeItsDatabaseWaitsForIt() async throws {
+            let postgres = try await TestPostgres.start(durability: .full)
+            try await Fleet.run(on: postgres) { fleet in
+                await postgres.stop(.immediate)
+                let early = try await TestProcess.start(
+                    try TestProcess.musterExecutable(), arguments: ["serve", "--listen", "127.0.0.1:0"],
+                    environment: ["MUSTER_DATABASE": fleet.conninfo])
+                _ = try await early.waitForLine(containing: "database.waiting", in: .standardError)
+                try await postgres.start()
+                _ = try await early.waitForLine(containing: "listening on", in: .standardOutput)
+                try early.signal(SIGTERM)
+                try await early.waitForExit()
             }
         }
 

@@ -62,7 +62,7 @@ public struct Report: Hashable, Sendable, Codable {
         public var requestID: String?
         /// Numeric address of the peer, when there was a connection.
         public var address: String?
-        /// Whether nobody was reached at all: the name is unknown, or the connection was refused or closed without a word, and nothing else
+        /// Whether nobody was reached at all: the name is unknown, or the connection was refused or closed before a byte of the content, and nothing else
         /// is fetched there.
         public var unreached: Bool?
         /// Of a refusal that may be for too much at once, whether it is: files that the origin had served were refused as well, or were served in turns with the

@@ -85,6 +85,7 @@ struct ServeCommand: MusterSubcommand {
                 set MUSTER_TOKEN and MUSTER_WORKER_TOKEN
                 """)
         }
+        try await DatabaseStart.wait(for: configuration.database, logger: logger)
         if try settings.flag(.migrate) {
             for name in try await SchemaMigration.migrate(database: configuration.database) {
                 logger.info("schema.applied", metadata: ["name": "\(name)"])

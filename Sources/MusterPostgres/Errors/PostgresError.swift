@@ -151,6 +151,15 @@ extension PostgresError {
         }
     }
 
+    /// Whether a connection could not be made since no server is there, or it takes none yet: it may a moment later.
+    public var isOutage: Bool {
+        guard case .connection(let connection) = self, connection.kind == .unreachable else { return false }
+        return switch connection.sqlState {
+        case nil, .cannotConnectNow, .adminShutdown, .crashShutdown, .tooManyConnections: true
+        default: false
+        }
+    }
+
     /// The violated constraint, if the server named one.
     public var constraint: String? {
         switch self {

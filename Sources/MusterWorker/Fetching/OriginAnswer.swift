@@ -21,7 +21,7 @@ struct OriginAnswer: Sendable, Hashable {
     /// The most bytes of a request's name.
     private static let requestIDBytes = 200
 
-    /// Whether nobody was reached at all, or the connection was closed without a word.
+    /// Whether nobody was reached at all, or the connection was closed before a byte of the content.
     var wasUnreached = false
 
     /// What the end of a transfer tells, with the head if one came.
@@ -29,7 +29,8 @@ struct OriginAnswer: Sendable, Hashable {
         self.init(head, outcome.statistics)
         switch outcome {
         case .failed(.dns, _), .failed(.connect, _): wasUnreached = true
-        case .failed(.reset, _): wasUnreached = head == nil
+        case .failed(.reset, let statistics), .failed(.truncated, let statistics):
+            wasUnreached = statistics.bytesDelivered == 0
         case .failed, .completed, .refused, .stopped, .cancelled: break
         }
         // The origin itself was reached, and sent the request on.
@@ -60,6 +61,16 @@ struct OriginAnswer: Sendable, Hashable {
             return String(value.prefix(requestIDBytes))
         }
         return nil
+    }
+}
+
+extension TransferOutcome {
+    /// Whether the connection ended too soon.
+    var isBrokenOff: Bool {
+        switch self {
+        case .failed(.reset, _), .failed(.truncated, _): true
+        case .failed, .completed, .refused, .stopped, .cancelled: false
+        }
     }
 }
 

@@ -1,0 +1,27 @@
+public import Logging
+import MusterPostgres
+import MusterStore
+
+/// Waits for a database that is started at the same time, as after a reboot.
+public enum DatabaseStart {
+    /// Between two looks.
+    private static let pause: Duration = .seconds(1)
+
+    /// Returns when the database takes connections. What keeps it from that is logged whenever it changes.
+    ///
+    /// - Throws: `PostgresError` where it is no matter of time, as for a wrong password; `CancellationError`.
+    public static func wait(for database: String, logger: Logger) async throws {
+        var told = ""
+        while true {
+            do {
+                _ = try await Migrator(PostgresConfiguration(database)).difference()
+                return
+            } catch let error as PostgresError where error.isOutage {
+                let reason = "\(error)"
+                if reason != told { logger.warning("database.waiting", metadata: ["reason": "\(reason)"]) }
+                told = reason
+                try await Task.sleep(for: pause)
+            }
+        }
+    }
+}
