@@ -28,8 +28,8 @@ public struct Store: Sendable {
         public var verbSlice: Int32 = 2_000
         /// Failures without progress after which a task fails (I12).
         public var attempts: Int32 = Limits.attempts
-        /// The same where nobody was reached at all, or nobody answered in time: a person who waits for one file learns sooner of a wrong name,
-        /// or of a link that hangs.
+        /// The same where nobody was reached at all, nobody answered in time, or a directory is closed to the worker: a person who waits for one
+        /// file learns sooner of a wrong name, of a link that hangs, or of what has to be mended.
         public var unreachedAttempts: Int32 = Limits.attempts
         /// Whether a file for which there is no room is tried again until there is: somebody waits, and is told.
         public var waitsForRoom = false

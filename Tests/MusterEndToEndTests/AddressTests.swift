@@ -3,6 +3,14 @@ import MusterCore
 import MusterTestSupport
 import Testing
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 extension EndToEnd {
     /// Which addresses a fleet fetches from (range contract, row 39), through the whole of Muster.
     @Suite struct Addresses {
@@ -25,6 +33,23 @@ extension EndToEnd {
                 #expect(try await failure(of: named, in: "by-name", fleet) == .refusedAddress)
             }
             #expect(origin.requests.isEmpty)
+        }
+
+        @Test func workerObeysTheRuleOfACoordinatorThatIsStartedAnew() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("file", size: 1_000)
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                for (options, expected) in [(["--guard-addresses"], FailureKind.refusedAddress), ([], nil)] {
+                    for coordinator in await fleet.coordinators {
+                        try coordinator.process.signal(SIGTERM)
+                        try await coordinator.process.waitForExit()
+                        try await fleet.startCoordinator(port: coordinator.port, options: options)
+                    }
+                    let group = expected == nil ? "open" : "guarded"
+                    #expect(try await failure(of: file.url, in: group, fleet) == expected)
+                }
+            }
         }
 
         @Test func allowedNetworkIsAskedAndLeadsNowhereElse() async throws {

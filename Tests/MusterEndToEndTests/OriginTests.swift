@@ -78,6 +78,8 @@ extension EndToEnd {
                 try await fleet.startWorker("a")
                 try await fleet.submit("g", [file])
                 _ = try await fleet.muster(["wait", "g", "--timeout", "500ms"], expecting: 4)
+                // A name that was mistyped is told before the group has ended.
+                _ = try await fleet.muster(["wait", "g", "nosuch"], expecting: 6)
                 origin.release("/slow")
                 _ = try await fleet.muster(["wait", "g"])
                 try await fleet.check("g", [file])

@@ -42,8 +42,6 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     public var id: SessionID
     /// Its time to live, in milliseconds.
     public var ttlMilliseconds: Int64
-    /// Which addresses the worker may fetch from (range contract, row 39); all of them when absent.
-    public var addresses: AddressGuard?
     /// The database whose tasks the worker serves, by a UUID: files are marked with it (adr/0014), and what Muster has below `.muster` is
     /// beneath it. Without it the session can begin in no sink.
     public var installation: String?
@@ -53,12 +51,10 @@ public struct SessionDocument: Hashable, Sendable, Codable {
 
     /// An answer.
     public init(
-        id: SessionID, ttlMilliseconds: Int64, addresses: AddressGuard? = nil, installation: String? = nil,
-        marks: [String: String]? = nil
+        id: SessionID, ttlMilliseconds: Int64, installation: String? = nil, marks: [String: String]? = nil
     ) {
         self.id = id
         self.ttlMilliseconds = ttlMilliseconds
-        self.addresses = addresses
         self.installation = installation
         self.marks = marks
     }
@@ -219,12 +215,14 @@ public struct SyncResponse: Hashable, Sendable, Codable {
     /// The worker's shares of byte budgets, all of them, each time. A budget that is missing does not limit (any more), nor does
     /// any when the field is absent.
     public var budgets: [BudgetShare]?
+    /// Which addresses the worker may fetch from, by this coordinator (range contract, row 39); all of them when absent.
+    public var addresses: AddressGuard?
 
     /// An answer.
     public init(
         lost: [LeaseName] = [], refused: [RefusedReport] = [], deferred: [LeaseName]? = nil, shrink: [Shrink] = [],
         leases: [LeaseDocument] = [],
-        drain: Bool = false, ttlMilliseconds: Int64, budgets: [BudgetShare]? = nil
+        drain: Bool = false, ttlMilliseconds: Int64, budgets: [BudgetShare]? = nil, addresses: AddressGuard? = nil
     ) {
         self.lost = lost
         self.refused = refused
@@ -234,5 +232,6 @@ public struct SyncResponse: Hashable, Sendable, Codable {
         self.drain = drain
         self.ttlMilliseconds = ttlMilliseconds
         self.budgets = budgets
+        self.addresses = addresses
     }
 }

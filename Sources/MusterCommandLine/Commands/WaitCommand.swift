@@ -45,6 +45,13 @@ struct WaitCommand: MusterSubcommand {
             }
             var ended: [GroupDocument] = []
             var status = ExitStatus.success
+            // A name that was mistyped is told before the others have ended.
+            for group in groups.dropFirst() {
+                let watcher = context.watcher(client, group: group)
+                try await Interruption.watched {
+                    try await Self.within(deadline) { try await watcher.find(deadline: deadline) }
+                }
+            }
             do {
                 for group in groups {
                     let watcher = context.watcher(client, group: group)

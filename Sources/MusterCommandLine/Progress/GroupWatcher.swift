@@ -162,6 +162,13 @@ struct GroupWatcher {
             : "the group \(group.name) is not done yet, and goes on: muster explain \(ShellWord(group.name))"
     }
 
+    /// Makes sure that there is such a group.
+    ///
+    /// - Throws: `CommandFailure.timedOut` at the deadline; `Problem` when there is none.
+    func find(deadline: ContinuousClock.Instant? = nil) async throws {
+        _ = try await patience.persist(until: deadline) { try await client.group(group) }
+    }
+
     /// The position behind the last event there is, of whatever group.
     func lastPosition() async throws -> Int64 {
         try await LogListener(client, group: group, patience: patience).position

@@ -43,7 +43,7 @@ struct SyncService: Sendable {
         metrics.add(.sessionsOpened)
         return SessionDocument(
             id: session.id, ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
-            addresses: configuration.addressGuard, installation: try await store.installation(), marks: session.marks)
+            installation: try await store.installation(), marks: session.marks)
     }
 
     /// Ends a session: at its own word, or at that of somebody who knows that its process is gone.
@@ -111,7 +111,8 @@ struct SyncService: Sendable {
             leases: await handout.documents(of: leases), drain: renewed.isDraining,
             ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
             budgets: shares.isEmpty
-                ? nil : shares.map { BudgetShare(name: $0.budget, bytesPerSecond: $0.bytesPerSecond) })
+                ? nil : shares.map { BudgetShare(name: $0.budget, bytesPerSecond: $0.bytesPerSecond) },
+            addresses: configuration.addressGuard.refusesPrivate ? configuration.addressGuard : nil)
     }
 
     /// What the session is asked to shrink.

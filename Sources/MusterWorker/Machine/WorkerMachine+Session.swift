@@ -33,8 +33,7 @@ extension WorkerMachine {
         )
     }
 
-    /// A session was opened; its trust counts from before it was asked for. Its rule about addresses replaces the one of the session
-    /// before, whose leases are gone.
+    /// A session was opened; its trust counts from before it was asked for.
     ///
     /// - Parameter found: how the sinks are. One in which the session has not begun must not be leased to it.
     mutating func takeSession(_ document: SessionDocument, _ found: [SinkStatus], _ now: Int64) {
@@ -46,7 +45,6 @@ extension WorkerMachine {
         let trust = SessionTrust(requested: requested, timeToLive: .milliseconds(document.ttlMilliseconds))
         previous = document.id
         session = .open(OpenSession(id: document.id, trust: trust, lastSent: requested))
-        effects.append(.guardAddresses(document.addresses))
         effects.append(.trust(until: trust.end))
         effects.append(.log(.sessionOpened(document.id)))
         hasToldOutage = false

@@ -121,6 +121,11 @@ extension WorkerMachine {
         // Before new leases: one that comes under a budget begins when its share is known.
         takeShares(answer.budgets ?? [], isSuperseded: sync.supersededAt != nil)
         for wish in answer.shrink { shrink(wish, now) }
+        // A coordinator may have been started anew with other options.
+        if answer.addresses != addresses {
+            addresses = answer.addresses
+            effects.append(.guardAddresses(addresses))
+        }
         for lease in answer.leases { take(lease, now) }
         if answer.drain { beginDrain(now) }
     }

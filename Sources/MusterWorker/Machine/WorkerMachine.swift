@@ -16,6 +16,8 @@ struct WorkerMachine: Sendable {
     var leases = LeaseTable()
     var ledger = ReportLedger()
     var sinks: [SinkState]
+    /// Which addresses may be fetched from, by the last answer; all of them where there is no rule.
+    var addresses: AddressGuard?
     /// Received bytes that no sync has told of.
     var untoldBytes: Int64 = 0
     /// The worker's shares of byte budgets by the last answer, in bytes per second.

@@ -10,13 +10,13 @@ extension OriginConduct {
         var awaited: (number: Int, until: ContinuousClock.Instant)?
         while true {
             let rings = bell.rings
-            let unanswered: Int
+            let (unanswered, patience): (Int, Duration)
             switch askIfOpen(origin) {
             case .asked(let visit): return visit
-            case .waits(let number): unanswered = number
+            case .waits(let number, let rest): (unanswered, patience) = (number, rest)
             }
             // The time begins anew with each answer.
-            if awaited?.number != unanswered { awaited = (unanswered, ContinuousClock.now + Self.aloneTime) }
+            if awaited?.number != unanswered { awaited = (unanswered, ContinuousClock.now + patience) }
             let rest = awaited.map { $0.until - ContinuousClock.now } ?? .zero
             guard rest > .zero else { return ask(origin) }
             guard await control.wait(at: bell, since: rings, limit: rest) else { return nil }
@@ -25,17 +25,20 @@ extension OriginConduct {
 
     private enum Admission {
         case asked(Visit)
-        /// For the answer to the request of this number.
-        case waits(Int)
+        /// For the answer to the request of this number, for so long at most.
+        case waits(Int, Duration)
     }
 
     private func askIfOpen(_ origin: String) -> Admission {
         let moment = now()
         return state.withLock { state in
-            guard !state.isOpen(origin, at: moment), let oldest = state.asking[origin]?.unanswered.keys.min() else {
+            // A request that is silent for longer is waited for by nobody any more: each turn of a file that is refused beside it would wait anew.
+            let latest = moment - Self.aloneTime.wholeNanoseconds
+            let unanswered = state.asking[origin]?.unanswered.filter { $0.value > latest } ?? [:]
+            guard !state.isOpen(origin, at: moment), let oldest = unanswered.min(by: { $0.key < $1.key }) else {
                 return .asked(state.ask(origin, at: moment))
             }
-            return .waits(oldest)
+            return .waits(oldest.key, .nanoseconds(oldest.value - latest))
         }
     }
 

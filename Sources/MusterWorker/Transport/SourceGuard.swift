@@ -1,21 +1,21 @@
 import MusterCore
 import Synchronization
 
-/// Which addresses this worker asks (range contract, row 39), as its session's coordinator said last.
+/// Which addresses this worker asks (range contract, row 39), as a coordinator said last.
 final class SourceGuard: Sendable {
     private let rule = Mutex<AddressGuard?>(nil)
     private let predicate: (@Sendable (String) -> Bool)?
     /// Names whose addresses were all allowed, and until when that counts.
     private let resolved = Mutex<[String: Int64]>([:])
 
-    /// A guard that allows everything until a session brings a rule.
+    /// A guard that allows everything until an answer brings a rule.
     ///
     /// - Parameter predicate: asked besides; what it refuses stays refused.
     init(besides predicate: (@Sendable (_ numericAddress: String) -> Bool)? = nil) {
         self.predicate = predicate
     }
 
-    /// Takes over the rule of a new session; transfers under way are held to it from their next connection on.
+    /// Takes over another rule; transfers under way are held to it from their next connection on.
     func adopt(_ rule: AddressGuard?) {
         self.rule.withLock { $0 = rule }
         resolved.withLock { $0 = [:] }

@@ -79,6 +79,7 @@ struct MachineHarness {
         shrink: [Shrink] = [],
         drain: Bool = false,
         budgets: [BudgetShare]? = nil,
+        addresses: AddressGuard? = nil,
         session: Int64 = 1
     ) -> [MachineEffect] {
         let answer = SyncResponse(
@@ -89,7 +90,8 @@ struct MachineHarness {
             leases: leases,
             drain: drain,
             ttlMilliseconds: 30_000,
-            budgets: budgets
+            budgets: budgets,
+            addresses: addresses
         )
         return feed(.syncAnswered(SessionID(session), sequence: sync?.sequence ?? -1, answer))
     }

@@ -137,24 +137,19 @@ struct WorkerMachineSessionTests {
         #expect(sync?.sinks.map(\.parked) == [nil] && sync?.room == 4)
     }
 
-    @Test func everySessionBringsItsOwnRuleAboutAddresses() {
+    /// A coordinator that is started anew with another rule goes on with the sessions there are.
+    @Test func ruleAboutAddressesComesWithEachAnswerAndBeforeItsLeases() throws {
         var harness = MachineHarness()
         let rule = AddressGuard(refusesPrivate: true)
-        harness.feed(.tick)
-        let opened = harness.feed(
-            .sessionOpened(SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000, addresses: rule))
-        )
-        let guarded = opened.firstIndex(of: .guardAddresses(rule))
-        let trusted = opened.firstIndex { if case .trust = $0 { true } else { false } }
-        #expect(guarded != nil)
-        #expect(guarded.map { $0 < trusted ?? -1 } == true, "nothing is asked under the rule of before")
-        harness.fail(harness.effects.syncs.last, .sessionGone)
-        let next = harness.feed(.sessionOpened(SessionDocument(id: SessionID(2), ttlMilliseconds: 30_000)))
-        #expect(next.contains(.guardAddresses(nil)))
-        // A doubled answer opens no session, and changes no rule.
-        let doubled = harness.feed(
-            .sessionOpened(SessionDocument(id: SessionID(3), ttlMilliseconds: 30_000, addresses: rule))
-        )
-        #expect(!doubled.contains(.guardAddresses(rule)))
+        let guarded = harness.answer(harness.open(), [lease(1)], addresses: rule)
+        let place = try #require(guarded.firstIndex(of: .guardAddresses(rule)))
+        let start = try #require(guarded.firstIndex { if case .start = $0 { true } else { false } })
+        #expect(place < start, "nothing is asked under the rule of before")
+        harness.pass(.seconds(10))
+        let same = harness.answer(harness.effects.syncs.last, addresses: rule)
+        #expect(!same.contains { if case .guardAddresses = $0 { true } else { false } })
+        harness.pass(.seconds(10))
+        let open = harness.answer(harness.effects.syncs.last)
+        #expect(open.contains(.guardAddresses(nil)))
     }
 }

@@ -78,4 +78,17 @@ import Testing
         conduct.answered("a", after: .milliseconds(4_999))
         #expect(!conduct.lingers("a"))
     }
+
+    /// Each turn of a file that is refused beside it would wait anew.
+    @Test func requestThatIsSilentForLongKeepsNoOtherWaiting() async {
+        let now = Atomic<Int64>(0)
+        let conduct = OriginConduct { now.load(ordering: .sequentiallyConsistent) }
+        // Whatever would wait gives up at once.
+        let hasty = LeaseControl()
+        hasty.ask(.abort)
+        #expect(await conduct.admit("o", for: hasty) != nil)
+        #expect(await conduct.admit("o", for: hasty) == nil, "the first one may be answered soon")
+        now.store(5_000_000_000, ordering: .sequentiallyConsistent)
+        #expect(await conduct.admit("o", for: hasty) != nil)
+    }
 }
