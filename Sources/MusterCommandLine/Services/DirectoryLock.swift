@@ -22,6 +22,21 @@ final class DirectoryLock: Sendable {
         try? descriptor.close()
     }
 
+    /// The process that has locked the directory; `nil` where it has not said so, as on a full disk.
+    private var owner: Int32? {
+        var text = [UInt8](repeating: 0, count: 16)
+        guard let count = try? text.withUnsafeMutableBytes({ try descriptor.read(fromAbsoluteOffset: 0, into: $0) })
+        else { return nil }
+        return Int32(String(decoding: text.prefix(count), as: UTF8.self))
+    }
+
+    /// Says which process this is, for those that are kept out.
+    private func noteOwner() {
+        // What is there is of a process before.
+        guard (try? descriptor.resize(to: 0)) != nil else { return }
+        _ = try? descriptor.writeAll(toAbsoluteOffset: 0, "\(getpid())".utf8)
+    }
+
     /// Locks a directory, which is made, with its parents, if it is missing.
     ///
     /// - Throws: `CommandFailure.usage` when the directory can't be used, `.other` when somebody else uses it.
@@ -37,10 +52,16 @@ final class DirectoryLock: Sendable {
                 permissions: [.ownerReadWrite, .groupRead]
             )
             let lock = DirectoryLock(descriptor)
-            guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else { throw Errno(rawValue: errno) }
+            guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+                guard errno == EWOULDBLOCK else { throw Errno(rawValue: errno) }
+                let process = lock.owner.map { " (process \($0))" } ?? ""
+                throw CommandFailure.other(
+                    "another muster\(process) works in \(directory) at this moment; wait for it, or stop it")
+            }
+            lock.noteOwner()
             return lock
-        } catch Errno.wouldBlock {
-            throw .other("another muster works in \(directory) at this moment; wait for it, or stop it")
+        } catch let failure as CommandFailure {
+            throw failure
         } catch let error as Errno where [.isDirectory, .tooManySymbolicLinkLevels].contains(error) {
             throw .other("\(EmbeddedPostgresError.misplaced(path: path, needed: .file))")
         } catch {
