@@ -130,14 +130,31 @@ import Testing
         }
     }
 
-    /// A link that hangs takes a minute of each try, whatever else its origin serves.
-    @Test func linkThatHangsIsGivenUpSooner() async throws {
+    /// A link that hangs takes a minute of each try, whatever else its origin serves; a directory that is closed has to be opened by somebody.
+    @Test(arguments: [FailureKind.timeout, .noPermission])
+    func linkThatHangsAndDirectoryThatIsClosedAreGivenUpSooner(kind: FailureKind) async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
             var worker = try await fixture.makeWorker()
             try await worker.finishAll([try #require(try await worker.claim().first)])
             #expect(try await fixture.store.foldOriginRates() == 1)
-            #expect(try await failures(fixture, of: "t", &worker, .timeout) == 3)
+            #expect(try await failures(fixture, of: "t", &worker, kind) == 3)
+        }
+    }
+
+    /// An origin may cut all that it sends.
+    @Test(arguments: [(65_536, true), (2_000, false)])
+    func whatIsLeftOfAChunkIsAskedForAtOnceIfEnoughOfItHasCome(bytes: Int64, isAtOnce: Bool) async throws {
+        var policy = Store.Policy()
+        (policy.backoffBase, policy.backoffMaximum) = (.seconds(16_000), .seconds(16_000))
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 1 << 20)])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.fail(lease, .network, at: bytes, random: 1)
+            let wait: Double = try await fixture.value(
+                "SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks")
+            #expect((wait <= 1_000) == isAtOnce, "\(wait)")
         }
     }
 

@@ -146,8 +146,7 @@ DECLARE
     v_counts boolean := heed_limit(l, t, f);
     v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, f) THEN 'nextSource' ELSE f.rule END;
     -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost, and not if hardly anything came before a silence.
-    v_before integer := CASE WHEN l.durable >= l.resume + little(l, t) AND t.rung <> 'whole'
-        THEN 0 ELSE l.attempts END;
+    v_before integer := CASE WHEN l.durable >= l.resume + little(l, t) AND t.rung <> 'whole' THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
     v_most integer := most_attempts(l.origin_id, v_attempts, f);
     v_next integer;
@@ -207,10 +206,11 @@ BEGIN
     IF v_rule = 'nextSource' THEN
         PERFORM move_chunks(t.id, p_source, v_next);
     END IF;
-    -- A limit that may pass leaves its origin alone (`leave_alone`), and not each file. A name that may be wrong is told soon.
+    -- A limit that may pass leaves its origin alone (`leave_alone`), and not each file. A name that may be wrong is told soon. What is cut goes on at once.
     v_wait := CASE WHEN v_rule <> 'retry' OR v_next > l.source THEN interval '0'
         WHEN v_counts IS NOT NULL AND may_pass(l, f) THEN least(backoff(v_attempts, f), interval '5 s')
-        ELSE backoff(v_attempts, f) / CASE WHEN v_most < f.max_attempts THEN 4 ELSE 1 END END;
+        ELSE backoff(v_attempts, f) / CASE WHEN l.durable >= l.resume + hardly_anything() AND t.rung <> 'whole' AND v_counts IS NULL THEN 16
+            WHEN v_most < f.max_attempts THEN 4 ELSE 1 END END;
     UPDATE ready_chunks c
     SET attempts = v_attempts, source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id),
         status = CASE WHEN v_wait > interval '0' THEN 'waiting' ELSE 'ready' END,
