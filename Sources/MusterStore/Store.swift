@@ -49,8 +49,8 @@ public struct Store: Sendable {
         static let roomBackoff: Duration = .seconds(5)
 
         /// Failures without progress after which a task fails.
-        func attempts(isUnreached: Bool) -> Int32 {
-            isUnreached ? min(unreachedAttempts, attempts) : attempts
+        func attempts(isToldSoon: Bool) -> Int32 {
+            isToldSoon ? min(unreachedAttempts, attempts) : attempts
         }
     }
 

@@ -159,7 +159,7 @@ struct GroupWatcher {
     private static func unfinished(_ group: GroupDocument) -> String {
         group.tasks.isAtRest && group.tasks.paused > 0
             ? "the group \(group.name) is not done yet, and what is left of it is paused; go on with: muster resume \(ShellWord(group.name))"
-            : "the group \(group.name) is not done yet; what it waits for says: muster explain \(ShellWord(group.name))"
+            : "the group \(group.name) is not done yet; to see what it waits for: muster explain \(ShellWord(group.name))"
     }
 
     /// Makes sure that there is such a group.

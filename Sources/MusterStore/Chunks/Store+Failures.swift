@@ -26,8 +26,8 @@ extension Store {
     /// How many tries without progress end the task of a failure, and the longest pause between two.
     private func bounds(of report: LeaseReport.Failed) -> (attempts: Int32, backoff: Duration) {
         guard policy.waitsForRoom, report.kind == .noSpace else {
-            let isForSomebody = report.kind == .timeout || report.kind == .noPermission
-            return (policy.attempts(isUnreached: isForSomebody), policy.backoffMaximum)
+            let isToldSoon = report.kind == .timeout || report.kind == .noPermission
+            return (policy.attempts(isToldSoon: isToldSoon), policy.backoffMaximum)
         }
         return (.max, min(policy.backoffMaximum, Policy.roomBackoff))
     }

@@ -32,12 +32,11 @@ extension OriginConduct {
     private func askIfOpen(_ origin: String) -> Admission {
         let moment = now()
         return state.withLock { state in
-            // A request that is silent for longer is waited for by nobody any more: each turn of a file that is refused beside it would wait anew.
+            // Nothing waits for a request that has been silent for longer: each turn of a file that is refused beside it would wait anew.
             let latest = moment - Self.aloneTime.wholeNanoseconds
-            let unanswered = state.asking[origin]?.unanswered.filter { $0.value > latest } ?? [:]
-            guard !state.isOpen(origin, at: moment), let oldest = unanswered.min(by: { $0.key < $1.key }) else {
-                return .asked(state.ask(origin, at: moment))
-            }
+            guard !state.isOpen(origin, at: moment),
+                let oldest = state.asking[origin]?.unanswered.filter({ $0.value > latest }).min(by: { $0.key < $1.key })
+            else { return .asked(state.ask(origin, at: moment)) }
             return .waits(oldest.key, .nanoseconds(oldest.value - latest))
         }
     }

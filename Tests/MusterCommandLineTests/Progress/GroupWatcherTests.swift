@@ -109,7 +109,7 @@ struct GroupWatcherTests {
             return failure?.message
         }
         var group = Samples.group(total: 3, succeeded: 1)
-        #expect(try await message(group)?.hasSuffix("what it waits for says: muster explain nightly") == true)
+        #expect(try await message(group)?.hasSuffix("to see what it waits for: muster explain nightly") == true)
         (group.tasks.queued, group.tasks.paused) = (0, 2)
         #expect(
             try await message(group)?.hasSuffix("is paused; go on with: muster resume nightly") == true)
