@@ -9,4 +9,6 @@ public enum Look: String, Sendable, Hashable, Codable, CaseIterable {
     case ended
     /// After all failures that may have to do with the way of asking.
     case failed
+    /// Before the first request, which is the plain GET itself: the source told requests for a range to wait, and they have waited.
+    case atOnce
 }

@@ -7,6 +7,8 @@ public struct OriginRungs: Sendable {
         var paths: Set<String> = []
         /// From when on the rung is tried again; `nil` while it is still tried.
         var closedUntil: Int64?
+        /// Whether the last path was served on it.
+        var isServed = false
     }
 
     /// How many paths close a rung.
@@ -24,9 +26,10 @@ public struct OriginRungs: Sendable {
     /// A path has contradicted a rung, at a moment in nanoseconds.
     public mutating func contradicted(_ rung: Rung, by path: String, of origin: String, now: Int64) {
         guard rung != .whole else { return }
-        if entries[origin] == nil, entries.count >= Self.originLimit { entries.removeAll() }
+        makeRoom(for: origin)
         var entry = entries[origin]?[rung] ?? Entry()
         if let until = entry.closedUntil, until <= now { entry = Entry() }
+        entry.isServed = false
         entry.paths.insert(path)
         if entry.paths.count >= Self.pathsToClose {
             entry = Entry(closedUntil: now + Self.closedNanoseconds)
@@ -36,14 +39,21 @@ public struct OriginRungs: Sendable {
 
     /// A path was served on a rung.
     public mutating func served(_ rung: Rung, by origin: String) {
-        guard entries[origin]?[rung] != nil else { return }
-        entries[origin]?[rung] = nil
-        if entries[origin]?.isEmpty == true { entries[origin] = nil }
+        makeRoom(for: origin)
+        entries[origin, default: [:]][rung] = Entry(isServed: true)
+    }
+
+    private mutating func makeRoom(for origin: String) {
+        if entries[origin] == nil, entries.count >= Self.originLimit { entries.removeAll() }
     }
 
     /// Where a source of the origin of which nothing is known begins.
-    public func first(of origin: String, now: Int64) -> Rung {
-        guard let known = entries[origin] else { return .chunks }
+    ///
+    /// - Parameter isToldToWait: whether requests for its ranges have waited as they were told to, in vain. It is asked plainly then, unless the origin was
+    ///   seen to serve ranges.
+    public func first(of origin: String, isToldToWait: Bool = false, now: Int64) -> Rung {
+        guard let known = entries[origin] else { return isToldToWait ? .whole : .chunks }
+        if isToldToWait, known[.chunks]?.isServed != true, known[.stream]?.isServed != true { return .whole }
         return Rung.allCases.first { known[$0]?.closedUntil.map { $0 <= now } ?? true } ?? .whole
     }
 }

@@ -149,8 +149,17 @@ public struct GrantedLease: Sendable {
         guard try row.decode("may_look") else { return try row.decode("looks_at_endings") ? .ended : nil }
         let attempts: Int32 = try row.decode("attempts")
         let isEarly = try row.decode("planned") ? try row.decode("looks_early") : attempts >= 2
-        if isEarly || attempts + 1 >= lastAttempt { return .failed }
+        if isEarly || attempts + 1 >= lastAttempt {
+            return try isToldToWait(row, isLast: attempts + 1 >= lastAttempt) ? .atOnce : .failed
+        }
         return try row.decode("looks_at_endings") ? .ended : .refused
+    }
+
+    /// Whether a task of which nothing is known may be told to wait because it asks for a range. 503 mostly ends by itself.
+    private static func isToldToWait(_ row: PostgresRow, isLast: Bool) throws -> Bool {
+        guard !(try row.decode("planned")) else { return false }
+        let status: Int32? = try row.decode("failure_status")
+        return status == 429 || status == 503 && isLast
     }
 
     private static func finishedChunks(_ row: PostgresRow) throws -> [FinishedChunk] {

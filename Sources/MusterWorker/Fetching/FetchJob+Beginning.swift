@@ -20,8 +20,9 @@ extension FetchJob {
 
     /// Resolves what the options refer to, looks at what stands at the path, and opens the part.
     func begin() async throws(StorageError) -> Beginning {
-        var plan = FetchPlan(
-            lease, source: source, from: context.conduct.first(of: origin), isSilent: context.conduct.isSilent(origin))
+        let first = context.conduct.first(of: origin, isToldToWait: lease.looks == .atOnce)
+        var plan = FetchPlan(lease, source: source, from: first, isSilent: context.conduct.isSilent(origin))
+        if lease.looks == .atOnce, first == .whole { plan.leftRungs = [.chunks, .stream] }
         plan.manner = context.conduct.manner(of: origin)
         let settings: RequestSettings
         switch try await checkedSettings() {

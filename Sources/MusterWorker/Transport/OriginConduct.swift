@@ -326,8 +326,8 @@ final class OriginConduct: Sendable {
     }
 
     /// Where a source of which nothing is known begins.
-    func first(of origin: String) -> Rung {
+    func first(of origin: String, isToldToWait: Bool = false) -> Rung {
         let moment = now()
-        return state.withLock { $0.rungs.first(of: origin, now: moment) }
+        return state.withLock { $0.rungs.first(of: origin, isToldToWait: isToldToWait, now: moment) }
     }
 }

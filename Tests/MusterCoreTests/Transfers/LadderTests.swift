@@ -212,6 +212,16 @@ struct LadderTests {
         #expect(rungs.first(of: "o", now: 5) == .chunks)
     }
 
+    @Test func originThatTellsRangesToWaitIsAskedPlainlyUnlessItServesThem() {
+        var rungs = OriginRungs()
+        #expect(rungs.first(of: "o", isToldToWait: true, now: 0) == .whole)
+        rungs.served(.chunks, by: "o")
+        #expect(rungs.first(of: "o", isToldToWait: true, now: 0) == .chunks)
+        rungs.contradicted(.chunks, by: "/a", of: "o", now: 0)
+        #expect(rungs.first(of: "o", isToldToWait: true, now: 0) == .whole)
+        #expect(rungs.first(of: "o", now: 0) == .chunks)
+    }
+
     @Test func onePathThatIsServedMakesTheOthersCountAnew() {
         var rungs = OriginRungs()
         for path in ["/a", "/b"] { rungs.contradicted(.chunks, by: path, of: "o", now: 0) }

@@ -90,6 +90,21 @@ import Testing
         }
     }
 
+    /// Requests that were told to wait have waited: what is asked for then is asked for plainly. 503 mostly ends by itself.
+    @Test(arguments: [429, 503]) func fileThatIsToldToWaitTimeAndAgainIsAskedForPlainly(status: Int) async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 4
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for expected in [Look.refused, .refused, status == 429 ? .atOnce : .failed, .atOnce] {
+                let lease = try await Self.next(fixture, &worker)
+                #expect(lease.looks == expected)
+                try await worker.fail(lease, .httpStatus(status), status: Int32(status), random: 0)
+            }
+        }
+    }
+
     /// A body that stops after a few bytes each time brings its file on, and would do so for days.
     @Test(arguments: [1_000, 70_000] as [Int64]) func hardlyAnyBytesBeforeASilenceAreATry(bytes: Int64) async throws {
         var policy = StoreFixture.smallPolicy

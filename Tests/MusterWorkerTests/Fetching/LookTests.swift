@@ -116,6 +116,22 @@ import Testing
         }
     }
 
+    @Test func fileWhoseRangesAreToldToWaitInVainIsAskedForPlainlyUnlessTheOriginServesRanges() async throws {
+        for servesRanges in [false, true] {
+            try await withBench { bench, origin in
+                origin.serve("/f", file)
+                origin.serve("/other", file)
+                origin.misbehave("/f", .status(429, retryAfter: "7"), when: .ranged)
+                if servesRanges { _ = await bench.run(.first(origin.url("/other"), task: 2)) }
+                var lease = LeaseDocument.first(origin.url("/f"))
+                lease.looks = .atOnce
+                let ending = await bench.run(lease)
+                #expect((ending.finished?.size == 9 * mebibyte) == !servesRanges, "\(ending)")
+                #expect((origin.requests.last?.range == nil) == !servesRanges)
+            }
+        }
+    }
+
     @Test func originThatIsSilentToRangesAloneIsAskedPlainly() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", file)
