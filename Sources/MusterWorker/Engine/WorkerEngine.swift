@@ -74,6 +74,7 @@ struct WorkerEngine: Sendable {
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { group in
                 group.addTask { await context.checkpointer.run() }
+                group.addTask { await watchCalls(inbox) }
                 inbox.yield(.input(.tick))
                 await loop(machine, context, events, inbox, &group)
                 group.cancelAll()
@@ -82,6 +83,15 @@ struct WorkerEngine: Sendable {
             inbox.yield(.input(.drain))
         }
         inbox.finish()
+    }
+
+    /// Tells of calls to sinks that don't return, until it is cancelled.
+    private func watchCalls(_ inbox: Inbox) async {
+        while (try? await Task.sleep(for: .seconds(1))) != nil {
+            for station in stations {
+                if let since = station.hangsSince { inbox.yield(.input(.sinkHangs(station.name, since: since))) }
+            }
+        }
     }
 
     private func status(of name: String, _ result: ProbeResult) -> SinkStatus {

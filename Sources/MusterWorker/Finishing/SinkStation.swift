@@ -48,6 +48,18 @@ final class SinkStation: Sendable {
     /// How long a new session waits for a sink before it counts as one in trouble.
     private static let patience: Duration = .seconds(2)
 
+    /// A call that has not returned for so long hangs: of a sink that works, even one that syncs for others too takes less.
+    private static let hangTime: Duration = .seconds(15)
+    /// What is said of a sink in which a call hangs.
+    static let hang = SinkTrouble(
+        kind: .storage, detail: "a call to its file system has not returned for \(hangTime.components.seconds) seconds")
+
+    /// Since when a call of the sink hangs, by the monotonic clock; `nil` where none does.
+    var hangsSince: Int64? {
+        let begun = [pool.busySince, finalizing.busySince].compactMap { $0 }.min()
+        return begun.flatMap { MonotonicClock.now() - $0 >= Self.hangTime.wholeNanoseconds ? $0 : nil }
+    }
+
     /// A sink that was not looked at yet. Throws when the system has no threads for it.
     init(_ configuration: SinkConfiguration, gate: TrustGate) throws(BlockingPool.Refusal) {
         name = configuration.name
@@ -116,6 +128,8 @@ final class SinkStation: Sendable {
     }
 
     private func probeNow() -> ProbeResult {
+        // Other calls may return all the same.
+        if hangsSince != nil { return .trouble(Self.hang) }
         do throws(StorageError) {
             let now = state.withLock { $0 }
             guard let session = now.session else {

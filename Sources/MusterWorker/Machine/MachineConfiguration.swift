@@ -38,6 +38,11 @@ struct MachineConfiguration: Sendable {
     var sinkRelapse: Duration = .seconds(60)
     /// How often a sink is looked at that is well, and of which nothing is leased to us.
     var sinkWatch: Duration = .seconds(60)
+    /// How long a call to a sink may hang before the session is given up, so that others get what its jobs hold; twice as long each time, so that a sink
+    /// that is very slow brings something at last.
+    var hangPatience: Duration = .seconds(30)
+    /// How often it doubles.
+    var hangDoublings = 3
     /// How long a drain lets finalizations run.
     var drainPatience: Duration = .seconds(5)
     /// When a drain stops whatever still runs.

@@ -23,6 +23,8 @@ enum MachineInput: Sendable {
     case traffic([Traffic])
     /// A parked sink was tried.
     case sinkProbed(String, ProbeResult)
+    /// A call to a sink has not returned since then. Told again as long as it does not.
+    case sinkHangs(String, since: Int64)
     /// The operator wants the process to end.
     case drain
 }

@@ -18,6 +18,8 @@ enum SessionState: Sendable {
 /// A session that a coordinator opened for us.
 struct OpenSession: Sendable {
     let id: SessionID
+    /// When it was opened.
+    let opened: Int64
     var trust: SessionTrust
     /// Whether the trust has ended and writing is suspended.
     var isSuspended = false

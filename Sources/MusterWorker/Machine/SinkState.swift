@@ -27,6 +27,8 @@ struct SinkState: Sendable {
     var health: Health
     var watch = Watch.none
     var freeBytes: Int64?
+    /// For how many sessions calls hung so long that these were given up.
+    var hangs = 0
 
     /// A sink as it was found at the start: one in trouble is tried at once.
     init(_ status: SinkStatus) {

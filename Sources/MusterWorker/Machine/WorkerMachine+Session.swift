@@ -44,7 +44,7 @@ extension WorkerMachine {
         }
         let trust = SessionTrust(requested: requested, timeToLive: .milliseconds(document.ttlMilliseconds))
         previous = document.id
-        session = .open(OpenSession(id: document.id, trust: trust, lastSent: requested))
+        session = .open(OpenSession(id: document.id, opened: now, trust: trust, lastSent: requested))
         effects.append(.trust(until: trust.end))
         effects.append(.log(.sessionOpened(document.id)))
         hasToldOutage = false

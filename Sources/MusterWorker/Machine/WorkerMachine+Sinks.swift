@@ -98,6 +98,20 @@ extension WorkerMachine {
         }
     }
 
+    /// A call to a sink has not returned since then: nothing more is taken for the sink, and what its jobs have not begun is given back. A job that waits for
+    /// the call can't be ended, and may still write when it returns: after a while the session is given up, which its successors revoke in the sink
+    /// (adr/0017) before they write anything.
+    mutating func takeHang(_ name: String, since: Int64, _ now: Int64) {
+        park(name, SinkStation.hang, now)
+        guard let index = sinks.firstIndex(where: { $0.name == name }), case .open(let open) = session,
+            open.opened <= since, leases.names.contains(where: { leases[$0]?.sink == name })
+        else { return }
+        let doublings = min(sinks[index].hangs, configuration.hangDoublings)
+        guard now - since >= configuration.hangPatience.wholeNanoseconds << doublings else { return }
+        sinks[index].hangs += 1
+        loseSession(now)
+    }
+
     private mutating func setParked(_ index: Int, _ trouble: SinkTrouble, probes: Int, _ now: Int64) {
         // Half of the backoff always, the other half at random: never at once, and not all workers at the same time.
         let bound = configuration.probing.delay(failures: probes + 1, random: 1).wholeNanoseconds

@@ -61,6 +61,7 @@ struct WorkerMachine: Sendable {
             count(used)
             return []
         case .sinkProbed(let name, let result): takeProbe(name, result, now)
+        case .sinkHangs(let name, let since): takeHang(name, since: since, now)
         case .drain: beginDrain(now)
         }
         advance(now)

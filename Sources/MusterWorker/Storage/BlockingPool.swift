@@ -16,7 +16,17 @@ final class BlockingPool: Sendable {
         case outOfResources(Int32)
     }
 
+    /// What one of the threads is at.
+    private final class Turn: Sendable {
+        /// Since when the call runs that its work is at, by the monotonic clock; `.max` while it has no work.
+        let since = Atomic<Int64>(.max)
+
+        func begin() { since.store(MonotonicClock.now(), ordering: .relaxed) }
+        func end() { since.store(.max, ordering: .relaxed) }
+    }
+
     private struct State {
+        var turns: [Turn] = []
         var queue: [@Sendable () -> Void] = []
         var head = 0
         var threads: [pthread_t] = []
@@ -139,7 +149,31 @@ final class BlockingPool: Sendable {
         for _ in 0..<idle { bell.ring() }
     }
 
+    /// Since when the oldest call runs that one of the threads is at, by the monotonic clock; `nil` while none has work.
+    var busySince: Int64? {
+        let oldest = state.withLock { $0.turns }.map { $0.since.load(ordering: .relaxed) }.min() ?? .max
+        return oldest == .max ? nil : oldest
+    }
+
+    /// Which turn a thread is at.
+    private static let turnKey: pthread_key_t = {
+        var key = pthread_key_t()
+        pthread_key_create(&key, nil)
+        return key
+    }()
+
+    /// Says that the work of this thread goes on: work of many calls does not hang as long as each of them returns. Does nothing on another thread.
+    static func beat() {
+        guard let turn = pthread_getspecific(turnKey) else { return }
+        Unmanaged<Turn>.fromOpaque(turn).takeUnretainedValue().begin()
+    }
+
     private func loop() {
+        let turn = Turn()
+        state.withLock { $0.turns.append(turn) }
+        pthread_setspecific(Self.turnKey, Unmanaged.passUnretained(turn).toOpaque())
+        // Last, since no work follows.
+        defer { pthread_setspecific(Self.turnKey, nil) }
         var isOver = false
         while !isOver {
             let work: (@Sendable () -> Void)? = state.withLock { state in
@@ -149,12 +183,15 @@ final class BlockingPool: Sendable {
                 return nil
             }
             if let work {
+                turn.begin()
                 work()
+                turn.end()
             } else if !isOver {
                 bell.wait()
             }
         }
         let waiting = state.withLock { state in
+            state.turns.removeAll { $0 === turn }
             state.living -= 1
             guard state.living == 0 else { return [CheckedContinuation<Void, Never>]() }
             defer { state.waiting = [] }

@@ -100,7 +100,8 @@ final class Descriptor: Sendable {
 
     /// Lets `body` use the descriptor's number, which it must not keep.
     func with<Value, Failure: Error>(_ body: (Int32) throws(Failure) -> Value) throws(Failure) -> Value {
-        try body(number)
+        BlockingPool.beat()
+        return try body(number)
     }
 
     /// What the file is now.
@@ -143,6 +144,7 @@ final class Descriptor: Sendable {
         var count = 0
         while count < buffer.count {
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            BlockingPool.beat()
             let got = pread(number, piece.baseAddress, piece.count, Int(offset) + count)
             if got > 0 {
                 count += got

@@ -24,6 +24,23 @@ import Testing
         await pool.shutdown()
     }
 
+    @Test func workThatMakesCallsIsAtTheLastOfThem() async throws {
+        let pool = try BlockingPool(threads: 1)
+        #expect(pool.busySince == nil)
+        let begun = MonotonicClock.now()
+        let (first, second) = try await pool.run { [pool] in
+            let first = pool.busySince
+            while MonotonicClock.now() <= first ?? .max {}
+            BlockingPool.beat()
+            return (first, pool.busySince)
+        }
+        #expect(try #require(first) >= begun)
+        #expect(try #require(second) > first ?? .max)
+        BlockingPool.beat()
+        await pool.shutdown()
+        #expect(pool.busySince == nil)
+    }
+
     @Test func moreThanThePlacesIsRefused() async throws {
         let pool = try BlockingPool(threads: 1, places: 1)
         var ends: [Int32] = [0, 0]
