@@ -33,7 +33,8 @@ struct AddCommand: MusterSubcommand {
 
     @Option(
         name: [.customShort("i"), .customLong("manifest")],
-        help: ArgumentHelp("The list of tasks; - is standard input.", valueName: "manifest")
+        help: ArgumentHelp("The list of tasks; - is standard input.", valueName: "manifest"),
+        completion: .file()
     )
     var manifest: [String] = []
 
