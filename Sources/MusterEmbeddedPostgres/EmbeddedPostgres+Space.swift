@@ -9,6 +9,8 @@ extension EmbeddedPostgres {
         public let freeBytes: Int64
         /// Bytes that are kept for the server.
         public let keptBytes: Int64
+        /// Bytes of those which are free that the server is to have: what is kept for it was given to it, or to somebody who was faster.
+        public let owedBytes: Int64
         /// Files that anybody may make; `nil` where they are not counted.
         public let freeFiles: Int64?
 

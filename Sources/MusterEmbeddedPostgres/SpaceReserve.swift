@@ -66,9 +66,10 @@ struct SpaceReserve: Sendable {
         } else if kept < size, free - (size - kept) >= Self.leastBytes + Self.dangerBytes {
             keep(size)
         }
+        let now = try keptBytes()
         return EmbeddedPostgres.Space(
-            directory: directory, freeBytes: try Self.freeBytes(in: directory), keptBytes: try keptBytes(),
-            freeFiles: try Self.freeFiles(in: directory))
+            directory: directory, freeBytes: try Self.freeBytes(in: directory), keptBytes: now,
+            owedBytes: max(0, size - now), freeFiles: try Self.freeFiles(in: directory))
     }
 
     /// Gives the room back.

@@ -33,7 +33,8 @@ struct AddCommand: MusterSubcommand {
 
     @Option(
         name: [.customShort("i"), .customLong("manifest")],
-        help: ArgumentHelp("The list of tasks; - is standard input.", valueName: "manifest")
+        help: ArgumentHelp("The list of tasks; - is standard input.", valueName: "manifest"),
+        completion: .file()
     )
     var manifest: [String] = []
 
@@ -122,6 +123,12 @@ struct AddCommand: MusterSubcommand {
             if !context.console.json {
                 let isEmpty = tasks.survey.count == 0 && manifest != nil
                 try context.console.line(Self.summary(result) + (isEmpty ? ": the manifest is empty" : ""))
+            }
+            if tasks.survey.count == 0, result.group.sealed, result.group.tasks.total == 0 {
+                context.console.remark(
+                    "note: the group has no tasks and succeeds without any file, which is a mistake if its list should have had some: "
+                        + "muster add \(ShellWord(group)) --reopen -i MANIFEST adds them; with --open a group waits for its first ones"
+                )
             }
             if wishes != GroupPatch(), !result.isCreated {
                 context.console.remark(

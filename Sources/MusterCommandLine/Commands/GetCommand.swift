@@ -48,7 +48,8 @@ struct GetCommand: MusterSubcommand {
 
     @Option(
         name: [.customShort("d"), .customLong("directory")],
-        help: ArgumentHelp("Where the files go. (MUSTER_DIRECTORY; default: the working directory)", valueName: "dir")
+        help: ArgumentHelp("Where the files go. (MUSTER_DIRECTORY; default: the working directory)", valueName: "dir"),
+        completion: .directory
     )
     var directory: String?
 
@@ -57,7 +58,8 @@ struct GetCommand: MusterSubcommand {
         help: ArgumentHelp(
             "A list: a URL or a task as JSON per line; - is standard input.",
             valueName: "manifest"
-        )
+        ),
+        completion: .file()
     )
     var manifest: [String] = []
 

@@ -169,7 +169,9 @@ struct RemoveCommand: MusterSubcommand {
         var said = "\(deleted) file\(deleted == 1 ? "" : "s") deleted"
         if changed > 0 {
             let name = changed == 1 ? "the worker's log names it" : "the workers' logs name them"
-            said += "; \(changed) kept, since somebody has replaced \(changed == 1 ? "it" : "them"): \(name)"
+            // The file of another installation with the same sink may be all that it ever was.
+            said +=
+                "; \(changed) kept, since what is there is not this installation's, or was changed: \(name)"
         }
         if missing > 0 { said += "; \(missing) gone already" }
         return said

@@ -43,7 +43,7 @@ struct TasksCommand: MusterSubcommand {
         let mayMove = state == nil || state == .active
         try await context.withClient { client in
             var after: String?
-            var isFirst = true
+            var headings: [Substring] = []
             var failed: String?
             repeat {
                 // A page at a time: a group may have millions of tasks.
@@ -52,11 +52,13 @@ struct TasksCommand: MusterSubcommand {
                     for task in page.items { try context.console.document(task) }
                 } else {
                     let lines = Self.table(page.items, mayMove: mayMove).lines(width: context.console.tableWidth)
-                    for line in lines.dropFirst(isFirst ? 0 : 1) { try context.console.line(line) }
+                    // Another page may have other columns.
+                    let own = lines[0].split(separator: " ")
+                    for line in lines.dropFirst(own == headings ? 1 : 0) { try context.console.line(line) }
+                    headings = own
                 }
                 failed = failed ?? page.items.first { $0.failure != nil }?.key
                 after = page.next
-                isFirst = false
             } while after != nil
             if let failed, !context.console.json {
                 context.console.remark("why: \(TextWidth.escaped(FailureText.hint(group: group, key: failed)))")
@@ -71,7 +73,10 @@ struct TasksCommand: MusterSubcommand {
         let pace: [Table.Column] = mayMove ? [.number("SPEED"), .number("ETA")] : []
         var table = Table(
             [.text("STATE"), .number("DONE"), .number("SIZE")] + pace
-                + [.number("TRIES"), .name("KEY"), .name("FILE", isOptional: true), .sentence("FAILURE")])
+                + [
+                    .number("TRIES"), .name("KEY"), .name("FILE", isOptional: true),
+                    .sentence("FAILURE", isOptional: true),
+                ])
         for task in tasks {
             let total = task.bytes.total.map { "\(ByteCount(bytes: $0))" } ?? "-"
             let speed = task.state == .active ? task.bytesPerSecond.map(ProgressSnapshot.rate) : nil

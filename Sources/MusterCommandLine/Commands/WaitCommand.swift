@@ -40,7 +40,7 @@ struct WaitCommand: MusterSubcommand {
         try await context.withClient { client in
             let start = try await Interruption.watched {
                 try await Self.within(deadline) {
-                    try await context.watcher(client, group: groups[0]).lastPosition()
+                    try await context.watcher(client, group: groups[0]).lastPosition(deadline: deadline)
                 }
             }
             var ended: [GroupDocument] = []
@@ -88,8 +88,8 @@ struct WaitCommand: MusterSubcommand {
         }
     }
 
-    /// How much later than at the deadline a coordinator that says nothing is given up: one that answers tells how far the group is.
-    private static let grace: Duration = .seconds(2)
+    /// How much later than at the deadline a coordinator that says nothing is given up: who knows how far the group is says that at the deadline.
+    private static let grace: Duration = .milliseconds(200)
 
     /// Runs `body`, and no longer than the deadline allows, whether or not the coordinator answers.
     private static func within<Value: Sendable>(

@@ -62,6 +62,16 @@ final class Console: Sendable {
         try saying { try write(fitted(text, to: output), to: output) }
     }
 
+    /// The last line of a command that is stopped. What stops it may have ended the reader of standard output too, as Ctrl-C does with all of a pipe;
+    /// standard error has the line then, and nothing is said to go on.
+    func lastLine(_ text: String) {
+        do {
+            try write(fitted(text, to: output), to: output)
+        } catch {
+            remark(text)
+        }
+    }
+
     /// What is said to people on the way is not the work: where it can't be written, as on a full disk, the work goes on, and standard error says so once.
     /// A command that does nothing but say something ends with its reader.
     private func saying(_ body: () throws -> Void) throws {

@@ -1,6 +1,7 @@
 /// A plain table: a line of headings, a line per row, columns as wide as their widest cell.
 ///
-/// Where it does not fit its terminal, names are shortened in the middle; if that is not enough, sentences stand in full on lines of
+/// Where it does not fit its terminal, columns in which nothing stands are left out, and names are shortened in the middle, so that two of them never read
+/// the same; if that is not enough, sentences stand in full on lines of
 /// their own below their rows, and then other columns too, the last ones first. Nothing is cut off.
 struct Table {
     /// What stands in a column, and so how it is laid out and what becomes of it where there is little room.
@@ -72,6 +73,9 @@ struct Table {
             !columns[index].isOptional || rows.contains { Self.says($0[index]) }
         }
         var below: [Int] = []
+        if let width, !rows.isEmpty, Self.width(of: widths(shown, in: nil)) > width {
+            shown.removeAll { index in !rows.contains { Self.says($0[index]) } }
+        }
         if let width, Self.width(of: widths(shown, in: width)) > width {
             below = shown.filter { columns[$0].content == .sentence && $0 != shown.first }
             shown.removeAll { below.contains($0) }
@@ -79,9 +83,14 @@ struct Table {
             below.sort()
         }
         let widths = widths(shown, in: width)
+        var fitted = rows
+        for (index, width) in zip(shown, widths) {
+            let cells = TextWidth.clipped(rows.map { $0[index] }, to: width)
+            for row in fitted.indices { fitted[row][index] = cells[row] }
+        }
         func line(_ row: [String]) -> String {
             let cells = zip(shown, widths).map { index, width in
-                let cell = TextWidth.clipped(row[index], to: width)
+                let cell = row[index]
                 return columns[index].content == .number
                     ? TextWidth.aligned(cell, to: width) : TextWidth.padded(cell, to: width)
             }
@@ -90,7 +99,7 @@ struct Table {
             return line
         }
         return [line(columns.map(\.heading))]
-            + rows.flatMap { row in
+            + fitted.flatMap { row in
                 [line(row)]
                     + below.filter { Self.says(row[$0]) }.flatMap { index in
                         TextWidth.wrapped(

@@ -26,6 +26,23 @@ enum TextWidth {
         return head + "…" + tail
     }
 
+    /// The same of several texts, of which no two that differ come out alike, as long as there is room for where they differ.
+    static func clipped(_ texts: [String], to width: Int) -> [String] {
+        var shown = texts.map { clipped($0, to: width) }
+        for (_, alike) in Dictionary(grouping: texts.indices, by: { shown[$0] }) {
+            // What is most like a text stands next to it in order.
+            let sorted = Set(alike.map { texts[$0] }).sorted()
+            guard sorted.count > 1 else { continue }
+            var own: [String: String] = [:]
+            for (index, text) in sorted.enumerated() {
+                let neighbours = Array(sorted[max(0, index - 1)...min(sorted.count - 1, index + 1)])
+                own[text] = clipped(text, among: neighbours, to: width)
+            }
+            for index in alike { shown[index] = own[texts[index]] ?? shown[index] }
+        }
+        return shown
+    }
+
     /// The same of one of several texts: what tells it from the others stands there, however much of them is alike before that.
     static func clipped(_ text: String, among others: [String], to width: Int) -> String {
         let alike = others.lazy.filter { $0 != text }.map { zip($0, text).prefix { $0 == $1 }.count }.max() ?? 0

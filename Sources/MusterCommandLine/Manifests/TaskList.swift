@@ -71,8 +71,13 @@ struct TaskList: Sendable {
                     "--output names the file of exactly one URL; lines of a manifest name theirs: {\"urls\": [\"https://…\"], \"path\": \"…\"}"
                 )
             }
+            if name == "-" {
+                throw CommandFailure.usage(
+                    "get stores files durably and writes none to standard output: name a file, which --output ./- does for one called \"-\", or use curl"
+                )
+            }
             do {
-                _ = try DestinationPath(validating: name)
+                _ = try DestinationPath(validating: Self.path(name))
             } catch {
                 throw CommandFailure.usage(
                     "--output names a file below the directory (-d), and \"\(name)\" does not: \(error)")
@@ -83,7 +88,7 @@ struct TaskList: Sendable {
         for url in urls {
             var request = TaskRequest(typed: url)
             request.digests = digest?.document
-            request.path = name
+            request.path = name.map(Self.path)
             do throws(InputRefusal) {
                 arguments.append(try request.validated())
             } catch {
@@ -123,6 +128,11 @@ struct TaskList: Sendable {
         }
         (self.manifest, self.urls, self.names, self.survey) = (manifest, requests, names, survey)
         renamings = numbered.renamings
+    }
+
+    /// The path that a name which was typed means: `./a` is `a`.
+    private static func path(_ name: String) -> String {
+        name.hasPrefix("./") ? path(String(name.dropFirst(2))) : name
     }
 
     /// The names of URLs that share theirs with another task.

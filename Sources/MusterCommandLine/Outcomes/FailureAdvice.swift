@@ -102,7 +102,7 @@ enum FailureAdvice {
                 text: says("Permission denied") || says("Operation not permitted")
                     ? "the file may not be written there: check who owns the directory"
                     : "the system refuses the file there: check the place and what it is on")
-        case .noSpace, .storageFull: room
+        case .noSpace, .storageFull: FailureKind.isOfQuota(failure.detail) ? quota : room
         // The time of a file of its own begins anew with each retry.
         case .deadline: says("added or retried") ? nil : Advice(text: "there was too little time", place: .deadline)
         case .network, .timeout, .tooSlow, .httpStatus, .changed, .poison, .unreadable: nil
@@ -187,6 +187,10 @@ enum FailureAdvice {
 
     /// What helps where there is no room.
     private static let room = Advice(text: "there is too little room: make some")
+
+    /// What helps where there is room that this user may not have.
+    private static let quota = Advice(
+        text: "the quota is used up: delete something that counts for it, or have it raised")
 
     /// What to do about the failures of some tasks: each advice once, with the files that it is for.
     ///

@@ -82,17 +82,21 @@ struct FullDiskWatch {
             guard looks >= (Self.wouldFit(document, free: free) ? Self.looksWithRoom : Self.looks), !isTold else {
                 continue
             }
-            let text =
-                Directories.lacksInodes(below: directory)
-                ? "\(directory) is full: its file system has no inode left for another file"
-                : Self.text(document, free: free, directory: directory.string)
             var lines: [String] = []
+            var details = sinks.compactMap(\.detail)
             // A file that has no room is refused before its size counts for the group.
             if let task = try? await client.tasksInTrouble(of: group, limit: 1).first, let failure = task.failure,
                 Self.noRoom.contains(failure.kind.rawValue)
             {
                 lines.append("  \(task.path): \(failure.detail)")
+                details.append(failure.detail)
             }
+            let text =
+                Directories.lacksInodes(below: directory)
+                ? "\(directory) is full: its file system has no inode left for another file"
+                : Self.text(
+                    document, free: free, owed: room.owedBytes,
+                    isQuota: details.contains(where: FailureKind.isOfQuota), directory: directory.string)
             // Line breaks stand between these lines, and in none of them.
             func message(_ lines: [String]) -> String { lines.map { TextWidth.escaped($0) }.joined(separator: "\n") }
             switch onFull {
@@ -132,26 +136,35 @@ struct FullDiskWatch {
     /// What to do about it.
     static let help = "make room and run the same command again; with --on-full wait it waits for room and goes on"
 
-    /// `/srv is full: 60.0 MiB are still to come, 32.0 MiB are free; 28.0 MiB are missing`.
-    static func text(_ group: GroupDocument, free: Int64?, directory: String) -> String {
+    /// `/srv is full: 60.0 MiB are still to come, 32.0 MiB are free; up to 28.0 MiB are missing`.
+    ///
+    /// - Parameters:
+    ///   - free: the bytes that are free.
+    ///   - owed: how many of them the database is to have: no room for files.
+    ///   - isQuota: whether what is used up is a quota, whatever is free.
+    static func text(
+        _ group: GroupDocument, free: Int64?, owed: Int64 = 0, isQuota: Bool = false, directory: String
+    ) -> String {
         let left = group.bytes.total - group.bytes.done
         var parts: [String] = []
         if left > 0 {
             let atLeast = group.bytes.unknownTasks > 0 ? "at least " : ""
             parts.append("\(atLeast)\(ByteCount(bytes: left)) are still to come")
         }
-        // All of it would fit, and yet it did not: the rest is kept for the database.
-        let isKept = wouldFit(group, free: free)
-        if let free { parts.append("\(ByteCount(bytes: free)) are \(isKept ? "left for its database alone" : "free")") }
-        // A file is refused before its size counts, if the file system has no room for all of it.
-        let isFull = left > 0 || (free ?? 0) < Limits.chunk.lowerBound.bytes
-        var text =
-            "\(directory) " + (isFull ? "is full" : "has no room for a file")
-            + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
+        func text(_ what: String) -> String { what + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", ")) }
+        if isQuota { return text("the quota is used up in \(directory)") }
+        let room = free.map { max(0, $0 - owed) }
+        if let free, let room {
+            parts.append("\(ByteCount(bytes: room)) are free")
+            if room < free { parts.append("\(ByteCount(bytes: free - room)) are kept for its database") }
+        }
+        // What would fit was refused all the same; and a file is refused before its size counts, if there is no room for all of it.
+        if wouldFit(group, free: room) { return text("\(directory) takes no more") }
+        let isFull = (room ?? 0) < max(left, Limits.chunk.lowerBound.bytes)
         // Parts that were given their whole room beforehand hold some of what is to come.
-        let missing = isKept ? left : left - (free ?? left)
-        if missing > 0 { text += "; up to \(ByteCount(bytes: missing)) are missing" }
-        return text
+        let missing = left - (room ?? left)
+        return text("\(directory) \(isFull ? "is full" : "has no room for a file")")
+            + (missing > 0 ? "; up to \(ByteCount(bytes: missing)) are missing" : "")
     }
 }
 

@@ -96,7 +96,8 @@ struct GroupWatcher {
         var beginning = start
         do {
             // The log's end is known before the first look: what happens after that look rings.
-            var listener = try await LogListener(client, group: group, after: told, patience: patience)
+            var listener = try await LogListener(
+                client, group: group, after: told, patience: patience, until: deadline)
             var generation: Int32?
             var end: GroupState?
             while true {
@@ -134,16 +135,21 @@ struct GroupWatcher {
                 if told != nil { try teller.tell(events, display) }
                 end = try Self.end(events)
                 if end != nil { continue }
-                if told == nil, events.count == LogListener.page { try await listener.skip() }
+                if told == nil, events.count == LogListener.page { try await listener.skip(until: deadline) }
                 // A full page has more behind it whose lines are wanted now.
                 if told == nil || events.count < LogListener.page {
                     try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
+                }
+                if let deadline, clock.now >= deadline {
+                    throw CommandFailure.timedOut(Self.unfinished(document))
                 }
                 pace = min(pace * 3 / 2, Self.pace.last)
             }
         } catch {
             if let last, !(error is OutputClosed) {
-                let look = await lastLook(display) ?? last
+                // When time is up nothing more is asked for.
+                let isOver = deadline.map { clock.now >= $0 } ?? false
+                let look = isOver ? last : await lastLook(display) ?? last
                 let gain = beginning.map {
                     Gain(look.snapshot.group, since: $0.without(teller.startedOver), now: clock.now)
                 }
@@ -170,8 +176,10 @@ struct GroupWatcher {
     }
 
     /// The position behind the last event there is, of whatever group.
-    func lastPosition() async throws -> Int64 {
-        try await LogListener(client, group: group, patience: patience).position
+    ///
+    /// - Throws: `CommandFailure.timedOut` at the deadline.
+    func lastPosition(deadline: ContinuousClock.Instant? = nil) async throws -> Int64 {
+        try await LogListener(client, group: group, patience: patience, until: deadline).position
     }
 
     /// What there is to be shown now: what was seen last may be old by the time that a command is stopped.

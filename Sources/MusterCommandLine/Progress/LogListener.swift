@@ -18,13 +18,18 @@ struct LogListener {
 
     /// A listener to a group, or to all of them.
     ///
-    /// - Parameter position: where in the log to begin; with what comes from now on when absent.
-    init(_ client: MusterClient, group: String?, after position: Int64? = nil, patience: Patience) async throws {
+    /// - Parameters:
+    ///   - position: where in the log to begin; with what comes from now on when absent.
+    ///   - deadline: when to give up.
+    init(
+        _ client: MusterClient, group: String?, after position: Int64? = nil, patience: Patience,
+        until deadline: ContinuousClock.Instant? = nil
+    ) async throws {
         self.client = client
         self.group = group
         self.patience = patience
         self.position = 0
-        self.position = if let position { position } else { try await endOfLog() }
+        self.position = if let position { position } else { try await endOfLog(until: deadline) }
     }
 
     /// The events after the position, as many as fit into an answer, and moves it; waits up to `limit` for the first of them.
@@ -44,14 +49,14 @@ struct LogListener {
     }
 
     /// Passes over everything there is: for those who only want to be woken, and are woken by more than they can read.
-    mutating func skip() async throws {
-        position = max(position, try await endOfLog())
+    mutating func skip(until deadline: ContinuousClock.Instant? = nil) async throws {
+        position = max(position, try await endOfLog(until: deadline))
     }
 
     /// The end of the log: an answer without events tells how far it was looked through, and no group has this name.
-    private func endOfLog() async throws -> Int64 {
+    private func endOfLog(until deadline: ContinuousClock.Instant?) async throws -> Int64 {
         let nobody = RandomToken.make()
-        return try await patience.persist(until: nil) {
+        return try await patience.persist(until: deadline) {
             try await read(after: 0, group: nobody, limit: 1, wait: nil).next
         }
     }

@@ -5,6 +5,8 @@ import MusterCore
 struct PlainProgress: Sendable {
     /// The least time between two lines about the group.
     static let interval: Duration = .seconds(5)
+    /// The most while files of it are under way or tried again, whatever there is to say: a log without lines looks like a command that hangs.
+    static let heartbeat: Duration = .seconds(10)
 
     private var last: (line: String, at: ContinuousClock.Instant)?
     private var troubles = PlainTroubles()
@@ -19,10 +21,16 @@ struct PlainProgress: Sendable {
         self.troubles.lines(troubles, of: group, now: now)
     }
 
-    /// The line about the group, if one is due: it says something new and the last one is long enough ago.
+    /// The line about the group, if one is due: what it says is new and the last one is long enough ago, or nothing was said for long of what is under
+    /// way. What waits for something, perhaps for hours, says so once.
     mutating func line(_ snapshot: ProgressSnapshot, now: ContinuousClock.Instant) -> String? {
         let text = Self.line(snapshot)
-        if let last, text == last.line || now < last.at + Self.interval { return nil }
+        let tasks = snapshot.group.tasks
+        let isBusy = tasks.active + tasks.finalizing > 0 || !(snapshot.group.trouble ?? []).isEmpty
+        if let last {
+            let isNews = text != last.line
+            guard isNews || isBusy, now >= last.at + (isNews ? Self.interval : Self.heartbeat) else { return nil }
+        }
         last = (text, now)
         // What is compared tells no times from now: a line that says the same an hour later says nothing new.
         return WallClock.ofThisMachine.sentence(text)

@@ -93,6 +93,6 @@ struct ProgressDisplay {
         try finish()
         guard printsFailures else { return }
         for line in PlainTroubles.lines(troubles, of: snapshot.group) { console.remark(line) }
-        try console.line(gain.map { PlainProgress.stopped(snapshot, $0) } ?? PlainProgress.sentence(snapshot))
+        console.lastLine(gain.map { PlainProgress.stopped(snapshot, $0) } ?? PlainProgress.sentence(snapshot))
     }
 }

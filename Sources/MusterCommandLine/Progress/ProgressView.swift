@@ -49,7 +49,7 @@ struct ProgressView: Sendable {
 
     /// What is left out first where there is no room.
     private enum Importance: Int {
-        case name, bar, cancelled, paused, files, speed, time, bytes, retrying, state, percent, failed
+        case name, bar, cancelled, paused, share, speed, time, bytes, retrying, state, percent, failed, files
     }
 
     private func headline(_ snapshot: ProgressSnapshot, width: Int) -> String {
@@ -66,11 +66,10 @@ struct ProgressView: Sendable {
         }
         let group = snapshot.group
         add(TextWidth.clipped(TextWidth.escaped(group.name), to: nameWidth), .name)
-        let percent = snapshot.percent
         line.add(
             bar(snapshot.barPercent.map { Double($0) / 100 }, width: barWidth), columns: barWidth + 2,
             importance: Importance.bar.rawValue)
-        add(percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ", .percent)
+        if let percent = snapshot.percent { add(TextWidth.aligned("\(percent)%", to: 4), .percent) }
         add(snapshot.filesText, .files)
         add(snapshot.bytesText, .bytes)
         if group.state.isTerminal {
@@ -100,7 +99,7 @@ struct ProgressView: Sendable {
         // In the order in which they stand; the name takes what they leave.
         let columns: [(text: String, width: Int, importance: Importance)] = [
             (bar(percent.map { Double($0) / 100 }, width: barWidth(width)), barWidth(width) + 2, .bar),
-            (percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ", 4, .files),
+            (percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ", 4, .share),
             (TextWidth.aligned(bytes ?? "\(ByteCount(bytes: file.done))", to: 21), 21, .bytes),
             (Self.pace(of: file), 12, .speed),
         ]

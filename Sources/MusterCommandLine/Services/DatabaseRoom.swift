@@ -8,6 +8,8 @@ final class DatabaseRoom: Sendable {
     private struct State {
         /// What is missing.
         var lack: EmbeddedPostgresError?
+        /// Bytes of those which are free that it is to have.
+        var owed: Int64 = 0
         /// Whether somebody was told.
         var isTold = false
     }
@@ -33,13 +35,16 @@ final class DatabaseRoom: Sendable {
     /// What is missing; `nil` while there is room.
     var lack: EmbeddedPostgresError? { state.withLock { $0.lack } }
 
+    /// Bytes of those which are free on its disk that are no room for files: the database is to have them.
+    var owedBytes: Int64 { state.withLock { $0.owed } }
+
     /// What is missing, and that this is waited for, if it is.
     var trouble: String? { lack.map { "\($0)" + (onFull == .wait ? "; it goes on by itself when there is room" : "") } }
 
     /// Takes what was found, and tells what is new about it.
-    func found(_ lack: EmbeddedPostgresError?, isRunning: Bool) {
+    func found(_ lack: EmbeddedPostgresError?, owed: Int64 = 0, isRunning: Bool) {
         let news: String? = state.withLock { state in
-            state.lack = lack
+            (state.lack, state.owed) = (lack, owed)
             guard let lack else {
                 defer { state.isTold = false }
                 return state.isTold ? "there is room again; going on" : nil

@@ -258,7 +258,7 @@ struct PostgresService: Service {
             if let replacement = await replacement() { return .replaced(replacement) }
             do {
                 guard let space = try await postgres.tendReserve() else { continue }
-                room.found(space.lack(after: room.lack), isRunning: true)
+                room.found(space.lack(after: room.lack), owed: space.owedBytes, isRunning: true)
             } catch {
                 logger.debug("postgres.reserve.failed", metadata: ["error": "\(error)"])
             }

@@ -1,6 +1,6 @@
 import MusterCore
 
-/// The notation of rates on the command line and in configuration: `10MiB/s`, or a plain number of bytes per second.
+/// The notation of rates on the command line and in configuration: a size (`ByteCount`), with or without `/s`.
 enum RateNotation {
     /// Bytes per second; `nil` for what is none, and for rates that nothing can have.
     static func parse(_ text: String) -> Int64? {
@@ -10,5 +10,5 @@ enum RateNotation {
     }
 
     /// What a rate must look like.
-    static let rule = "must be a rate such as 500KiB/s, 10MiB/s or a number of bytes per second"
+    static let rule = "must be a rate such as 500KiB/s, 2M (1024²) or 20MB/s (1000²), or a number of bytes per second"
 }

@@ -119,7 +119,7 @@ struct Settings: Sendable {
     func size(_ name: SettingName) throws(CommandFailure) -> ByteCount? {
         guard let text = text(name) else { return nil }
         guard let size = ByteCount(text) else {
-            throw refusal(name, "must be a size such as 64KiB, 8MiB, 1GiB or a number of bytes")
+            throw refusal(name, "must be \(ByteCount.rule)")
         }
         return size
     }

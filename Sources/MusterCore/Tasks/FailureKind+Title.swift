@@ -16,7 +16,8 @@ extension FailureKind {
     ///
     /// `404 Not Found from https://example.org/a`, `403 Forbidden from https://example.org/b, with a range and without one`
     public func text(status: Int?, source: String?, detail: String, isDecided: Bool) -> String {
-        var title = title(status: status, isDecided: isDecided)
+        var title =
+            isOfStorage && Self.isOfQuota(detail) ? "quota used up" : title(status: status, isDecided: isDecided)
         let detail =
             detail.hasPrefix("\(words(isDecided)): ") ? String(detail.dropFirst(words(isDecided).count + 2)) : detail
         if let status, status < 400, detail.contains("answered \(status)") { title = words(isDecided) }
@@ -34,6 +35,9 @@ extension FailureKind {
         guard asked.hasSuffix(": "), !asked.contains(";") else { return "\(title): \(detail)" }
         return "\(title), \(asked.dropLast(2))"
     }
+
+    /// Whether what the system says at the end is that a quota is used up, however much room the disk has: EDQUOT in the words of glibc, musl or Darwin.
+    public static func isOfQuota(_ detail: String) -> Bool { detail.lowercased().hasSuffix("quota exceeded") }
 
     /// Where no connection came about, of what libcurl says: `127.0.0.1 port 80`. That is all there is to say, however it was asked for.
     private static func unconnected(_ detail: String) -> Substring? {

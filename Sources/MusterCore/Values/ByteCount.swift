@@ -1,4 +1,5 @@
-/// A number of bytes with the notation of the command line: `64KiB`, `8MiB`, `1GiB`, or plain bytes.
+/// A number of bytes with the notation of the command line: `64KiB`, `8MiB`, `1GiB`, or plain bytes; `K`, `M`, `G` and `T` alone mean the same, as they do
+/// to curl and aria2, and `KB`, `MB`, `GB` and `TB` are powers of 1,000.
 public struct ByteCount: Hashable, Sendable, Comparable, CustomStringConvertible {
     /// The number of bytes; never negative.
     public let bytes: Int64
@@ -13,26 +14,40 @@ public struct ByteCount: Hashable, Sendable, Comparable, CustomStringConvertible
     /// `count` × 1,048,576 bytes.
     public static func mebibytes(_ count: Int64) -> ByteCount { ByteCount(bytes: count << 20) }
 
-    private static let units: [(suffix: String, shift: Int64)] = [
-        ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0),
-    ]
+    private static let units: [(suffix: String, shift: Int64)] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)]
 
-    /// Parses `64KiB`, `8MiB`, `1.5GiB`, `123B` or `123`; `nil` for anything else, for overflow and for negative numbers.
+    /// How a size must look, for people.
+    public static let rule = "a size such as 64KiB, 8MiB, 1.5G (1024³) or 20MB (1000²), or a number of bytes"
+
+    /// Parses `64KiB`, `8M`, `1.5GiB`, `20MB`, `123B` or `123`; `nil` for anything else, for overflow and for negative numbers. A small `b` is refused: to
+    /// some it means bits.
     public init?(_ text: String) {
-        var number = Substring(text)
-        var shift: Int64 = 0
-        for unit in Self.units where text.hasSuffix(unit.suffix) {
-            number = number.dropLast(unit.suffix.count)
-            shift = unit.shift
-            break
-        }
-        guard let value = DecimalNotation.scaled(number, by: 1 << shift) else { return nil }
+        let number = text.prefix { !$0.isLetter }
+        guard let factor = Self.factor(text.dropFirst(number.count)),
+            let value = DecimalNotation.scaled(number, by: factor)
+        else { return nil }
         bytes = value
+    }
+
+    /// How many bytes a unit stands for.
+    private static func factor(_ unit: Substring) -> Int64? {
+        switch unit {
+        case "", "B": 1
+        case "KiB", "K", "k": 1 << 10
+        case "MiB", "M", "m": 1 << 20
+        case "GiB", "G", "g": 1 << 30
+        case "TiB", "T", "t": 1 << 40
+        case "KB", "kB": 1_000
+        case "MB": 1_000_000
+        case "GB": 1_000_000_000
+        case "TB": 1_000_000_000_000
+        default: nil
+        }
     }
 
     /// The largest unit of which there is at least one, with one decimal, rounded to the nearest: `1.5 GiB`.
     public var description: String {
-        let units = Self.units.filter { $0.shift > 0 }
+        let units = Self.units
         guard let first = units.lastIndex(where: { bytes >= 1 << $0.shift }) else { return "\(bytes) B" }
         var (index, tenths) = (first, Self.tenths(bytes, shift: units[first].shift))
         // What is rounded up to the next unit is said in that.

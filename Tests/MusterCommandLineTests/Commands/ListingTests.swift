@@ -120,10 +120,16 @@ struct ListingTests {
                 effectiveURL: nil, digests: [:], attempts: 1, failure: nil, createdAt: Samples.moment, startedAt: nil,
                 finishedAt: nil, bytesPerSecond: speed, etaSeconds: eta)
         }
+        let name = "releases/2026/november/nightly-build-linux-x86_64-%-with-symbols.tar.zst"
+        let keys = ["01", "02", "11"].map { name.split(separator: "%").joined(separator: $0) }
+        let alike = TasksCommand.table(keys.map { task($0, .queued, speed: 0, eta: nil) }, mayMove: true)
+        let lines = alike.lines(width: 80)
+        #expect(lines[0] == "STATE      DONE     SIZE  TRIES  KEY", "columns in which nothing stands")
+        #expect(Set(lines).count == 4 && lines.allSatisfy { TextWidth.columns($0) <= 80 }, "\(lines)")
         let tasks = [task("a", .active, speed: 1 << 20, eta: 4), task("b", .queued, speed: 0, eta: nil)]
         #expect(
             TasksCommand.table(tasks, mayMove: true).lines() == [
-                "STATE      DONE     SIZE      SPEED  ETA  TRIES  KEY  FAILURE",
+                "STATE      DONE     SIZE      SPEED  ETA  TRIES  KEY",
                 "active  1.0 MiB  5.0 MiB  1.0 MiB/s   4s      1  a",
                 "queued  1.0 MiB  5.0 MiB          -    -      1  b",
             ])

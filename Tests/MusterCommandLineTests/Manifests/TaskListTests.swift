@@ -42,6 +42,10 @@ struct TaskListTests {
         for name in ["../x", "/x", ""] {
             #expect(throws: CommandFailure.self) { try TaskList(manifest: nil, urls: ["https://e.org/a"], name: name) }
         }
+        // Which is standard output elsewhere.
+        #expect(throws: CommandFailure.self) { try TaskList(manifest: nil, urls: ["https://e.org/a"], name: "-") }
+        let dash = try TaskList(manifest: nil, urls: ["https://e.org/a"], name: "./-")
+        #expect(try dash.items().map(\.request.path) == ["-"])
     }
 
     @Test func hostsAreThoseOfTasksWithoutCredentialsOfTheirOwn() throws {

@@ -109,12 +109,14 @@ struct RemovalTextTests {
         removal.outcome = .init(deleted: 1, changed: 1, missing: 0)
         #expect(
             RemoveCommand.line("g", .delete, removal)
-                == "removed g; 1 file deleted; 1 kept, since somebody has replaced it: the worker's log names it")
+                == "removed g; 1 file deleted; 1 kept, since what is there is not this installation's, or was changed: the worker's log names it"
+        )
         removal.outcome = .init(deleted: 0, changed: 2, missing: 3)
         #expect(
             RemoveCommand.line("g", .delete, removal)
                 == """
-                removed g; 0 files deleted; 2 kept, since somebody has replaced them: the workers' logs name them; \
+                removed g; 0 files deleted; 2 kept, since what is there is not this installation's, or was changed: \
+                the workers' logs name them; \
                 3 gone already
                 """)
     }

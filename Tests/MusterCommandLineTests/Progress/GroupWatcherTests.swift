@@ -115,6 +115,18 @@ struct GroupWatcherTests {
             try await message(group)?.hasSuffix("is paused; go on with: muster resume nightly") == true)
     }
 
+    /// The limit is one of the whole command, and not of what follows the first answer.
+    @Test(.timeLimit(.minutes(1))) func timeIsUpAlsoWhereNothingHasEverAnswered() async throws {
+        let null = try FileDescriptor.open("/dev/null", .writeOnly)
+        defer { try? null.close() }
+        let console = Console(json: false, output: null, errorOutput: null)
+        let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { _ in throw Unreachable("refused") }
+        let watcher = GroupWatcher(
+            client: client, group: "nightly", console: console, patience: Patience(console: console), environment: [:])
+        await #expect(throws: CommandFailure.self) { try await watcher.lastPosition(deadline: .now) }
+        await #expect(throws: CommandFailure.self) { try await watcher.untilTerminal(deadline: .now) }
+    }
+
     @Test func theRateThatACommandAllowsIsSaidToBeWhatLimitsIt() async throws {
         let log = ScriptedLog(.init(end: 0, looks: [Samples.group()]))
         let text = try await printed { output in

@@ -1,0 +1,70 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCommandLine
+
+@Suite("A full disk")
+struct FullDiskTests {
+    @Test func aFullDiskIsNamedWithWhatIsMissing() {
+        let gibibyte = Int64(1) << 30
+        func text(
+            done: Int64, total: Int64, unknown: Int64 = 0, free: Int64?, owed: Int64 = 0, isQuota: Bool = false
+        ) -> String {
+            var group = Samples.group()
+            group.bytes = .init(done: done, total: total, unknownTasks: unknown)
+            return FullDiskWatch.text(group, free: free, owed: owed, isQuota: isQuota, directory: "/srv")
+        }
+        #expect(
+            text(done: gibibyte, total: 3 * gibibyte, free: gibibyte / 2)
+                == "/srv is full: 2.0 GiB are still to come, 512.0 MiB are free; up to 1.5 GiB are missing")
+        #expect(
+            text(done: 0, total: gibibyte, unknown: 2, free: 2 * gibibyte)
+                == "/srv has no room for a file: at least 1.0 GiB are still to come, 2.0 GiB are free")
+        // What the database is to have is free, and yet no room for files.
+        #expect(
+            text(done: 0, total: gibibyte, unknown: 2, free: 64 << 20, owed: 64 << 20)
+                == "/srv is full: at least 1.0 GiB are still to come, 0 B are free, 64.0 MiB are kept for its database; up to 1.0 GiB are missing"
+        )
+        #expect(
+            text(done: gibibyte, total: 2 * gibibyte, free: 2 * gibibyte)
+                == "/srv takes no more: 1.0 GiB are still to come, 2.0 GiB are free")
+        #expect(
+            text(done: gibibyte, total: 2 * gibibyte, free: 2 * gibibyte, isQuota: true)
+                == "the quota is used up in /srv: 1.0 GiB are still to come")
+        #expect(text(done: 0, total: 0, unknown: 1, free: 0) == "/srv is full: 0 B are free")
+        #expect(text(done: 0, total: 0, unknown: 1, free: nil) == "/srv is full")
+        #expect(text(done: 0, total: 0, unknown: 1, free: gibibyte) == "/srv has no room for a file: 1.0 GiB are free")
+    }
+
+    @Test func aGroupLacksRoomWhenNothingElseIsLeftOfIt() {
+        var group = Samples.group(total: 3, succeeded: 1)
+        #expect(!FullDiskWatch.lacksRoom(group))
+        group.trouble = [.init(kind: .storageFull, tasks: 1)]
+        #expect(!FullDiskWatch.lacksRoom(group))
+        group.trouble = [.init(kind: .storageFull, tasks: 2)]
+        #expect(FullDiskWatch.lacksRoom(group))
+        group.trouble = [.init(kind: .network, tasks: 2)]
+        #expect(!FullDiskWatch.lacksRoom(group))
+    }
+
+    @Test func refusalsOfAnEarlierRunDoNotMeanThatTheDiskIsFullNow() {
+        let first = Timestamp(microseconds: 1)
+        let second = Timestamp(microseconds: 2)
+        #expect(FullDiskWatch.areNewer([first], than: nil))
+        #expect(FullDiskWatch.areNewer([second], than: first))
+        #expect(!FullDiskWatch.areNewer([first], than: first))
+        // One of the two has not been tried again.
+        #expect(!FullDiskWatch.areNewer([second, first], than: first))
+    }
+
+    /// The disk has room then, and no look at it tells more.
+    @Test func aQuotaIsNoFullDisk() {
+        let detail = "the sink is full: writing 9 bytes at 0 of a: Disk quota exceeded"
+        let failure = FailureDocument(kind: .storageFull, detail: detail, at: Samples.moment)
+        #expect(FailureText.text(failure, isDecided: true) == "quota used up: \(detail)")
+        #expect(FailureAdvice.advice(failure)?.text.hasPrefix("the quota is used up") == true)
+        let full = FailureDocument(kind: .storageFull, detail: "No space left on device", at: Samples.moment)
+        #expect(FailureText.text(full, isDecided: true).hasPrefix("disk full"))
+    }
+}
