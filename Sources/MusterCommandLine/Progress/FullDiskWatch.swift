@@ -3,7 +3,7 @@ import MusterCore
 import MusterEmbeddedPostgres
 import SystemPackage
 
-/// Notices that the disk below a group's files is full, so that the group can't go on.
+/// Notices that the disk below a group's files is full, or takes no writes at all, so that the group can't go on.
 struct FullDiskWatch {
     /// The coordinator.
     let client: MusterClient
@@ -27,6 +27,30 @@ struct FullDiskWatch {
     /// The same where all of it would fit by now: somebody may have made room, which is noticed by the next try.
     private static let looksWithRoom = 15
 
+    /// In how many looks, one after the other, the directory took no writes.
+    struct Refusals {
+        /// After how many that is the end: a mount may come back.
+        static let most = 10
+
+        /// What a look has shown that is new.
+        enum News: Hashable {
+            /// The directory takes no writes, for this reason.
+            case lasts(String)
+            /// It takes them again.
+            case isOver
+        }
+
+        private var looks = 0
+
+        /// Takes in why the directory takes no writes; `nil`: it does.
+        mutating func look(_ refusal: String?) -> News? {
+            let before = looks
+            looks = refusal == nil ? 0 : before + 1
+            guard let refusal else { return before >= Self.most ? .isOver : nil }
+            return looks == Self.most ? .lasts(refusal) : nil
+        }
+    }
+
     /// That a full disk is the end of a command.
     struct Halt: Error {
         /// What is said of it.
@@ -43,11 +67,26 @@ struct FullDiskWatch {
         var isTold = false
         var done: Int64 = -1
         var last: GroupDocument?
+        var refusals = Refusals()
+        var isAnswered = true
         while true {
             try await Task.sleep(for: Self.period)
-            guard let sinks = try? await client.workers().items.flatMap(\.sinks).filter({ $0.name == defaultSinkName }),
-                let document = try? await client.group(group)
-            else {
+            // The database is there as well: a coordinator without it takes its time to say so.
+            let local = isAnswered ? nil : Directories.refusal(of: directory)
+            let sinks =
+                local != nil
+                ? nil : try? await client.workers().items.flatMap(\.sinks).filter { $0.name == defaultSinkName }
+            isAnswered = sinks != nil
+            let refusal = local ?? refusal(of: sinks ?? [])
+            switch refusals.look(refusal) {
+            case .lasts(let reason):
+                let text = TextWidth.escaped("\(directory) can't be written: \(reason)")
+                guard onFull == .wait else { throw Halt(failure: .other("\(text)\n  \(Self.repair)"), group: last) }
+                console.remark("\(text); waiting until it can")
+            case .isOver: console.remark(TextWidth.escaped("\(directory) can be written again; going on"))
+            case nil: break
+            }
+            guard let sinks, let document = try? await client.group(group) else {
                 // A coordinator that does not answer for another reason is for those to report who wait for the group.
                 guard let lack = room.lack else { continue }
                 looks += 1
@@ -108,6 +147,12 @@ struct FullDiskWatch {
         }
     }
 
+    /// Why the directory takes no writes, for another reason than room; `nil` as long as a worker or the coordinator shows that it does.
+    private func refusal(of sinks: [SinkStatus]) -> String? {
+        guard sinks.allSatisfy({ $0.parked == .storage }) else { return nil }
+        return Directories.refusal(of: directory) ?? sinks.first?.detail
+    }
+
     /// Whether no task is left but such as were refused for lack of room.
     static func lacksRoom(_ group: GroupDocument) -> Bool {
         let unfinished = group.tasks.queued + group.tasks.active + group.tasks.finalizing
@@ -135,6 +180,9 @@ struct FullDiskWatch {
 
     /// What to do about it.
     static let help = "make room and run the same command again; with --on-full wait it waits for room and goes on"
+
+    /// What to do about a directory that takes no writes.
+    static let repair = "when it can be written, run the same command again, and it goes on"
 
     /// `/srv is full: 60.0 MiB are still to come, 32.0 MiB are free; up to 28.0 MiB are missing`.
     ///

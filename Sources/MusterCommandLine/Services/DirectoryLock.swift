@@ -112,6 +112,18 @@ enum Directories {
         return overflow ? nil : Int64(exactly: bytes)
     }
 
+    /// Why no file can be made among those that Muster keeps in a directory, in the system's words; `nil` where one can, or where the reason is room.
+    static func refusal(of path: FilePath) -> String? {
+        let probe = path.appending(".muster").appending("probe-\(getpid())").string
+        let descriptor = open(probe, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor < 0 else {
+            close(descriptor)
+            unlink(probe)
+            return nil
+        }
+        return [EROFS, EIO, ENODEV, ESTALE, ENOTCONN].contains(errno) ? String(cString: strerror(errno)) : nil
+    }
+
     /// Whether the file system of a directory has no inode left for another file; some count none.
     static func lacksInodes(below path: FilePath) -> Bool {
         var space = statvfs()
