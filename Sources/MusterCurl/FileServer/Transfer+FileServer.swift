@@ -14,7 +14,7 @@ extension Transfer {
     func receiveFileHead(_ scheme: FileScheme) -> Bool {
         let rest = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         let facts = FileHead.Facts(size: sizeOfBegunFile(scheme, rest: rest), modificationTime: modificationTime)
-        let head = FileHead.file(facts, range: request.range)
+        let head = request.readsToEnd ? .rest : FileHead.file(facts, range: request.range)
         switch show(head, scheme) {
         case .refuse:
             phase = .ended(.refused)
@@ -102,13 +102,14 @@ extension Transfer {
         // A server that is busy may say so anywhere, and libcurl then names the place.
         if code != CURLE_OK, scheme != .sftp, ftpReplies.isBusy { return .refusal(503) }
         switch code {
+        case CURLE_OK where request.readsToEnd: return .rest
         case CURLE_OK: return .file(facts, range: request.range)
         // A body was to come, as the size says, and has ended at once.
         case CURLE_PARTIAL_FILE, CURLE_FTP_COULDNT_RETR_FILE:
             let isBody = ftpReplies.lastCode < 300 && size ?? 0 > request.range?.first ?? 0
             return isBody ? .file(facts, range: request.range) : nil
         case CURLE_BAD_DOWNLOAD_RESUME: return .unsatisfiable(size: size)
-        case CURLE_FTP_COULDNT_USE_REST: return .rangeIgnored(facts)
+        case CURLE_FTP_COULDNT_USE_REST, CURLE_QUOTE_ERROR: return .rangeIgnored(facts)
         // Who tells the size of a file, but does not open it, has it.
         case CURLE_REMOTE_FILE_NOT_FOUND: return .refusal(ftpReplies.size == nil ? 404 : 403)
         case CURLE_REMOTE_ACCESS_DENIED: return .refusal(403)

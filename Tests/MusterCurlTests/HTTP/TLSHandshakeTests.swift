@@ -19,7 +19,10 @@ struct TLSHandshakeTests {
         fileprivate func serve(_ connection: RawConnection) {
             switch self {
             case .closes: return connection.finish()
-            case .resets: return connection.reset()
+            case .resets:
+                // Not before its side of the connection stands.
+                _ = connection.readSome()
+                return connection.reset()
             case .closesAfterHello: break
             case .internalError: alert(80, connection)
             case .unrecognizedName: alert(112, connection)
