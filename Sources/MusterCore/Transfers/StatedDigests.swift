@@ -3,8 +3,8 @@
 /// Three generations of fields say the same, and where they contradict each other the newest one counts:
 /// - `Repr-Digest` (RFC 9530 §3), a dictionary of byte sequences;
 /// - `Digest` (RFC 3230 §4.3.2), a list of `algorithm=base64`; it is of the whole also in a 206;
-/// - `Content-MD5` (RFC 1864), of the body, and so of the whole only where the body is: in a 200. The same holds for `Content-Digest`
-///   (RFC 9530 §2), which is written like `Repr-Digest`; it also counts in a 206 that is all of the file.
+/// - `Content-Digest` (RFC 9530 §2), which is written like `Repr-Digest`, and `Content-MD5` (RFC 1864): of the body, and so of the whole only
+///   where the body is, in a 200 and in a 206 that is all of the file.
 ///
 /// An ETag is never a digest, even if it looks like one. Whatever can't be read
 /// is as if it weren't there: unknown algorithms, values of another length than their algorithm has, fields longer than
@@ -15,8 +15,9 @@ public struct StatedDigests: Hashable, Sendable {
 
     /// Reads what a response states.
     public init(_ facts: ResponseFacts) {
-        var digests = facts.status == 200 ? Self.contentMD5(facts.values("content-md5")) : [:]
+        var digests: [DigestAlgorithm: ContentDigest] = [:]
         if facts.status == 200 || Self.isAll(facts) {
+            digests = Self.contentMD5(facts.values("content-md5"))
             digests.merge(Self.representationDigests(facts.values("content-digest"))) { _, newer in newer }
         }
         digests.merge(Self.instanceDigests(facts.values("digest"))) { _, newer in newer }

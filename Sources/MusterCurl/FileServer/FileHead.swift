@@ -36,6 +36,9 @@ struct FileHead: Hashable {
         FileHead(200, facts, length: facts.size, isWithoutBody: true)
     }
 
+    /// The head of all that a server sends from a position on, however much that is.
+    static let rest = FileHead(206, Facts(), length: nil)
+
     /// 416 (RFC 9110 §15.5.17): the range begins at or behind the end.
     static func unsatisfiable(size: Int64?) -> FileHead {
         let stated = size.map { HeaderField("Content-Range", "bytes */\($0)") }

@@ -20,7 +20,8 @@ extension Transfer {
     func setFileOptions(_ scheme: FileScheme) {
         easy.set(CURLOPT_FILETIME, true)
         // Only the begin is libcurl's: with an end too it would not tell the whole size.
-        if let first = request.range?.first, first > 0 { easy.setOffset(CURLOPT_RESUME_FROM_LARGE, first) }
+        let first = request.range?.first ?? 0
+        if first > 0, !request.readsToEnd { easy.setOffset(CURLOPT_RESUME_FROM_LARGE, first) }
         // A proxy of HTTP would be asked by HTTP otherwise, and answer by it.
         easy.set(CURLOPT_HTTPPROXYTUNNEL, true)
         // After some failures libcurl keeps a connection on which a reply is still to come, which the next transfer would
@@ -39,6 +40,11 @@ extension Transfer {
         easy.set(CURLOPT_FTP_SKIP_PASV_IP, true)
         // The whole path in one command: fewer round trips, and the answer is about the file and not a directory above it.
         easy.set(CURLOPT_FTP_FILEMETHOD, Int(CURLFTPMETHOD_NOCWD.rawValue))
+        if request.readsToEnd, let first = request.range?.first {
+            // libcurl asks for no size then, and cuts nothing where that says the end is; nor does it say where to begin.
+            easy.set(CURLOPT_IGNORE_CONTENT_LENGTH, true)
+            easy.set(CURLOPT_PREQUOTE, ["REST \(first)"])
+        }
         if isOverTLS { easy.set(CURLOPT_USE_SSL, Int(CURLUSESSL_ALL.rawValue)) }
     }
 

@@ -14,7 +14,7 @@ extension Transfer {
     func receiveFileHead(_ scheme: FileScheme) -> Bool {
         let rest = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         let facts = FileHead.Facts(size: sizeOfBegunFile(scheme, rest: rest), modificationTime: modificationTime)
-        let head = FileHead.file(facts, range: request.range)
+        let head = request.readsToEnd ? .rest : FileHead.file(facts, range: request.range)
         switch show(head, scheme) {
         case .refuse:
             phase = .ended(.refused)
@@ -71,18 +71,7 @@ extension Transfer {
         case (nil, .ftp), (nil, .ftps): framing = .untilClose
         }
         announcedBytes = head.length
-        return handler.head(
-            ResponseHead(
-                status: head.status,
-                version: .notHTTP,
-                effectiveURL: effectiveURL,
-                headers: head.headers,
-                remoteAddress: easy.string(CURLINFO_PRIMARY_IP),
-                remotePort: easy.integer(CURLINFO_PRIMARY_PORT),
-                redirectCount: 0,
-                bodyFraming: framing
-            )
-        )
+        return show(status: head.status, version: .notHTTP, headers: head.headers)
     }
 
     private static let noPart = TransferError.protocolViolation(
@@ -113,9 +102,14 @@ extension Transfer {
         // A server that is busy may say so anywhere, and libcurl then names the place.
         if code != CURLE_OK, scheme != .sftp, ftpReplies.isBusy { return .refusal(503) }
         switch code {
+        case CURLE_OK where request.readsToEnd: return .rest
         case CURLE_OK: return .file(facts, range: request.range)
+        // A body was to come, as the size says, and has ended at once.
+        case CURLE_PARTIAL_FILE, CURLE_FTP_COULDNT_RETR_FILE:
+            let isBody = ftpReplies.lastCode < 300 && size ?? 0 > request.range?.first ?? 0
+            return isBody ? .file(facts, range: request.range) : nil
         case CURLE_BAD_DOWNLOAD_RESUME: return .unsatisfiable(size: size)
-        case CURLE_FTP_COULDNT_USE_REST: return .rangeIgnored(facts)
+        case CURLE_FTP_COULDNT_USE_REST, CURLE_QUOTE_ERROR: return .rangeIgnored(facts)
         // Who tells the size of a file, but does not open it, has it.
         case CURLE_REMOTE_FILE_NOT_FOUND: return .refusal(ftpReplies.size == nil ? 404 : 403)
         case CURLE_REMOTE_ACCESS_DENIED: return .refusal(403)
@@ -156,6 +150,8 @@ extension Transfer {
         case (CURLE_FTP_COULDNT_RETR_FILE, _) where ftpReplies.lastCode / 100 == 2: .truncated(detail)
         case (CURLE_FTP_WEIRD_PASS_REPLY, _), (CURLE_FTP_WEIRD_PASV_REPLY, _), (CURLE_FTP_WEIRD_227_FORMAT, _):
             .protocolViolation(detail)
+        // It has no bytes as they are, for anybody.
+        case (CURLE_FTP_COULDNT_SET_TYPE, _) where ftpReplies.lastCode / 100 == 5: .protocolViolation(detail)
         case (CURLE_FTP_CANT_GET_HOST, _): .connect(detail)
         default: TransferError(curl: code, message: message)
         }

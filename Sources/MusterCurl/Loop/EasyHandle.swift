@@ -25,7 +25,7 @@ final class EasyHandle {
     fileprivate let pointer: UnsafeMutableRawPointer
     private let sessions: SharedSessions
     /// libcurl keeps only a reference to the header lists, so they live here as long as they are set.
-    private var headerLines: UnsafeMutablePointer<curl_slist>?
+    private var lines: UnsafeMutablePointer<curl_slist>?
     /// The first option that libcurl refused.
     private(set) var firstRefusal: CURLcode = CURLE_OK
     /// libcurl writes its messages here.
@@ -48,7 +48,7 @@ final class EasyHandle {
 
     deinit {
         curl_easy_cleanup(pointer)
-        curl_slist_free_all(headerLines)
+        curl_slist_free_all(lines)
         messageBuffer.deallocate()
     }
 
@@ -88,18 +88,18 @@ extension EasyHandle {
         note(muster_curl_set_pointer(pointer, option, value))
     }
 
-    /// Sets the header lines in place of those that were set before.
-    func setHeaderLines(_ lines: [String]) {
-        let old = headerLines
-        headerLines = nil
-        for line in lines {
-            guard let longer = curl_slist_append(headerLines, line) else {
+    /// Sets the lines of an option, of which a handle has one, in place of those that were set before.
+    func set(_ option: CURLoption, _ texts: [String]) {
+        let old = lines
+        lines = nil
+        for text in texts {
+            guard let longer = curl_slist_append(lines, text) else {
                 note(CURLE_OUT_OF_MEMORY)
                 break
             }
-            headerLines = longer
+            lines = longer
         }
-        note(muster_curl_set_list(pointer, CURLOPT_HTTPHEADER, headerLines))
+        note(muster_curl_set_list(pointer, option, lines))
         curl_slist_free_all(old)
     }
 

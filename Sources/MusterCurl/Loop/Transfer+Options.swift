@@ -22,7 +22,7 @@ extension Transfer {
             setHTTP()
             setCookies()
             setBody()
-            easy.setHeaderLines(headerLines(atHome: true))
+            easy.set(CURLOPT_HTTPHEADER, headerLines(atHome: true))
         }
         if closesIdle { easy.set(CURLOPT_FORBID_REUSE, true) }
         setCallbacks()

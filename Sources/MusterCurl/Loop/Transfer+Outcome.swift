@@ -36,6 +36,12 @@ extension Transfer {
     }
 
     private func outcomeWithoutHead(_ code: CURLcode, _ statistics: TransferStatistics) -> TransferOutcome {
+        // A proxy that wants credentials refuses a tunnel for the same reason as any other request, and is shown alike (RFC 9110 §15.5.8).
+        if code != CURLE_OK, easy.integer(CURLINFO_HTTP_CONNECTCODE) == 407 {
+            framing = .none
+            guard case .accept = show(status: 407, version: .http11) else { return .refused(statistics) }
+            return .completed(statistics, .framed)
+        }
         if let fileScheme { return fileOutcome(of: code, fileScheme, statistics) }
         guard code == CURLE_OK else { return .failed(error(for: code), statistics) }
         return .failed(.protocolViolation(TransferError.Detail(code: 0, message: "no final response came")), statistics)

@@ -23,7 +23,7 @@ extension Transfer {
         let here = URLOrigin(easy.string(CURLINFO_EFFECTIVE_URL))
         if !request.trustsRedirects, here == nil || here != home {
             if request.cookies != nil { easy.clear(CURLOPT_COOKIE) }
-            if !request.originHeaders.fields.isEmpty { easy.setHeaderLines(headerLines(atHome: false)) }
+            if !request.originHeaders.fields.isEmpty { easy.set(CURLOPT_HTTPHEADER, headerLines(atHome: false)) }
         }
         let isTLS = here?.scheme == "https"
         if lastHopWasTLS ?? (home?.scheme == "https"), !isTLS { easy.set(CURLOPT_COOKIELIST, "ALL") }

@@ -210,17 +210,7 @@ extension Transfer {
     /// Shows the head to the handler; false if the transfer is to end.
     func receiveFinalHead() -> Bool {
         framing = collector.framing(isHead: request.method == "HEAD")
-        let head = ResponseHead(
-            status: collector.status,
-            version: collector.version,
-            effectiveURL: effectiveURL,
-            headers: collector.headers,
-            remoteAddress: easy.string(CURLINFO_PRIMARY_IP),
-            remotePort: easy.integer(CURLINFO_PRIMARY_PORT),
-            redirectCount: easy.integer(CURLINFO_REDIRECT_COUNT),
-            bodyFraming: framing
-        )
-        switch handler.head(head) {
+        switch show(status: collector.status, version: collector.version, headers: collector.headers) {
         case .accept(let limit, let lowSpeed):
             if let lowSpeed { self.lowSpeed = lowSpeed }
             accept(limit)
@@ -229,6 +219,22 @@ extension Transfer {
         }
         if case .ended = phase { return false }
         return true
+    }
+
+    /// Shows a head to the handler, whose body is framed as `framing` says.
+    func show(status: Int, version: ResponseHead.Version, headers: HeaderList = []) -> HeadVerdict {
+        handler.head(
+            ResponseHead(
+                status: status,
+                version: version,
+                effectiveURL: effectiveURL,
+                headers: headers,
+                remoteAddress: easy.string(CURLINFO_PRIMARY_IP),
+                remotePort: easy.integer(CURLINFO_PRIMARY_PORT),
+                redirectCount: easy.integer(CURLINFO_REDIRECT_COUNT),
+                bodyFraming: framing
+            )
+        )
     }
 
     private func accept(_ limit: Int64?) {

@@ -22,7 +22,7 @@ public enum TransferError: Error, Sendable, Hashable {
     case connect(Detail)
     /// This process, or this machine, can open no socket for now: the peer was not asked.
     case noSocket(Detail)
-    /// The TLS handshake or the check of the certificate failed.
+    /// The certificate can't be verified, or the two sides can't agree on how to speak TLS: it will be so again.
     case tls(Detail)
     /// No connection (name, TCP and TLS together) within ``TransferRequest/connectTimeout``.
     case connectTimeout(Detail)
@@ -34,7 +34,7 @@ public enum TransferError: Error, Sendable, Hashable {
     case deadline(Detail)
     /// The connection ended before the body did, as its framing tells.
     case truncated(Detail)
-    /// The connection was reset, or closed without an answer.
+    /// The connection was reset, or closed without an answer, in the TLS handshake too.
     case reset(Detail)
     /// HTTP/2 itself failed: the peer reset the stream, said GOAWAY, left in the middle of the stream, or does not speak it
     /// properly. HTTP/1.1 may do better (range contract, row 23).
@@ -112,6 +112,8 @@ extension TransferError {
             switch code {
             case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .dns(detail)
             case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY: .connect(detail)
+            case CURLE_SSL_CONNECT_ERROR where Self.isPassingInHandshake(message):
+                .reset(Detail(code: detail.code, message: "in the TLS handshake: \(message)"))
             case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
                 CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
                 CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR,
@@ -146,5 +148,13 @@ extension TransferError {
                 .sendFailed(detail)
             default: .other(detail)
             }
+    }
+    /// Whether the handshake of TLS came to an end that says nothing lasting of the certificate or of what the two sides are able to do: the connection
+    /// ended, or the peer told of a fault of its own, or that it serves nobody by that name, as some say where they are busy.
+    private static func isPassingInHandshake(_ message: String) -> Bool {
+        [
+            "Recv failure", "Send failure", "SSL_connect: ", "unexpected eof", "alert internal error",
+            "alert user cancel", "unrecognized name",
+        ].contains { message.contains($0) }
     }
 }

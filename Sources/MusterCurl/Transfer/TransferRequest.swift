@@ -67,6 +67,9 @@ public struct TransferRequest: Sendable {
     public var trustsRedirects: Bool
     /// The byte positions to ask for (RFC 9110 §14.2), nil for the whole; nothing about an HTTP answer is checked.
     public var range: RangeSpec?
+    /// Whether a file of ftp is read from the first position of ``range`` on until the server ends it, whatever size that states: what comes shows whether
+    /// the server goes on where it is told to. The head is 206 without Content-Range then.
+    public var readsToEnd: Bool
     /// What to send as the request's body.
     public var body: UploadBody
     /// How long name resolution, TCP and TLS may take together, for each hop.
@@ -144,6 +147,7 @@ public struct TransferRequest: Sendable {
         self.originHeaders = []
         self.trustsRedirects = false
         self.range = range
+        self.readsToEnd = false
         self.body = body
         self.connectTimeout = .seconds(15)
         self.firstByteTimeout = .seconds(60)

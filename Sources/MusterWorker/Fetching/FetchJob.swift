@@ -120,6 +120,7 @@ struct FetchJob: Sendable {
     ) async -> Step {
         let question = plan.question(from: writer.offset)
         let origin = origin
+        if let step = await provePositions(question, &plan, settings) { return step }
         guard let visit = await context.conduct.admit(origin, for: control) else { return .stopped }
         let request = request(question, plan, settings, redirects, budgets)
         let transfer = FetchTransfer(

@@ -58,6 +58,8 @@ final class OriginConduct: Sendable {
         var faster = Remembered<Void>()
         /// Origins whose last answer took long.
         var lingering = Remembered<Void>()
+        /// Origins that were seen to send a file from the position on that they are told.
+        var positioned = Remembered<Void>()
         /// Origins that were silent lately, whatever they were asked for.
         var silent = Remembered<Void>()
 
@@ -113,7 +115,7 @@ final class OriginConduct: Sendable {
     /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.
     private static let quickAnswer: Duration = .seconds(5)
     /// How long it is remembered how an origin wants to be asked, in nanoseconds: as long as its rungs.
-    private static let mannerMemory = OriginRungs.closedNanoseconds
+    static let mannerMemory = OriginRungs.closedNanoseconds
 
     /// How long answers are waited for that others have asked for.
     private static let answerTime: Duration = .milliseconds(250)

@@ -37,7 +37,45 @@ struct ScriptedFTPTests {
     @Test func nothingAtAllInsteadOfTheBodyIsTruncated() async throws {
         let (outcome, record) = try await fetch(try ScriptedFTP(content: [], replies: ["SIZE": "213 1000"]))
         #expect(outcome.error?.kind == "truncated", "\(outcome)")
-        #expect(record.heads.isEmpty)
+        // What has come so far tells of the same file each time, as a body does that breaks off.
+        #expect(record.head?.headers["Content-Length"] == "1000")
+    }
+
+    /// The last byte alone is there to come, whatever was replied to REST.
+    @Test(arguments: [(1, 1), (0, 0), (1000, nil)] as [(Int, Int64?)])
+    func whatIsReadToItsEndIsCutByNoSize(sent: Int, delivered: Int64?) async throws {
+        let commands = Mutex<[String]>([])
+        let server = try ScriptedFTP(
+            content: Array(Self.content.prefix(sent)), replies: ["SIZE": "213 1000"]
+        ) { command in commands.withLock { $0.append(command) } }
+        defer { server.stop() }
+        var request = TransferRequest(url: server.url, range: RangeSpec(first: 999, last: nil))
+        request.allowedSchemes = ["ftp"]
+        request.readsToEnd = true
+        let recorder = Recorder(onHead: { _ in .accept(limit: 2) })
+        let (outcome, record) = try await withLoop { try await MusterCurlTests.fetch($0, request, recorder) }
+        #expect(record.head?.status == 206)
+        #expect(outcome.end == (delivered == nil ? .surplus : .connectionClosed), "\(outcome)")
+        if let delivered { #expect(outcome.statistics.bytesDelivered == delivered) }
+        #expect(commands.withLock { $0.filter { $0 != "QUIT" }.suffix(2) } == ["REST 999", "RETR file"])
+    }
+
+    @Test func serverThatRefusesToGoOnSaysSoToARequestThatReadsToTheEnd() async throws {
+        let server = try ScriptedFTP(content: Self.content, replies: ["REST": "502 what?"])
+        defer { server.stop() }
+        var request = TransferRequest(url: server.url, range: RangeSpec(first: 999, last: nil))
+        request.allowedSchemes = ["ftp"]
+        request.readsToEnd = true
+        let recorder = Recorder(onHead: { _ in .refuse })
+        let (_, record) = try await withLoop { try await MusterCurlTests.fetch($0, request, recorder) }
+        #expect(record.head?.status == 200)
+        #expect(record.body.isEmpty)
+    }
+
+    @Test(arguments: [("504 no such type", "protocol violation"), ("421 bye", nil)] as [(String, String?)])
+    func serverWithoutPlainBytesIsNotAskedForThemAgain(reply: String, kind: String?) async throws {
+        let (outcome, _) = try await fetch(try ScriptedFTP(content: Self.content, replies: ["TYPE": reply]))
+        #expect(outcome.error?.kind == kind, "\(outcome)")
     }
 
     @Test func surplusBehindTheSizeIsCut() async throws {

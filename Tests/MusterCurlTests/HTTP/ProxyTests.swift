@@ -93,15 +93,32 @@ struct ProxyTests {
         }
     }
 
-    @Test(arguments: ["http", "socks5h"])
-    func refusalByTheProxyFailsAndTellsNoCredentials(scheme: String) async throws {
+    @Test func refusalByTheProxyFailsAndTellsNoCredentials() async throws {
         let proxy = try RelayProxy(credentials: "other:word")
         defer { proxy.stop() }
         try await withLoop { loop in
-            let (outcome, record) = try await fetch(loop, request("https://origin.invalid/", proxy, scheme))
+            let (outcome, record) = try await fetch(loop, request("https://origin.invalid/", proxy, "socks5h"))
             #expect(outcome.error?.kind == "not connected", "\(outcome)")
             #expect(!"\(outcome)".contains("s3cret"))
             #expect(record.heads.isEmpty)
+        }
+    }
+
+    @Test(arguments: ["https", "ftp"])
+    func tunnelThatWantsCredentialsIsRefusedLikeAnyOtherRequest(scheme: String) async throws {
+        let proxy = try RelayProxy(credentials: "other:word")
+        defer { proxy.stop() }
+        try await withLoop { loop in
+            for isAccepted in [false, true] {
+                var request = request("\(scheme)://origin.invalid/file", proxy, "http")
+                request.allowedSchemes = [scheme]
+                let recorder = Recorder(onHead: { _ in isAccepted ? .accept(limit: nil) : .refuse })
+                let (outcome, record) = try await fetch(loop, request, recorder)
+                #expect(record.heads.map(\.status) == [407], "\(outcome)")
+                #expect(outcome.error == nil)
+                #expect(record.body.isEmpty)
+                #expect(!"\(outcome)\(record.heads)".contains("s3cret"))
+            }
         }
     }
 

@@ -154,6 +154,11 @@ extension Row {
         Row(36, "a certificate that has expired", on: [.tls]) { try await Self.identity(.expired, $0) },
         Row(36, "a certificate for another host", on: [.tls]) { try await Self.identity(.wrongHost, $0) },
         Row(36, "a certificate that vouches for itself", on: [.tls]) { try await Self.identity(.selfSigned, $0) },
+        Row(36, "ends a connection within the handshake", on: [.tls, .h2]) { stage in
+            let play = stage.file()
+            stage.origin.refuseConnections(0..<1, .close)
+            return play
+        },
         Row(38, "wants Basic credentials") { stage in
             stage.file((.requires(.basic(user: "me", password: "secret")), .always)).with {
                 $0.fetch.credentials = .init(user: "me", password: Secret("secret"))
