@@ -36,8 +36,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var minimumChunk: ByteCount = Limits.chunk.lowerBound
     /// The largest chunk.
     public var maximumChunk: ByteCount = Limits.chunk.upperBound
-    /// Connections to the database. The background rounds take half of them at the most (`RoundTable`), requests the rest; one more,
-    /// which is not of these, listens for hints.
+    /// Connections to the database. The background rounds take half of them at the most (`RoundTable`), those who only read a quarter (`ReadersShare`), the
+    /// other requests the rest; one more, which is not of these, listens for hints.
     public var databaseConnections = 8
     /// How long a lease may go without progress although its session lives.
     public var stallLimit: Duration = .seconds(600)
@@ -58,6 +58,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var waitsForRoom = false
     /// How many connections there may be, and how long their peers may keep it waiting.
     var connections = ConnectionLimits.ofThisProcess
+    /// How much those may have who only read; as much as goes with the connections when absent.
+    var readers: ReaderLimits?
     /// How events are delivered to subscriptions.
     var delivery = DeliveryPolicy()
     /// Changes the table of rounds, for tests: one that fails, one that hangs, none at all.

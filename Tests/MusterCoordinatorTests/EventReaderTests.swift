@@ -21,7 +21,9 @@ import Testing
                 return time
             }
         }
-        return EventReader(store: log.store, bell: Bell(), clock: clock, longPoll: .seconds(20))
+        return EventReader(
+            store: log.store, bell: Bell(), clock: clock, longPoll: .seconds(20),
+            share: ReadersShare(ReaderLimits(connections: 8)))
     }
 
     private static func question(after: Int64?) throws -> EventReader.Question {
@@ -35,7 +37,7 @@ import Testing
             var places: [Int64] = []
             var found: [Int64] = []
             while found.isEmpty {
-                let stretch = try await reader.read(try Self.question(after: places.last), wait: .seconds(20))
+                let stretch = try await reader.read(try Self.question(after: places.last), wait: .seconds(20)).stretch
                 try #require(stretch.next > places.last ?? 0)
                 places.append(stretch.next)
                 found = stretch.events.map(\.position)
@@ -81,6 +83,7 @@ import Testing
         try await LongLog.with { log in
             try await log.fill(Self.length)
             let stretch = try await Self.reader(log, step: .zero).read(try Self.question(after: nil), wait: .zero)
+                .stretch
             #expect(stretch.events.map(\.position) == [Self.length] && stretch.isEnd)
         }
     }

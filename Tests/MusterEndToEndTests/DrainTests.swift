@@ -63,6 +63,24 @@ extension EndToEnd {
             }
         }
 
+        /// `timeout` signals the process and its process group.
+        @Test func aWorkerThatIsSignalledTwiceGivesBackWhatItHolds() async throws {
+            let origin = try await ScriptedOrigin.start()
+            let file = origin.serveFile("big.bin", size: .mebibytes(4))
+            origin.hold("/big.bin", afterBytes: .kibibytes(512))
+            // Nobody could wait for such sessions to expire.
+            try await Fleet.run(timeToLive: "10m") { fleet in
+                let worker = try await fleet.startWorker("first")
+                try await fleet.submit("g", [file])
+                try await origin.waitForRequests("/big.bin", count: 1)
+                try worker.signal(SIGTERM)
+                _ = try await worker.waitForLine(containing: "Draining", in: .standardError, limit: .seconds(20))
+                try worker.signal(SIGTERM)
+                #expect(try await worker.waitForExit(limit: .seconds(20)) == .exited(0))
+                try await fleet.waitForWorkers([])
+            }
+        }
+
         @Test(arguments: Way.allCases)
         func drainedWorkerGivesBackAtOnceWhatItHasFetched(way: Way) async throws {
             let origin = try await ScriptedOrigin.start()

@@ -8,8 +8,8 @@ import Musl
 import Glibc
 #endif
 
-/// Lets work end by Ctrl-C or SIGTERM in good order: the first signal cancels it, so that it can say how far it came; a second one
-/// ends the process.
+/// Lets work end by Ctrl-C or SIGTERM in good order: the first signal cancels it, so that it can say how far it came; a second one,
+/// which comes later (`StopSignals`), ends the process.
 enum Interruption {
     /// Runs the work.
     ///
@@ -17,16 +17,18 @@ enum Interruption {
     static func watched<Answer: Sendable>(
         _ work: @escaping @Sendable () async throws -> Answer
     ) async throws -> Answer {
-        // Trapped before anything starts: a signal must never find half of it unwatched.
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let signals = await StopSignals()
         let received = Eventual<UnixSignal>()
         let task = Task { try await work() }
         let result = await withTaskGroup(of: Void.self) { watchers in
             watchers.addTask {
-                for await signal in signals {
-                    if received.current != nil { _exit(128 + signal.rawValue) }
-                    received.fulfil(signal)
-                    task.cancel()
+                await signals.watch { wish in
+                    switch wish {
+                    case .end(let signal):
+                        received.fulfil(signal)
+                        task.cancel()
+                    case .hurry(let signal): _exit(128 + signal.rawValue)
+                    }
                 }
             }
             let result = await withTaskCancellationHandler {

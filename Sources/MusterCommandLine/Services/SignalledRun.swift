@@ -14,8 +14,8 @@ import Glibc
 
 /// Runs services until they are done or a signal asks them to stop.
 ///
-/// The first SIGINT or SIGTERM stops them gracefully, the last one first; a second one, or the end of the time they have
-/// for it, cancels them; whatever is left then ends with the process.
+/// The first SIGINT or SIGTERM stops them gracefully, the last one first; the end of the time they have for it cancels them, and a second
+/// signal (`StopSignals`) leaves them two seconds of that; whatever is left then ends with the process.
 struct SignalledRun {
     /// How it ended.
     enum End: Sendable, Hashable {
@@ -34,6 +34,9 @@ struct SignalledRun {
     /// Where the lifecycle is logged.
     let logger: Logger
 
+    /// How long they have after a second signal: a worker gives back what it holds as soon as a coordinator answers, and others would wait for its session to
+    /// expire otherwise.
+    private static let hurriedGrace: Duration = .seconds(2)
     /// How long they have to end once they were cancelled.
     private static let cancellationGrace: Duration = .seconds(2)
 
@@ -64,17 +67,26 @@ struct SignalledRun {
         )
         let received = Eventual<UnixSignal>()
         let hurry = Eventual<Bool>()
-        // Trapped before anything starts: a signal must never find half of it unwatched.
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let hurried = Eventual<UnixSignal>()
+        let signals = await StopSignals()
         let result = await withTaskGroup(of: Outcome.self, returning: Result<Void, any Error>.self) { tasks in
             tasks.addTask { .services(await Self.run(group, until: hurry)) }
             tasks.addTask {
-                await watch(signals, group, received, hurry)
+                await signals.watch { wish in
+                    switch wish {
+                    case .end(let signal):
+                        received.fulfil(signal)
+                        await group.triggerGracefulShutdown()
+                    case .hurry(let signal): hurried.fulfil(signal)
+                    }
+                }
                 return .watcher
             }
-            tasks.addTask {
-                await hurryGroup(after: received, hurry)
-                return .watcher
+            for (signal, time) in [(received, grace), (hurried, Self.hurriedGrace)] {
+                tasks.addTask {
+                    await hurryGroup(time, after: signal, hurry)
+                    return .watcher
+                }
             }
             tasks.addTask {
                 await endProcess(after: received)
@@ -117,26 +129,9 @@ struct SignalledRun {
         }
     }
 
-    /// Stops the group at the first signal, and hurries it at the second one: somebody won't wait.
-    private func watch(
-        _ signals: UnixSignalsSequence,
-        _ group: ServiceGroup,
-        _ received: Eventual<UnixSignal>,
-        _ hurry: Eventual<Bool>
-    ) async {
-        for await signal in signals {
-            if received.current == nil {
-                received.fulfil(signal)
-                await group.triggerGracefulShutdown()
-            } else {
-                hurry.fulfil(true)
-            }
-        }
-    }
-
-    /// Hurries the group at the end of the time that it has.
-    private func hurryGroup(after received: Eventual<UnixSignal>, _ hurry: Eventual<Bool>) async {
-        guard (try? await received.value()) != nil, (try? await Task.sleep(for: grace)) != nil else { return }
+    /// Cancels the group at the end of the time that it has after a signal.
+    private func hurryGroup(_ time: Duration, after signal: Eventual<UnixSignal>, _ hurry: Eventual<Bool>) async {
+        guard (try? await signal.value()) != nil, (try? await Task.sleep(for: time)) != nil else { return }
         logger.warning("stop.hurried")
         hurry.fulfil(true)
     }

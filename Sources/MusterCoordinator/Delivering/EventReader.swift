@@ -6,16 +6,18 @@ import MusterStore
 import NIOCore
 import ServiceLifecycle
 
-/// Reads the log for those who pull.
+/// Reads the log for those who pull, within their share of the coordinator.
 struct EventReader: Sendable {
-    let store: Store
     let bell: Bell
     let clock: MonotonicClock
     /// The longest that anybody may wait.
     let longPoll: Duration
+    /// What all of them share.
+    let share: ReadersShare
+    let pages: EventPages
 
     /// What a request wants of the log.
-    struct Question: Sendable {
+    struct Question: Sendable, Hashable {
         /// The last position that the reader knows; `nil` begins with the oldest event kept.
         var after: Int64?
         /// How many events it takes.
@@ -26,11 +28,27 @@ struct EventReader: Sendable {
         var filter: EventFilter
     }
 
+    init(store: Store, bell: Bell, clock: MonotonicClock, longPoll: Duration, share: ReadersShare) {
+        self.bell = bell
+        self.clock = clock
+        self.longPoll = longPoll
+        self.share = share
+        pages = EventPages(bell: bell) { question in
+            try await share.enter {
+                try await store.events(
+                    after: question.after, limit: question.limit, group: question.group, filter: question.filter)
+            }
+        }
+    }
+
     /// Reads what there is, as far as one question to the database goes.
-    func look(_ question: Question) async throws -> EventStretch {
+    func look(_ question: Question) async throws -> EventPage {
+        try await Self.telling { try await pages.page(question) }
+    }
+
+    private static func telling(_ body: () async throws -> EventPage) async throws -> EventPage {
         do {
-            return try await store.events(
-                after: question.after, limit: question.limit, group: question.group, filter: question.filter)
+            return try await body()
         } catch EventRefusal.beyondEnd(let last) {
             throw Problem(.invalidRequest, "the log ends at \(last): that position belongs to another log")
         }
@@ -40,22 +58,40 @@ struct EventReader: Sendable {
     ///
     /// A filter may pass over more than one answer has time for: then there is nothing in it but how far the log was looked
     /// through.
-    func read(_ question: Question, wait: Duration) async throws -> EventStretch {
+    func read(_ question: Question, wait: Duration) async throws -> EventPage {
+        // Who does not wait wants what there is now.
+        guard wait > .zero else { return try await search(question, wait: wait) { try await look($0) } }
+        return try await pages.following {
+            var last = (number: 0, after: question.after)
+            return try await search(question, wait: wait) { question in
+                let page = try await Self.telling {
+                    try await pages.next(question, seen: question.after == last.after ? last.number : 0)
+                }
+                last = (page.number, question.after)
+                return page
+            }
+        }
+    }
+
+    private func search(
+        _ question: Question, wait: Duration, _ look: (Question) async throws -> EventPage
+    ) async throws -> EventPage {
         let start = clock.now()
         let end = start + wait.milliseconds * 1_000_000
         let searchEnd = start + Limits.eventSearch.milliseconds * 1_000_000
         var question = question
         while true {
             let rings = bell.rings
-            let stretch = try await look(question)
-            guard stretch.events.isEmpty, !Task.isCancelled, !Task.isShuttingDownGracefully else { return stretch }
+            let page = try await look(question)
+            let stretch = page.stretch
+            guard stretch.events.isEmpty, !Task.isCancelled, !Task.isShuttingDownGracefully else { return page }
             question.after = stretch.next
             guard stretch.isEnd else {
-                guard clock.now() < searchEnd else { return stretch }
+                guard clock.now() < searchEnd else { return page }
                 continue
             }
             let left = end - clock.now()
-            guard left > 0 else { return stretch }
+            guard left > 0 else { return page }
             // A hint of another coordinator may be lost (fault F14); a second later the log is read anyway.
             await bell.wait(since: rings, limit: min(.seconds(1), .nanoseconds(left)), clock: .continuous)
         }
@@ -92,10 +128,9 @@ extension EventFilter.Refusal {
 
 extension Answer {
     /// A stretch of the log.
-    static func events(_ stretch: EventStretch) throws -> Response {
-        let document = EventsDocument(items: try stretch.events.map { try EventDocument($0) }, next: stretch.next)
-        return Response(
+    static func events(_ page: EventPage) throws -> Response {
+        Response(
             status: .ok, headers: [.contentType: "application/json"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try EventBytes.encode(document))))
+            body: ResponseBody(byteBuffer: try page.document()))
     }
 }

@@ -22,24 +22,15 @@ struct EventStream: Sendable {
         // Something has to go out at once: until then the reader does not know that it is connected.
         try await writer.write(ByteBuffer(string: ": the log follows\n\n"))
         while !Task.isCancelled, !Task.isShuttingDownGracefully {
-            let stretch: EventStretch
+            let page: EventPage
             do {
-                stretch = try await reader.read(question, wait: Self.silence)
+                page = try await reader.read(question, wait: Self.silence)
             } catch {
                 // The head is out; there is no other way left to say that the reader should come again.
                 break
             }
-            question.after = stretch.next
-            var text = ByteBuffer()
-            for event in stretch.events {
-                text.writeString("id: \(event.position)\nevent: \(event.type)\ndata: ")
-                text.writeBytes(try EventBytes.encode(EventDocument(event)))
-                text.writeString("\n\n")
-            }
-            // An id without data is no event, and is where the reader comes again: a filter may let nothing pass for longer than
-            // events are kept.
-            if stretch.events.isEmpty { text.writeString(": nothing new\nid: \(stretch.next)\n\n") }
-            try await writer.write(text)
+            question.after = page.stretch.next
+            try await writer.write(try page.stream())
         }
         try await writer.finish(nil)
     }

@@ -116,8 +116,9 @@ extension GroupDocument {
             return workers == .passing ? nil : WaitSentence.noWorker(sink: record.sink, own: workers)
         }
         if let silence = WaitSentence.silence(own.silent(record), at: record.at) { return silence }
-        guard record.workersParked > 0 else { return nil }
-        let place = record.workersParked == record.workersReaching ? "every worker" : "\(record.workersParked) workers"
+        let parked = record.workersParked
+        guard parked > 0 else { return nil }
+        let place = parked == record.workersPresent ? "every worker" : parked == 1 ? "1 worker" : "\(parked) workers"
         let trouble = WaitSentence.sinkInTrouble(record.sink, at: place, record.parkedDetail)
         return own.waitsForSinks ? "\(trouble); it goes on by itself when that is over" : trouble
     }

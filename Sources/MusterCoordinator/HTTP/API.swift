@@ -38,15 +38,19 @@ struct API: Sendable {
         }
 
         let admin = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .admin))
+        let share = ReadersShare(configuration.readers ?? ReaderLimits(connections: configuration.databaseConnections))
+        let readers = admin.group().add(middleware: ReadersMiddleware(share: share))
         let intake = TaskIntake(store: store, metrics: metrics)
-        GroupRoutes(store: store, intake: intake, own: configuration.ownProcess).add(to: admin)
-        TaskRoutes(store: store, intake: intake, own: configuration.ownProcess).add(to: admin)
-        RemovalRoutes(store: store).add(to: admin)
-        let reader = EventReader(store: store, bell: bell, clock: clock, longPoll: configuration.longPoll)
+        GroupRoutes(store: store, intake: intake, own: configuration.ownProcess).add(to: readers)
+        TaskRoutes(store: store, intake: intake, own: configuration.ownProcess).add(to: readers)
+        RemovalRoutes(store: store).add(to: readers)
+        // Who reads events mostly waits, and so takes its place for each look.
+        let reader = EventReader(
+            store: store, bell: bell, clock: clock, longPoll: configuration.longPoll, share: share)
         EventRoutes(reader: reader).add(to: admin)
-        ConsumerRoutes(store: store, reader: reader).add(to: admin)
-        SubscriptionRoutes(store: store).add(to: admin)
-        FleetRoutes(store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin).add(to: admin)
+        ConsumerRoutes(store: store, reader: reader).add(to: admin, readers: readers)
+        SubscriptionRoutes(store: store).add(to: readers)
+        FleetRoutes(store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin).add(to: readers)
 
         let worker = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .worker))
         SessionRoutes(syncs: syncs).add(to: worker)

@@ -9,8 +9,9 @@ struct ConsumerRoutes: Sendable {
     let store: Store
     let reader: EventReader
 
-    func add(to group: RouterGroup<some RequestContext>) {
-        group.get("consumers", use: list)
+    /// - Parameter readers: where those are who only read, and wait for nothing.
+    func add(to group: RouterGroup<some RequestContext>, readers: RouterGroup<some RequestContext>) {
+        readers.get("consumers", use: list)
         group.get("consumers/:name/events", use: read)
         group.post("consumers/:name/ack", use: acknowledge)
         group.put("consumers/:name/holder", use: hold)
@@ -39,7 +40,8 @@ struct ConsumerRoutes: Sendable {
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.consumerName()
         let wait = try request.query("wait", atMost: reader.longPoll)
-        let question = try EventReader.Question(request, after: try await store.place(of: name))
+        let question = try EventReader.Question(
+            request, after: try await reader.share.enter { try await store.place(of: name) })
         return try Answer.events(try await reader.read(question, wait: wait))
     }
 

@@ -30,7 +30,7 @@ struct EventRoutes: Sendable {
             question.after = position
         }
         // What has been dropped is told while there is a status to tell it with.
-        let start = try await reader.look(question)
+        let start = try await reader.look(question).stretch
         question.after = start.events.first.map { $0.position - 1 } ?? start.next
         guard let place = gate.enter() else {
             throw Problem(

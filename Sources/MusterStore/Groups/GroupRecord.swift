@@ -37,7 +37,9 @@ public struct GroupRecord: Sendable {
     public let finishedAt: Timestamp?
     /// Live sessions that reach its sink.
     public let workersReaching: Int64
-    /// Those of them at which the sink is in trouble.
+    /// Those of them that have been heard of as they should be, and don't leave.
+    public let workersPresent: Int64
+    /// Those of the present ones at which the sink is in trouble.
     public let workersParked: Int64
     /// What one of these said of it.
     public let parkedDetail: String?
@@ -111,7 +113,7 @@ public struct GroupRecord: Sendable {
         g.queued - active.tasks AS queued, active.tasks AS active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled,
         g.bytes_done, g.bytes_total, g.unknown_tasks,
         least(bytes_per_second(g.rate_bytes, g.rate_at, g.created_at), group_rate(g)) AS rate, g.created_at, g.finished_at,
-        coalesce(crews.reaching, 0) AS reaching, coalesce(crews.parked, 0) AS parked, crews.parked_detail,
+        coalesce(crews.reaching, 0) AS reaching, coalesce(crews.present, 0) AS present, coalesce(crews.parked, 0) AS parked, crews.parked_detail,
         coalesce(crews.all_silent, false) AS all_silent, silence.silent_workers, silence.silent_since, silence.silent_until,
         ARRAY (SELECT o.key FROM origins o WHERE o.not_before > statement_timestamp() AND (
             SELECT c.id FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready' LIMIT 1) IS NOT NULL
@@ -169,6 +171,7 @@ public struct GroupRecord: Sendable {
         createdAt = Timestamp(try row.decode("created_at"))
         finishedAt = try row.decode("finished_at", as: PostgresTimestamp?.self).map(Timestamp.init)
         workersReaching = try row.decode("reaching")
+        workersPresent = try row.decode("present")
         workersParked = try row.decode("parked")
         parkedDetail = try row.decode("parked_detail")
         silent = try SilentWorker.all(row)

@@ -25,11 +25,14 @@ public struct SilentWorker: Hashable, Sendable {
                 \(isSilent) AS is_silent
             FROM sessions s WHERE s.expires_at > statement_timestamp()
         ), crews AS MATERIALIZED (
-            SELECT sink, count(*) AS reaching, count(*) FILTER (WHERE sink = ANY (a.parked)) AS parked,
+            SELECT sink, count(*) AS reaching, count(*) FILTER (WHERE n.is_present) AS present,
+                -- What one that leaves, or is gone perhaps, has seen of its sink is no news.
+                count(*) FILTER (WHERE n.is_present AND sink = ANY (a.parked)) AS parked,
                 min((SELECT status ->> 'detail' FROM jsonb_array_elements(a.sink_status) AS status
-                    WHERE status ->> 'name' = sink LIMIT 1)) FILTER (WHERE sink = ANY (a.parked)) AS parked_detail,
+                    WHERE status ->> 'name' = sink LIMIT 1)) FILTER (WHERE n.is_present AND sink = ANY (a.parked)) AS parked_detail,
                 bool_and(a.is_silent) FILTER (WHERE NOT a.draining) AS all_silent
-            FROM alive a, unnest(a.sinks) AS sink GROUP BY sink
+            FROM alive a CROSS JOIN LATERAL (SELECT NOT a.is_silent AND NOT a.draining AS is_present) AS n, unnest(a.sinks) AS sink
+            GROUP BY sink
         ), silent AS MATERIALIZED (
             SELECT * FROM alive WHERE is_silent
         ), holders AS MATERIALIZED (

@@ -56,6 +56,25 @@ import Testing
         }
     }
 
+    @Test func whatWorkersSayOfTheirSinkCountsWhileTheyAreThere() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(1, origins: ["a"]))
+            func count() async throws -> [Int64] {
+                let group = try await fixture.store.group("g")
+                return [group.workersReaching, group.workersPresent, group.workersParked]
+            }
+            for name in ["w1", "w2", "w3"] {
+                var worker = try await fixture.makeWorker(name)
+                if name != "w3" { try await worker.sync(parked: ["sink"], isFull: true) }
+            }
+            #expect(try await count() == [3, 3, 2])
+            try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE worker = 'w1'")
+            #expect(try await count() == [3, 2, 1], "one is silent")
+            try await fixture.run("UPDATE sessions SET draining = true WHERE worker = 'w2'")
+            #expect(try await count() == [3, 1, 0], "one leaves")
+        }
+    }
+
     @Test func sessionsAreJudgedOnceForAPageOfGroups() async throws {
         // One connection, whose reads are counted as it ends its statements.
         try await StoreFixture.run(connections: 1) { fixture in

@@ -1,0 +1,178 @@
+import Hummingbird
+import MusterAPI
+import MusterCore
+import MusterStore
+import NIOCore
+import Synchronization
+
+/// A stretch of the log for all who ask for the same: it is read once, and encoded once in each form.
+final class EventPage: Sendable {
+    /// What was read.
+    let stretch: EventStretch
+    /// Which of the reads it is, counted from 1.
+    let number: Int
+    /// How often the bell had rung when it was begun.
+    fileprivate let rings: Int
+    private let forms = Mutex<(document: ByteBuffer?, stream: ByteBuffer?)>((nil, nil))
+
+    fileprivate init(_ stretch: EventStretch, number: Int, rings: Int) {
+        self.stretch = stretch
+        self.number = number
+        self.rings = rings
+    }
+
+    /// Roughly what it takes in memory.
+    fileprivate var bytes: Int { stretch.events.reduce(0) { $0 + 3 * $1.data.utf8.count + 512 } }
+
+    /// As a JSON document.
+    func document() throws -> ByteBuffer {
+        try forms.withLock { forms in
+            if let known = forms.document { return known }
+            let document = EventsDocument(items: try stretch.events.map { try EventDocument($0) }, next: stretch.next)
+            let bytes = ByteBuffer(bytes: try EventBytes.encode(document))
+            forms.document = bytes
+            return bytes
+        }
+    }
+
+    /// As server-sent events.
+    func stream() throws -> ByteBuffer {
+        try forms.withLock { forms in
+            if let known = forms.stream { return known }
+            var text = ByteBuffer()
+            for event in stretch.events {
+                text.writeString("id: \(event.position)\nevent: \(event.type)\ndata: ")
+                text.writeBytes(try EventBytes.encode(EventDocument(event)))
+                text.writeString("\n\n")
+            }
+            // An id without data is no event, and is where the reader comes again: a filter may let nothing pass for longer than
+            // events are kept.
+            if stretch.events.isEmpty { text.writeString(": nothing new\nid: \(stretch.next)\n\n") }
+            forms.stream = text
+            return text
+        }
+    }
+}
+
+/// Reads the log once for all who ask for the same at the same time, so that a thousand who follow it cost the database as much as one (I19).
+///
+/// Who asks is given a read that was begun after it asked. Who follows the log is content with one that was begun after the bell had rung last: what that
+/// one did not see makes the bell ring.
+final class EventPages: Sendable {
+    private struct Running {
+        let task: Task<EventPage, any Error>
+        /// How often the bell had rung when it was begun; `nil` as long as it is not.
+        var rings: Int?
+    }
+
+    private struct State {
+        var running: [EventReader.Question: Running] = [:]
+        /// What was read since the bell rang last, the newest at the end.
+        var pages: [(question: EventReader.Question, page: EventPage)] = []
+        var reads = 0
+        /// Where the log ended when its end was read last.
+        var end: Int64?
+        var lastTurn = ContinuousClock.now
+        var followers = 0
+
+        mutating func keep(_ page: EventPage, of question: EventReader.Question) {
+            pages.removeAll { $0.question == question || $0.page.rings < page.rings }
+            pages.append((question, page))
+            while pages.count > pageLimit || pages.reduce(0, { $0 + $1.page.bytes }) > byteLimit {
+                pages.removeFirst()
+            }
+        }
+    }
+
+    /// Pages that are kept, and their bytes.
+    private static let pageLimit = 32
+    private static let byteLimit = 4 << 20
+    /// What waking one follower costs, about: those at the end of the log get what is new no more often than this for each of them, so that a
+    /// thousand of them take half of a processor at the most.
+    private static let turn = Duration.microseconds(500)
+    private static let longestTurn = Duration.seconds(1)
+
+    private let bell: Bell
+    private let read: @Sendable (EventReader.Question) async throws -> EventStretch
+    private let state = Mutex(State())
+
+    /// - Parameter read: asks the database.
+    init(bell: Bell, read: @escaping @Sendable (EventReader.Question) async throws -> EventStretch) {
+        self.bell = bell
+        self.read = read
+    }
+
+    /// Counts somebody who follows the log while `body` runs.
+    func following<Answer>(_ body: () async throws -> Answer) async rethrows -> Answer {
+        state.withLock { $0.followers += 1 }
+        defer { state.withLock { $0.followers -= 1 } }
+        return try await body()
+    }
+
+    /// What there is now.
+    func page(_ question: EventReader.Question) async throws -> EventPage {
+        try await page(question, mayJoin: { _ in false })
+    }
+
+    /// What a follower reads next.
+    ///
+    /// - Parameter seen: the read that it was given last, if it asks once more for the same: a ring may be lost (fault F14), so it needs a later one.
+    func next(_ question: EventReader.Question, seen: Int) async throws -> EventPage {
+        let rings = bell.rings
+        let known = state.withLock { state in
+            state.pages.last { $0.question == question && $0.page.rings == rings && $0.page.number > seen }?.page
+        }
+        if let known { return known }
+        return try await page(question, mayJoin: { $0 >= rings })
+    }
+
+    private func page(
+        _ question: EventReader.Question, mayJoin: (_ rings: Int) -> Bool
+    ) async throws -> EventPage {
+        var hasWaited = false
+        while true {
+            let (task, isLate) = state.withLock { state in
+                guard let running = state.running[question] else {
+                    let turn = Self.turn(state, question)
+                    let task = Task { try await self.run(question, at: turn) }
+                    state.running[question] = Running(task: task)
+                    return (task, false)
+                }
+                // One that began before the question came may have missed what is asked for. After one wait, none did.
+                return (running.task, !hasWaited && !(running.rings.map(mayJoin) ?? true))
+            }
+            let result = await task.result
+            guard isLate else { return try result.get() }
+            hasWaited = true
+        }
+    }
+
+    /// When a read is to begin; `nil` for at once.
+    private static func turn(_ state: State, _ question: EventReader.Question) -> ContinuousClock.Instant? {
+        guard let end = state.end, let after = question.after, after >= end else { return nil }
+        return state.lastTurn + min(turn * state.followers, longestTurn)
+    }
+
+    private func run(_ question: EventReader.Question, at turn: ContinuousClock.Instant?) async throws -> EventPage {
+        if let turn { try? await Task.sleep(until: turn, clock: .continuous) }
+        let rings = bell.rings
+        let number = state.withLock { state in
+            state.running[question]?.rings = rings
+            if turn != nil { state.lastTurn = .now }
+            state.reads += 1
+            return state.reads
+        }
+        do {
+            let page = EventPage(try await read(question), number: number, rings: rings)
+            state.withLock { state in
+                state.running[question] = nil
+                if page.stretch.isEnd { state.end = max(state.end ?? 0, page.stretch.next) }
+                state.keep(page, of: question)
+            }
+            return page
+        } catch {
+            state.withLock { $0.running[question] = nil }
+            throw error
+        }
+    }
+}
