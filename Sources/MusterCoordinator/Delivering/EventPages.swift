@@ -56,8 +56,8 @@ final class EventPage: Sendable {
 
 /// Reads the log once for all who ask for the same at the same time, so that a thousand who follow it cost the database as much as one (I19).
 ///
-/// Who asks is given a read that was begun after it asked. Who follows the log is content with one that was begun after the bell had rung last: what that
-/// one did not see makes the bell ring.
+/// A reader is given a read that was begun after it asked. One that follows the log is content with a read that was begun after the bell had rung last:
+/// what that read did not see makes the bell ring.
 final class EventPages: Sendable {
     private struct Running {
         let task: Task<EventPage, any Error>

@@ -59,7 +59,7 @@ struct EventReader: Sendable {
     /// A filter may pass over more than one answer has time for: then there is nothing in it but how far the log was looked
     /// through.
     func read(_ question: Question, wait: Duration) async throws -> EventPage {
-        // Who does not wait wants what there is now.
+        // A reader that does not wait wants what there is now.
         guard wait > .zero else { return try await search(question, wait: wait) { try await look($0) } }
         return try await pages.following {
             var last = (number: 0, after: question.after)

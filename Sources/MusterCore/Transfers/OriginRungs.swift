@@ -7,7 +7,7 @@ public struct OriginRungs: Sendable {
         var paths: Set<String> = []
         /// From when on the rung is tried again; `nil` while it is still tried.
         var closedUntil: Int64?
-        /// Whether the last path was served on it.
+        /// Whether the last path that was told of was served on it.
         var isServed = false
     }
 
@@ -39,6 +39,7 @@ public struct OriginRungs: Sendable {
 
     /// A path was served on a rung.
     public mutating func served(_ rung: Rung, by origin: String) {
+        guard entries[origin]?[rung]?.isServed != true else { return }
         makeRoom(for: origin)
         entries[origin, default: [:]][rung] = Entry(isServed: true)
     }

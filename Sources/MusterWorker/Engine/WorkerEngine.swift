@@ -87,9 +87,15 @@ struct WorkerEngine: Sendable {
 
     /// Tells of calls to sinks that don't return, until it is cancelled.
     private func watchCalls(_ inbox: Inbox) async {
+        var before: [String: Int64] = [:]
         while (try? await Task.sleep(for: .seconds(1))) != nil {
             for station in stations {
-                if let since = station.hangsSince { inbox.yield(.input(.sinkHangs(station.name, since: since))) }
+                let since = station.hangsSince
+                // In a process that was stopped all calls are old, and return in a moment.
+                if let since, since == before[station.name] {
+                    inbox.yield(.input(.sinkHangs(station.name, since: since)))
+                }
+                before[station.name] = since
             }
         }
     }
