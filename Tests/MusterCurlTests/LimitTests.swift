@@ -172,6 +172,7 @@ struct LimitTests {
             let (outcome, record) = try await fetch(loop, TransferRequest(url: url))
             #expect(outcome.error?.kind == "not connected", "\(outcome)")
             #expect(outcome.error?.detail.code == 7)
+            #expect(outcome.error?.detail.message.hasSuffix(": Connection refused") == true, "\(outcome)")
             #expect(outcome.statistics.remoteAddress == "127.0.0.1")
             #expect(record.heads.isEmpty)
         }

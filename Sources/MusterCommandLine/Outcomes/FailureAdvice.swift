@@ -105,6 +105,8 @@ enum FailureAdvice {
         case .noSpace, .storageFull: FailureKind.isOfQuota(failure.detail) ? quota : room
         // The time of a file of its own begins anew with each retry.
         case .deadline: says("added or retried") ? nil : Advice(text: "there was too little time", place: .deadline)
+        case .network where failure.detail.hasSuffix(": Connection refused"):
+            Advice(text: "nothing answers there: check host and port of the URL, and whether the server runs")
         case .network, .timeout, .tooSlow, .httpStatus, .changed, .poison, .unreadable: nil
         }
     }

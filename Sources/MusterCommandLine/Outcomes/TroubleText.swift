@@ -18,8 +18,10 @@ struct TroubleText: Hashable, Sendable {
         let when =
             retry.inSeconds.map { "in \(DurationNotation.format(.seconds($0)))" }
             ?? (task.state == .queued ? "when a connection is free" : "now")
-        // What is given up otherwise is tried again since others were served beside it (range contract, row 24).
-        let why = failure.kind.rule == .nextSource ? "there may be too many connections: " : ""
+        // What is given up otherwise is tried again since the next source may have it, or since others were served beside it (range contract, row 24).
+        let why =
+            failure.kind.rule != .nextSource
+            ? "" : task.urls.count > 1 ? "another source may have it: " : "there may be too many connections: "
         next = why + (["\(retry.count ?? "next try") \(when)", retry.end].compactMap { $0 }).joined(separator: ", ")
     }
 

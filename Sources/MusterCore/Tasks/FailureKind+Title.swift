@@ -22,8 +22,12 @@ extension FailureKind {
             detail.hasPrefix("\(words(isDecided)): ") ? String(detail.dropFirst(words(isDecided).count + 2)) : detail
         if let status, status < 400, detail.contains("answered \(status)") { title = words(isDecided) }
         if let source, !isOfStorage { title += " from \(source)" }
-        if self == .network, let place = Self.unconnected(detail) {
-            return source == nil ? "\(title): \(place)" : title
+        if self == .network, let (place, reason) = Self.unconnected(detail) {
+            let what = reason ?? self.title(status: status, isDecided: isDecided)
+            guard let source else { return "\(what): \(place)" }
+            // A proxy is another place than the source.
+            let host = place.prefix { $0 != " " }
+            return source.firstRange(of: host) == nil ? "\(what): \(place), for \(source)" : "\(what): \(source)"
         }
         if self == .dns, let name = Self.unresolved(detail) { return source == nil ? "\(title): \(name)" : title }
         guard let status, status >= 400, detail.hasSuffix("the origin answered \(status)") else {
@@ -39,11 +43,13 @@ extension FailureKind {
     /// Whether what the system says at the end is that a quota is used up, however much room the disk has: EDQUOT in the words of glibc, musl or Darwin.
     public static func isOfQuota(_ detail: String) -> Bool { detail.lowercased().hasSuffix("quota exceeded") }
 
-    /// Where no connection came about, of what libcurl says: `127.0.0.1 port 80`. That is all there is to say, however it was asked for.
-    private static func unconnected(_ detail: String) -> Substring? {
-        let pattern =
-            /^(?:[^;]*: )?not connected: Failed to connect to (\S+ port \d+)[^;:]*: Could(?:n't| not) connect to server$/
-        return detail.firstMatch(of: pattern)?.output.1
+    /// Where no connection came about, of what libcurl says: `127.0.0.1 port 80`, and what the system says of it, such as `connection refused`. That is all
+    /// there is to say, however it was asked for.
+    private static func unconnected(_ detail: String) -> (place: Substring, reason: String?)? {
+        let pattern = /^(?:[^;]*: )?not connected: Failed to connect to (\S+ port \d+)[^;:]*: ([^;:]+)$/
+        guard let (_, place, reason) = detail.firstMatch(of: pattern)?.output else { return nil }
+        if reason.hasSuffix("connect to server") { return (place, nil) }
+        return (place, reason.prefix(1).lowercased() + reason.dropFirst())
     }
 
     /// Which host was not found, of what libcurl says: the sentence tells no more. That of a proxy is not the source's.

@@ -63,13 +63,18 @@ public final class CurlLoop: Sendable {
         httpLane = try LoopLane(configuration, .http)
     }
 
+    /// Whether a URL is of ftp, ftps or sftp, whose transfers have a thread of their own.
+    public static func isOfFileServer(_ url: String) -> Bool {
+        FileScheme(url: url) != nil
+    }
+
     /// Hands a request to the loop. Nothing about it is checked here: whatever is wrong with it comes as `finished`.
     ///
     /// The handler may be called before this returns. Throws `closed` if the loop is (being) shut down; then the handler
     /// is never called.
     @discardableResult
     public func start(_ request: TransferRequest, handler: any TransferHandler) throws(CurlLoopError) -> TransferID {
-        let lane = FileScheme(url: request.url) == nil ? httpLane : try openFileLane()
+        let lane = Self.isOfFileServer(request.url) ? try openFileLane() : httpLane
         guard let id = lane.start(request, handler) else { throw .closed }
         return id
     }

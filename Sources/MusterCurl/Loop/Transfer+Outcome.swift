@@ -1,5 +1,13 @@
 import CLibcurl
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 extension Transfer {
     /// Works out the outcome and lets nothing more reach the handler. Called once, before the handle is removed.
     func close(_ end: TransferEnd) -> TransferOutcome {
@@ -69,7 +77,7 @@ extension Transfer {
             let text = "a line of the response head is over \(Self.maxHeadLineBytes) bytes"
             return .protocolViolation(TransferError.Detail(code: Int32(bitPattern: code.rawValue), message: text))
         }
-        let message = redacted(easy.message(for: code))
+        let message = redacted(unconnectedMessage(for: code) ?? easy.message(for: code))
         if fileScheme != nil { return fileError(code, message) }
         let error = TransferError(curl: code, message: message)
         // Silence is how libcurl takes what a peer says that knows only HTTP/1.1.
@@ -77,6 +85,16 @@ extension Transfer {
             return .streamReset(detail)
         }
         return error
+    }
+
+    /// What libcurl says of a connection that did not come about, with what the system says in the place of "Could not connect to server".
+    private func unconnectedMessage(for code: CURLcode) -> String? {
+        let number = Int32(truncatingIfNeeded: easy.integer(CURLINFO_OS_ERRNO))
+        let message = easy.message(for: code)
+        guard code == CURLE_COULDNT_CONNECT, number != 0, message.hasSuffix(" connect to server"),
+            let colon = message.lastIndex(of: ":")
+        else { return nil }
+        return message[...colon] + " " + String(cString: strerror(number))
     }
 
     /// The URL asked for last, without credentials.

@@ -1,8 +1,9 @@
 import MusterCurl
 import Synchronization
 
-/// The transfer loops of a worker. The transfers of a lane go to one loop, where the connection of the one before is; others go to the
-/// loop that carries the fewest.
+/// The transfer loops of a worker. The transfers of a seat go to one loop, where the connection of the one before is; others go to the
+/// loop that carries the fewest. Those of ftp, ftps and sftp all go to the first one: their servers bound logins, and a connection that is kept idle in one
+/// loop would take the place of a login of another.
 final class LoopSet: Sendable {
     private let loops: [CurlLoop]
     private let loads: Mutex<[Int]>
@@ -19,10 +20,15 @@ final class LoopSet: Sendable {
         loads = Mutex(Array(repeating: 0, count: loops.count))
     }
 
-    /// Runs `transfer` on the loop of a seat, or on the least loaded one, and counts it there as long as it runs.
-    func withLoop<Value: Sendable>(at seat: Int? = nil, _ transfer: (CurlLoop) async -> Value) async -> Value {
+    /// Runs a transfer of `url` on the loop of a seat, or on the least loaded one, and counts it there as long as it runs.
+    func withLoop<Value: Sendable>(
+        for url: String, at seat: Int? = nil, _ transfer: (CurlLoop) async -> Value
+    ) async -> Value {
         let index = loads.withLock { loads in
-            let index = seat.map { $0 % loads.count } ?? loads.indices.min { loads[$0] < loads[$1] } ?? 0
+            let index =
+                if CurlLoop.isOfFileServer(url) { 0 } else if let seat { seat % loads.count } else {
+                    loads.indices.min { loads[$0] < loads[$1] } ?? 0
+                }
             loads[index] += 1
             return index
         }

@@ -32,7 +32,7 @@ struct ResolveJob: Sendable {
         }
         request.addressAllowed = { [sources = context.sources] in sources.allows($0) }
         let collector = AnswerCollector(limitBytes: Self.answerLimitBytes)
-        let ending = await context.loops.withLoop { [request, control] loop in
+        let ending = await context.loops.withLoop(for: request.url) { [request, control] loop in
             await collector.run(request, on: loop, control: control)
         }
         switch ending {

@@ -82,7 +82,10 @@ extension FetchJob {
             case .askAgain:
                 let isIdle = context.conduct.isIdle(origin)
                 let second = await second(plan, look, read, settings, budgets, isServed: examination.hasWitness)
-                if second == .same { context.witnesses.servedAgain(origin) }
+                if second == .same {
+                    context.witnesses.servedAgain(origin)
+                    if examination.hasWitness { context.witnesses.tookTurn(address, status: 200) }
+                }
                 step = examination.hear(
                     second, isAlone: isIdle && !isRepeated(read, look),
                     turns: turns(of: address, status: 200)

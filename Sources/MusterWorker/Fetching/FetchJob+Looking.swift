@@ -121,7 +121,7 @@ extension FetchJob {
                 if let time { request.firstByteTimeout = min(request.firstByteTimeout, time) }
             }
             let collector = AnswerCollector(limitBytes: bytes, keepsBody: false)
-            let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
+            let ending = await context.loops.withLoop(for: request.url, at: control.seat) { [control] loop in
                 await collector.run(request, on: loop, control: control)
             }
             switch ending {

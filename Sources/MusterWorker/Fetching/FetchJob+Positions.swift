@@ -22,7 +22,7 @@ extension FetchJob {
         guard let visit = await context.conduct.admit(origin, for: control) else { return .stopped }
         // One byte more than there may be.
         let collector = AnswerCollector(limitBytes: 2, keepsBody: false)
-        let ending = await context.loops.withLoop(at: control.seat) { [request, control] loop in
+        let ending = await context.loops.withLoop(for: request.url, at: control.seat) { [request, control] loop in
             await collector.run(request, on: loop, control: control)
         }
         _ = context.conduct.isOver(visit, origin)

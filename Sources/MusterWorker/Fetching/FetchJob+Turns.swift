@@ -4,14 +4,24 @@ import MusterCurl
 
 /// How far it is told whether the refusal of a file is a limit of its origin (row 24; adr/0033).
 enum Turns: Sendable, Hashable {
-    /// A witness was served so many times, each time after a refusal of the file.
+    /// A witness was served so many times, each time after a refusal of the file, which was refused again since.
     case taken(Int)
+    /// A witness was served once more, the time of that number, and the file is asked for again.
+    case begun(Int)
     /// It is told, or can't be.
     case over(isLimit: Bool?)
 
     /// Whether the refusal was seen to be a limit, or seen to be none; `nil` when nobody knows.
     var isLimit: Bool? {
         if case .over(let isLimit) = self { isLimit } else { nil }
+    }
+
+    /// How often a witness was served; `nil` when it is told.
+    var count: Int? {
+        switch self {
+        case .taken(let count), .begun(let count): count
+        case .over: nil
+        }
     }
 }
 
@@ -21,9 +31,13 @@ extension FetchJob {
     func takeTurn(
         after ending: FetchTransfer.Ending, to question: FetchQuestion, _ plan: inout FetchPlan
     ) async -> Step? {
-        guard control.wish == .work, plan.isUntouched, case .taken(let count) = plan.turns,
+        guard control.wish == .work, plan.isUntouched, let count = plan.turns.count,
             let (kind, detail, status) = mayBeLimit(ending, to: question, plan.arrival), let address
         else { return nil }
+        if plan.turns == .begun(count) {
+            plan.turns = .taken(count)
+            context.witnesses.tookTurn(address, status: status)
+        }
         let refused = context.witnesses.shared.moment
         if plan.arrival.isShared, turns(of: address, status: status) == OriginWitnesses.turns,
             context.witnesses.isLimit(status, of: origin) || !context.conduct.servesTogether(origin)
@@ -70,7 +84,7 @@ extension FetchJob {
                 plan.turns = .over(isLimit: nil)
                 return nil
             }
-            plan.turns = .taken(count + 1)
+            plan.turns = .begun(count + 1)
             // What was free for the witness may be free again a moment later only: the moments differ.
             try? await Task.sleep(for: Self.pause * (count % 3))
             return .again
@@ -111,8 +125,12 @@ extension FetchJob {
     func noteWait(_ plan: FetchPlan) {
         guard let address else { return }
         if plan.isUntouched { context.witnesses.leave(address) }
-        guard plan.waits > 0, let status = plan.answer?.status else { return }
-        context.witnesses.told(isLimit: true, address, status: status)
+        guard let status = plan.answer?.status else { return }
+        if plan.waits > 0 {
+            context.witnesses.told(isLimit: true, address, status: status)
+        } else if plan.turns.count ?? 0 > 0 {
+            context.witnesses.forgetTurns(address, status: status)
+        }
     }
 
     /// The pause before the second turn; each further one is longer by as much.
@@ -139,7 +157,7 @@ extension FetchJob {
     func testimony(of witness: OriginWitnesses.Witness, status: Int) async -> Examination.Testimony {
         guard let visit = await context.conduct.admit(origin, for: control) else { return .nothing }
         let collector = AnswerCollector(limitBytes: 1, keepsBody: false)
-        let ending = await context.loops.withLoop(at: control.seat) { [control] loop in
+        let ending = await context.loops.withLoop(for: witness.request.url, at: control.seat) { [control] loop in
             await collector.run(witness.request, on: loop, control: control)
         }
         _ = context.conduct.isOver(visit, origin)

@@ -138,7 +138,7 @@ struct FetchJob: Sendable {
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end
-        let ending = await context.loops.withLoop(at: control.seat) { [request, control] loop in
+        let ending = await context.loops.withLoop(for: request.url, at: control.seat) { [request, control] loop in
             await transfer.run(request, on: loop, control: control)
         }
         let wasShared = context.conduct.isOver(visit, origin, url: source.url, isThere: ending?.tellsOfFile)

@@ -26,8 +26,8 @@ final class OriginWitnesses: Sendable {
 
     /// What an origin has shown of its refusals with one status.
     private enum Meaning: Sendable {
-        /// So many files were refused each for itself.
-        case files(Int)
+        /// So many times a file was refused again after a witness had been served.
+        case files(turns: Int)
         /// A file that it had served was refused as well.
         case limit
     }
@@ -58,10 +58,13 @@ final class OriginWitnesses: Sendable {
     static let noHTTP = 1
     /// How often a witness has to be served between two refusals of a file.
     static let turns = 6
-    /// The same where other files were refused for themselves already: while others are served, whose connections may be the ones too many, and while none is.
-    static let fewTurns = 4
+    /// The same where files of the origin have taken ``turnsToBelieve``: while others are served, whose connections may be the ones too many, and while none
+    /// is.
+    static let fewTurns = 2
     static let oneTurn = 1
-    /// So many files make few turns enough.
+    /// So many turns of all files make few of each enough.
+    static let turnsToBelieve = 9
+    /// So many files take them at the same time.
     private static let filesToBelieve = 3
     /// How long a witness is good for, and when it is replaced by a newer one, in nanoseconds.
     private static let memory: Int64 = 600_000_000_000
@@ -183,8 +186,8 @@ final class OriginWitnesses: Sendable {
         return zip(own.values, shared).filter { $0.1 == most }.map(\.0)
     }
 
-    /// Waits for a file's turns: as long as nothing is known of a status, as many files take turns as it takes to believe what they show. Those that are
-    /// refused beside them learn from these, and need few.
+    /// Waits for a file's turns: as long as too little is known of a status, three files take turns. Those that are refused beside them learn from these, and
+    /// need few.
     func waitForTurns(of source: SourceURL, status: Int, for control: LeaseControl) async {
         while true {
             let rings = bell.rings
@@ -197,15 +200,12 @@ final class OriginWitnesses: Sendable {
     private func takeTurns(_ source: SourceURL, _ status: Int) -> Int64? {
         let (key, moment) = (Self.key(source, status), now())
         return state.withLock { state in
-            var lacking = Self.filesToBelieve
             switch state.meanings.value(of: key, at: moment) {
-            case .limit: return nil
-            case .files(let count): lacking -= count
-            case nil: break
+            case .limit, .files(Self.turnsToBelieve...): return nil
+            case .files, nil: break
             }
             var leading = (state.leading.value(of: source.origin, at: moment) ?? [:]).filter { $0.value > moment }
-            guard lacking > 0 else { return nil }
-            guard leading[source.path] != nil || leading.count < lacking else {
+            guard leading[source.path] != nil || leading.count < Self.filesToBelieve else {
                 return (leading.values.min() ?? moment) - moment
             }
             leading[source.path] = moment + turnTime
@@ -223,7 +223,7 @@ final class OriginWitnesses: Sendable {
     /// How often the witness has to be served before a refusal with this status counts as one of the file; `isBusy` while others are served.
     func turns(of source: SourceURL, status: Int, isBusy: Bool) -> Int {
         let (key, moment) = (Self.key(source, status), now())
-        guard case .files(Self.filesToBelieve...) = state.withLock({ $0.meanings.value(of: key, at: moment) }) else {
+        guard case .files(Self.turnsToBelieve...) = state.withLock({ $0.meanings.value(of: key, at: moment) }) else {
             return Self.turns
         }
         return isBusy ? Self.fewTurns : Self.oneTurn
@@ -249,13 +249,32 @@ final class OriginWitnesses: Sendable {
             _ = state.leave(source, at: moment)
             switch (state.meanings.value(of: key, at: moment), isLimit) {
             case (_, true): state.meanings.note(.limit, of: key)
-            case (.limit, false) where isPartClosed: state.meanings.note(.files(Self.filesToBelieve), of: key)
-            case (.limit, false): break
-            case (.files(let count), false): state.meanings.note(.files(count + 1), of: key)
-            case (nil, false): state.meanings.note(.files(1), of: key)
+            case (.limit, false) where isPartClosed: state.meanings.note(.files(turns: Self.turnsToBelieve), of: key)
+            case (_, false): break
             }
         }
         bell.ring()
+    }
+
+    /// A file was refused again with this status, after a witness had been served.
+    func tookTurn(_ source: SourceURL, status: Int) {
+        let (key, moment) = (Self.key(source, status), now())
+        let turns: Int? = state.withLock { state in
+            let meaning = state.meanings.value(of: key, at: moment)
+            if case .limit = meaning { return nil }
+            let turns = if case .files(let turns) = meaning { turns + 1 } else { 1 }
+            state.meanings.note(.files(turns: turns), of: key)
+            return turns
+        }
+        if turns == Self.turnsToBelieve { bell.ring() }
+    }
+
+    /// A file that was refused with this status is served now: its turns say nothing, and those of others less.
+    func forgetTurns(_ source: SourceURL, status: Int) {
+        let (key, moment) = (Self.key(source, status), now())
+        state.withLock { state in
+            if case .files = state.meanings.value(of: key, at: moment) { state.meanings.forget(key) }
+        }
     }
 
     private static func key(_ source: SourceURL, _ status: Int) -> String { "\(status) \(source.origin)" }

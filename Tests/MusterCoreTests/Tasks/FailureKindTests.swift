@@ -34,7 +34,14 @@ struct FailureKindTests {
         )
         #expect(
             FailureKind.network.text(status: nil, source: "http://127.0.0.1/a", detail: detail, isDecided: true)
-                == "connection failed from http://127.0.0.1/a")
+                == "connection failed: http://127.0.0.1/a")
+        let refused = "not connected: Failed to connect to proxy.example port 3128 after 0 ms: Connection refused"
+        #expect(
+            FailureKind.network.text(status: nil, source: nil, detail: refused, isDecided: true)
+                == "connection refused: proxy.example port 3128")
+        #expect(
+            FailureKind.network.text(status: nil, source: "http://127.0.0.1/a", detail: refused, isDecided: true)
+                == "connection refused: proxy.example port 3128, for http://127.0.0.1/a")
         #expect(
             FailureKind.network.text(
                 status: nil, source: nil, detail: "plainly: connection reset: by peer", isDecided: true)

@@ -63,7 +63,7 @@ import Testing
             }
             // Once more on a new connection, and in turns with the first file.
             #expect(paths(origin, "/b").count == 2 + OriginWitnesses.turns)
-            #expect(paths(origin, "/c").count == 1 + OriginWitnesses.turns)
+            #expect(paths(origin, "/c").count == 1 + OriginWitnesses.turnsToBelieve - OriginWitnesses.turns)
         }
     }
 
