@@ -25,7 +25,7 @@ struct ExplanationTests {
             group: "g", isGroupPaused: false, sink: "default",
             chunks: .init(done: 0, leased: leased, ready: ready, waiting: waiting, parked: 0), work: [], sources: [],
             attempts: [], nextDue: nil, question: .none, origins: [origin], groupLeases: 1, groupCap: nil,
-            workers: .init(reaching: 2, parked: 0, parkedDetail: nil, freeSlots: 4), deadlineAt: nil, at: now)
+            workers: .init(reaching: 2, parkedDetail: nil, freeSlots: 4), deadlineAt: nil, at: now)
     }
 
     private static func work(_ kind: LeaseKind, _ worker: String = "w") -> ExplanationDocument.Work {
@@ -216,7 +216,7 @@ struct ExplanationTests {
 
     @Test func aSinkThatNobodyReachesIsNamedWithTheCommandThatHelps() {
         var facts = Self.facts()
-        facts.workers = .init(reaching: 0, parked: 0, parkedDetail: nil, freeSlots: 0)
+        facts.workers = .init(reaching: 0, parkedDetail: nil, freeSlots: 0)
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.noWorker])
         #expect(document.summary.contains("muster work --sink default=DIR"))
@@ -224,10 +224,10 @@ struct ExplanationTests {
 
     @Test func aSinkInTroubleIsAReasonOnlyIfItIsSoEverywhere() {
         var facts = Self.facts()
-        facts.workers = .init(reaching: 2, parked: 2, parkedDetail: "no space left", freeSlots: 0)
+        facts.workers = .init(reaching: 2, isSinkParked: true, parkedDetail: "no space left", freeSlots: 0)
         #expect(reasons(facts) == [.sinkParked])
         #expect(Explanation(facts: facts).document.summary.contains("no space left"))
-        facts.workers.parked = 1
+        facts.workers.isSinkParked = false
         #expect(reasons(facts) == [.workersBusy])
     }
 

@@ -144,7 +144,7 @@ struct GroupEstimateTests {
         Unknown("it is open, and nobody knows how many tasks") { $0.group.state = .open },
         Unknown("one task is paused") { $0.group.tasks.paused = 1 },
         Unknown(#"no worker reaches the sink "default""#) { $0.workers.reaching = 0 },
-        Unknown("in trouble at every worker") { $0.workers.parked = 1 },
+        Unknown("in trouble at every worker") { $0.workers.isSinkParked = true },
         Unknown("its window is closed") { $0.window = .closed(until: nil) },
         Unknown("the sizes of 3 tasks are unknown") { $0.group.bytes.unknownTasks = 3 },
         Unknown("how long the verification takes isn't known") {

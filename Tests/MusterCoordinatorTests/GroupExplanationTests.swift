@@ -34,7 +34,7 @@ struct GroupExplanationTests {
             isPaused: false, prerequisites: [], window: .always, bytesPerSecondAllowed: nil, connections: 2,
             questions: 0, placing: 0, putOff: .init(chunks: .none, firstDue: nil), origins: [origin(ready: 6)],
             hasMoreOrigins: false, straggler: nil,
-            workers: .init(reaching: 1, parked: 0, parkedDetail: nil, freeSlots: 0), fleet: nil, at: now)
+            workers: .init(reaching: 1, parkedDetail: nil, freeSlots: 0), fleet: nil, at: now)
     }
 
     private func document(_ facts: GroupFacts) -> GroupExplanationDocument { GroupExplanation(facts: facts).document }
@@ -183,10 +183,10 @@ struct GroupExplanationTests {
         facts.workers.reaching = 0
         #expect(reasons(facts) == [.noWorker, .fetching])
         #expect(document(facts).summary.contains("muster work --sink default=DIR"))
-        facts.workers = .init(reaching: 2, parked: 2, parkedDetail: "no space left", freeSlots: 0)
+        facts.workers = .init(reaching: 2, isSinkParked: true, parkedDetail: "no space left", freeSlots: 0)
         #expect(reasons(facts) == [.sinkParked, .fetching])
         #expect(document(facts).summary.contains("no space left"))
-        facts.workers.parked = 1
+        facts.workers.isSinkParked = false
         #expect(reasons(facts) == [.fetching])
     }
 

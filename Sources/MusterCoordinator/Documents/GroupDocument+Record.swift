@@ -118,7 +118,7 @@ extension GroupDocument {
         if let silence = WaitSentence.silence(own.silent(record), at: record.at) { return silence }
         let parked = record.workersParked
         guard parked > 0 else { return nil }
-        let place = parked == record.workersPresent ? "every worker" : parked == 1 ? "1 worker" : "\(parked) workers"
+        let place = record.isSinkParked ? "every worker" : parked == 1 ? "1 worker" : "\(parked) workers"
         let trouble = WaitSentence.sinkInTrouble(record.sink, at: place, record.parkedDetail)
         return own.waitsForSinks ? "\(trouble); it goes on by itself when that is over" : trouble
     }

@@ -129,7 +129,7 @@ struct Explanation: Sendable {
     }
 
     private var sinkParked: Wait? {
-        guard facts.workers.reaching > 0, facts.workers.parked == facts.workers.reaching else { return nil }
+        guard facts.workers.isSinkParked else { return nil }
         return Wait(
             reason: .sinkParked, detail: WaitSentence.sinkInTrouble(facts.sink, facts.workers.parkedDetail))
     }

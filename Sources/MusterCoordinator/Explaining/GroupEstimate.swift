@@ -154,7 +154,7 @@ extension GroupEstimate {
             return silence
         }
         if facts.workers.reaching == 0 { return "no worker reaches the sink \"\(facts.group.sink)\"" }
-        if facts.workers.parked == facts.workers.reaching {
+        if facts.workers.isSinkParked {
             return "the sink \"\(facts.group.sink)\" is in trouble at every worker"
         }
         if case .closed = facts.window, tasks.queued + tasks.active > 0 { return "its window is closed" }

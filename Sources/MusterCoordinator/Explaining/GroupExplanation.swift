@@ -122,9 +122,7 @@ struct GroupExplanation: Sendable {
     }
 
     private var sinkParked: Wait? {
-        guard facts.workers.reaching > 0, facts.workers.parked == facts.workers.reaching,
-            facts.unfinished > facts.group.tasks.paused
-        else { return nil }
+        guard facts.workers.isSinkParked, facts.unfinished > facts.group.tasks.paused else { return nil }
         return Wait(
             reason: .sinkParked,
             detail: WaitSentence.sinkInTrouble(facts.group.sink, facts.workers.parkedDetail),

@@ -16,7 +16,7 @@ extension GroupFacts {
             placing: 0, putOff: PutOff(chunks: .none, firstDue: nil), origins: [], hasMoreOrigins: false,
             straggler: nil,
             workers: TaskFacts.Workers(
-                reaching: group.workersReaching, parked: group.workersParked, parkedDetail: group.parkedDetail,
+                reaching: group.workersReaching, isSinkParked: group.isSinkParked, parkedDetail: group.parkedDetail,
                 freeSlots: 0, silent: own.silent(group), areAllSilent: group.areAllSilent,
                 own: own.workers(group.sink)),
             fleet: nil, at: group.at)
@@ -51,7 +51,6 @@ extension GroupFacts {
         hasMoreOrigins = Int64(record.origins.count) >= GroupExplanationRecord.most
         straggler = record.stragglers.lazy.compactMap(Straggler.init).first
         workers.reaching = max(0, record.workers.reaching - record.workers.draining)
-        workers.parked = min(workers.reaching, record.workers.parked)
         workers.freeSlots = record.workers.freeSlots
         workers.own = own.workers(record.group.sink, leaving: record.workers.draining)
         fleet = record.fleet.map {

@@ -28,7 +28,7 @@ extension TaskFacts {
             question: Self.question(record), origins: Self.origins(record.sources), groupLeases: record.group.leases,
             groupCap: record.group.maxConnections,
             workers: Workers(
-                reaching: staying, parked: min(staying, record.workers.parked), parkedDetail: group.parkedDetail,
+                reaching: staying, isSinkParked: group.isSinkParked, parkedDetail: group.parkedDetail,
                 freeSlots: record.workers.freeSlots, silent: own.silent(group),
                 areAllSilent: group.areAllSilent, own: own.workers(group.sink, leaving: record.workers.draining)),
             deadlineAt: record.deadlineAt, at: record.at)

@@ -37,8 +37,8 @@ struct TaskFacts: Sendable {
     struct Workers: Sendable, Hashable {
         /// How many there are.
         var reaching: Int64
-        /// At how many of them the sink is in trouble.
-        var parked: Int64
+        /// Whether the sink is in trouble at all of those that have been heard of.
+        var isSinkParked = false
         /// What one of these said of it.
         var parkedDetail: String?
         /// Transfers that the others could take.

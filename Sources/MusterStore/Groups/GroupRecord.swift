@@ -41,6 +41,8 @@ public struct GroupRecord: Sendable {
     public let workersPresent: Int64
     /// Those of the present ones at which the sink is in trouble.
     public let workersParked: Int64
+    /// Whether these are all present ones, and there are some.
+    public var isSinkParked: Bool { workersParked > 0 && workersParked == workersPresent }
     /// What one of these said of it.
     public let parkedDetail: String?
     /// The workers that it waits for and that have not been heard of (`SilentWorker.join`).

@@ -85,8 +85,8 @@ extension Store {
                 dueAt: try facts.decode("due_at", as: PostgresTimestamp?.self).map(Timestamp.init)),
             origins: origins, readyToFinalize: try facts.decode("ready_to_finalize"),
             workers: ExplanationRecord.Workers(
-                reaching: try facts.decode("reaching"), parked: try facts.decode("sink_parked"),
-                draining: try facts.decode("leaving"), freeSlots: try facts.decode("free_slots")),
+                reaching: try facts.decode("reaching"), draining: try facts.decode("leaving"),
+                freeSlots: try facts.decode("free_slots")),
             fleet: try policy.fleetRate.map {
                 GroupExplanationRecord.Fleet(bytesPerSecondLimit: $0, bytesPerSecond: try facts.decode("fleet_rate"))
             },
@@ -98,7 +98,7 @@ extension Store {
         """
         SELECT g.id AS group_id, statement_timestamp() AS moment, l.connections, l.finalizing, l.asking, l.bytes_left, l.rate,
             c.put_off_fetching, c.put_off_finalizing, c.put_off_asking, c.awaiting, c.due_at, ag.name AS awaited_group, at.key AS awaited_key, f.ready_to_finalize,
-            w.reaching, w.sink_parked, w.leaving, w.free_slots,
+            w.reaching, w.leaving, w.free_slots,
             (SELECT coalesce(sum(bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at)), 0)::bigint
                 FROM sessions s WHERE s.expires_at > statement_timestamp()) AS fleet_rate
         FROM groups g, LATERAL (
@@ -124,8 +124,7 @@ extension Store {
                 ORDER BY rank, id LIMIT \(GroupExplanationRecord.most + 1)
             ) AS files
         ) AS f, LATERAL (
-            SELECT count(*) AS reaching, count(*) FILTER (WHERE g.sink = ANY (s.parked)) AS sink_parked,
-                count(*) FILTER (WHERE s.draining) AS leaving,
+            SELECT count(*) AS reaching, count(*) FILTER (WHERE s.draining) AS leaving,
                 coalesce(sum(greatest(0, s.slots - (SELECT count(*) FROM leases l WHERE l.session_id = s.id)))
                     FILTER (WHERE NOT s.draining AND g.sink <> ALL (s.parked)), 0)::bigint AS free_slots
             FROM sessions s WHERE g.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()

@@ -45,11 +45,9 @@ public struct ExplanationRecord: Sendable {
     public struct Workers: Sendable, Hashable {
         /// All of them.
         public let reaching: Int64
-        /// Those at which the sink is in trouble.
-        public let parked: Int64
         /// Those that are leaving.
         public let draining: Int64
-        /// Slots without a lease of those that are neither.
+        /// Slots without a lease of those that don't leave, and whose sink is well.
         public let freeSlots: Int64
     }
 

@@ -19,8 +19,8 @@ extension Store {
                 isPaused: try row.decode("group_desired") == "pause", maxConnections: try row.decode("group_cap"),
                 leases: try row.decode("group_leases")),
             workers: ExplanationRecord.Workers(
-                reaching: try row.decode("reaching"), parked: try row.decode("sink_parked"),
-                draining: try row.decode("leaving"), freeSlots: try row.decode("free_slots")),
+                reaching: try row.decode("reaching"), draining: try row.decode("leaving"),
+                freeSlots: try row.decode("free_slots")),
             question: try Self.question(row), leases: try await leases(of: task.id),
             sources: try await sources(of: task.id), attempts: try await attempts(of: task.id),
             at: Timestamp(try row.decode("moment")))
@@ -36,7 +36,7 @@ extension Store {
             (SELECT count(*) FROM leases l WHERE l.task_id = t.id AND l.kind IN ('fetch', 'finalize')) AS chunks_leased,
             EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind = 'resolve') AS is_asking,
             c.chunks_ready, c.chunks_waiting, c.chunks_parked, c.due_at, q.status AS question, q.not_before AS question_at,
-            w.reaching, w.sink_parked, w.leaving, w.free_slots, a.awaited_group, a.awaited_key
+            w.reaching, w.leaving, w.free_slots, a.awaited_group, a.awaited_key
         FROM tasks t
         JOIN groups g ON g.id = t.group_id
         CROSS JOIN LATERAL (
@@ -52,8 +52,7 @@ extension Store {
             WHERE c.task_id = t.id AND c.status = 'waiting' LIMIT 1
         ) AS a ON true
         CROSS JOIN LATERAL (
-            SELECT count(*) AS reaching, count(*) FILTER (WHERE t.sink = ANY (s.parked)) AS sink_parked,
-                count(*) FILTER (WHERE s.draining) AS leaving,
+            SELECT count(*) AS reaching, count(*) FILTER (WHERE s.draining) AS leaving,
                 coalesce(sum(greatest(0, s.slots - (SELECT count(*) FROM leases l WHERE l.session_id = s.id)))
                     FILTER (WHERE NOT s.draining AND t.sink <> ALL (s.parked)), 0)::bigint AS free_slots
             FROM sessions s WHERE t.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()
