@@ -49,7 +49,7 @@ struct GetSession {
         session.tasks.places = try await numberedPlaces(in: groups)
         do {
             return try await session.bring(after: lastGeneration(among: groups))
-        } catch let halt as FullDiskWatch.Halt {
+        } catch let halt as DiskWatch.Halt {
             guard let group = halt.group else { throw halt.failure }
             return Result(
                 group: group, failures: [], explanations: [], wasComplete: false, changed: [],
@@ -270,7 +270,7 @@ struct GetSession {
     private func untilFull<Value: Sendable>(
         _ name: String, _ since: Timestamp?, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        let watch = FullDiskWatch(
+        let watch = DiskWatch(
             client: client, group: name, directory: directory, room: room, onFull: onFull, since: since,
             console: context.console)
         return try await withThrowingTaskGroup(of: Value?.self) { tasks in

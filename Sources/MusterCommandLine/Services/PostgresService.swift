@@ -198,7 +198,7 @@ struct PostgresService: Service {
                 room.found(nil, isRunning: true)
                 return endpoint
             } catch let error as EmbeddedPostgresError where error.isLackOfRoom {
-                guard onFull == .wait else { throw FullDiskWatch.failure(error) }
+                guard onFull == .wait else { throw DiskWatch.failure(error) }
                 room.found(error, isRunning: false)
                 try await Task.sleep(for: Self.fullPeriod)
             }

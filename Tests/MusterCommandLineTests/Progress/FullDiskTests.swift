@@ -13,7 +13,7 @@ struct FullDiskTests {
         ) -> String {
             var group = Samples.group()
             group.bytes = .init(done: done, total: total, unknownTasks: unknown)
-            return FullDiskWatch.text(group, free: free, owed: owed, isQuota: isQuota, directory: "/srv")
+            return DiskWatch.text(group, free: free, owed: owed, isQuota: isQuota, directory: "/srv")
         }
         #expect(
             text(done: gibibyte, total: 3 * gibibyte, free: gibibyte / 2)
@@ -39,23 +39,23 @@ struct FullDiskTests {
 
     @Test func aGroupLacksRoomWhenNothingElseIsLeftOfIt() {
         var group = Samples.group(total: 3, succeeded: 1)
-        #expect(!FullDiskWatch.lacksRoom(group))
+        #expect(!DiskWatch.lacksRoom(group))
         group.trouble = [.init(kind: .storageFull, tasks: 1)]
-        #expect(!FullDiskWatch.lacksRoom(group))
+        #expect(!DiskWatch.lacksRoom(group))
         group.trouble = [.init(kind: .storageFull, tasks: 2)]
-        #expect(FullDiskWatch.lacksRoom(group))
+        #expect(DiskWatch.lacksRoom(group))
         group.trouble = [.init(kind: .network, tasks: 2)]
-        #expect(!FullDiskWatch.lacksRoom(group))
+        #expect(!DiskWatch.lacksRoom(group))
     }
 
     @Test func refusalsOfAnEarlierRunDoNotMeanThatTheDiskIsFullNow() {
         let first = Timestamp(microseconds: 1)
         let second = Timestamp(microseconds: 2)
-        #expect(FullDiskWatch.areNewer([first], than: nil))
-        #expect(FullDiskWatch.areNewer([second], than: first))
-        #expect(!FullDiskWatch.areNewer([first], than: first))
+        #expect(DiskWatch.areNewer([first], than: nil))
+        #expect(DiskWatch.areNewer([second], than: first))
+        #expect(!DiskWatch.areNewer([first], than: first))
         // One of the two has not been tried again.
-        #expect(!FullDiskWatch.areNewer([second, first], than: first))
+        #expect(!DiskWatch.areNewer([second, first], than: first))
     }
 
     /// The disk has room then, and no look at it tells more.
@@ -66,5 +66,25 @@ struct FullDiskTests {
         #expect(FailureAdvice.advice(failure)?.text.hasPrefix("the quota is used up") == true)
         let full = FailureDocument(kind: .storageFull, detail: "No space left on device", at: Samples.moment)
         #expect(FailureText.text(full, isDecided: true).hasPrefix("disk full"))
+    }
+
+    /// A look is `.` where nothing is in the way, `r` where the directory takes no writes, which counts after three looks, and `f` where there is no room, which
+    /// counts after two; `*` and `F` where bytes have come. News is a capital letter where something lasts, and a small one where it is over.
+    @Test(arguments: [
+        ("rr.rrrr.", "-----R-r"), ("fff", "-F-"), ("ff.f*", "-F--f"), ("fFff", "--F-"), ("ffrrr.", "-F--Rr"),
+    ])
+    func obstacleIsToldOnceIfItLastsAndWhenItIsOver(looks: String, news: String) {
+        var blockage = Blockage()
+        let told = looks.map { look in
+            let found: Blockage.Kind? = [".", "*"].contains(look) ? nil : look == "r" ? .refused : .full
+            return switch blockage.look(found, looks: found == .refused ? 3 : 2, hasCome: ["*", "F"].contains(look)) {
+            case nil: "-"
+            case .lasts(.refused): "R"
+            case .lasts(.full): "F"
+            case .isOver(.refused): "r"
+            case .isOver(.full): "f"
+            }
+        }
+        #expect(told.joined() == news)
     }
 }

@@ -312,15 +312,4 @@ struct ProgressTests {
         task.state = .finalizing
         #expect(ProgressSnapshot.File(task).bytesPerSecond == nil)
     }
-
-    @Test func directoryThatTakesNoWritesIsToldOfOnceIfItLasts() {
-        var refusals = FullDiskWatch.Refusals()
-        for _ in 1..<FullDiskWatch.Refusals.most { #expect(refusals.look("it is read-only") == nil) }
-        #expect(refusals.look(nil) == nil, "a mount that came back")
-        for _ in 1..<FullDiskWatch.Refusals.most { #expect(refusals.look("it is read-only") == nil) }
-        #expect(refusals.look("it is read-only") == .lasts("it is read-only"))
-        #expect(refusals.look("it is read-only") == nil)
-        #expect(refusals.look(nil) == .isOver)
-        #expect(refusals.look(nil) == nil)
-    }
 }
