@@ -74,7 +74,7 @@ enum CommandFailure: Error, Sendable {
         if let line = problem.line { lines.append("  line: \(line)") }
         if let pointer = problem.pointer, !pointer.isEmpty { lines.append("  field: \(InputRefusal.field(pointer))") }
         if problem.code == .groupSealed || problem.code == .groupFinished {
-            lines.append("  the same command with --reopen opens the group again")
+            lines.append("  muster add GROUP --reopen … opens a group again, for more files")
         }
         switch problem.code {
         case .unauthorized: lines.append("  set MUSTER_TOKEN, or give --token")

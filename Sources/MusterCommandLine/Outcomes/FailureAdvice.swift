@@ -53,6 +53,12 @@ enum FailureAdvice {
                         "it breaks off, and nothing tells that the rest would be of the same file: a digest does (get --digest), or try another source"
                 ) : Advice(text: "it breaks off, and has to come in one piece: try another source")
         }
+        if says("states no validator, and") {
+            return Advice(
+                text:
+                    "something else may come in its place: look at the URL; if that is the file by now, move the one that is there away first"
+            )
+        }
         if says("too many redirects") {
             return Advice(
                 text:

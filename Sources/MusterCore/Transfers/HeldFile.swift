@@ -14,6 +14,9 @@ public struct HeldFile: Hashable, Sendable, Codable {
     /// Where its content came from, after redirects.
     public var effectiveURL: String?
 
+    /// Its size, if the origin stated a validator with it: what comes without one, and is smaller, is not its next version (row 27).
+    public var validatedSize: Int64? { representation.hasValidator ? representation.size : nil }
+
     /// A file that is there.
     public init(
         path: String, representation: Representation, crc: UInt32, digests: [String: String] = [:],

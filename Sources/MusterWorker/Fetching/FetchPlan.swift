@@ -123,7 +123,7 @@ struct FetchPlan: Sendable {
             mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
-            earlierSize: lease.earlierSize,
+            earlierSize: lease.earlierSize ?? lease.have?.validatedSize,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation

@@ -118,6 +118,24 @@ import Testing
         }
     }
 
+    /// What the giver is charged for bytes that are still to come is set right later, and the taker's service level is not.
+    @Test func aGroupThatTakesLanesJoinsBelowWhatTheGiverIsChargedForBytesToCome() async throws {
+        try await StoreFixture.run { fixture in
+            _ = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            let charge: Int64 = 50_000_000
+            try await fixture.run("UPDATE leases SET charged = charged + \(charge)")
+            try await fixture.run("UPDATE groups SET served = served + 4 * \(charge)::bigint")
+            try await fixture.makeGroup("late", Wanted.many(8, "late"))
+            #expect(try await fixture.store.preempt().count == 2)
+            let levels = try await fixture.value(
+                """
+                SELECT g.served <= h.served - 4 * \(charge)::bigint FROM groups g, groups h
+                WHERE g.name = 'late' AND h.name = 'slow'
+                """, as: Bool.self)
+            #expect(levels)
+        }
+    }
+
     @Test func whatTakesLittleTimeIsNotGivenUpToAnEqualGroup() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene.begin(fixture, lanes: 4, cap: 4)

@@ -69,6 +69,20 @@ import Testing
         }
     }
 
+    /// It is asked for again without a condition, and is a page or nothing at all then too.
+    @Test(arguments: [0, 900] as [Int64]) func whatIsSmallerAndHasNoValidatorTakesNoFilesPlace(size: Int64) async throws {
+        try await withBench { bench, origin in
+            var page = ScriptedOrigin.File(.seeded(seed: 33, size: size), contentType: "text/html")
+            (page.etag, page.lastModified) = (nil, nil)
+            origin.serve("/f", page)
+            origin.misbehave("/f", .ignoreRange)
+            let failure = await bench.run(lease(origin)).failure
+            #expect(failure?.kind == .network, "\(failure as Any)")
+            #expect(failure?.detail.contains("where the origin had \(content.size) before") == true)
+            #expect(origin.requests.last?.header("If-None-Match") == nil)
+        }
+    }
+
     @Test func dateIsAskedAboutWhereThereIsNoTag() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(content))

@@ -28,8 +28,11 @@ BEGIN
         CONTINUE WHEN NOT FOUND;
         v_asked := ARRAY(SELECT ask_for_lanes(NULL, v_want.origin_id, v_want.giver, NULL, v_want.lanes));
         CONTINUE WHEN v_asked = '{}';
-        -- What the giver is charged less when its chunks end sooner is the taker's, or the next claim would give the lanes back to it.
-        UPDATE groups g SET served = least(CASE WHEN g.shares_at = g.priority THEN g.served END, l.level), shares_at = g.priority
+        -- What the giver is charged less when its chunks end sooner is the taker's, or the next claim would give the lanes back to it. A taker
+        -- that returns from idle joins no higher than `level_groups` has it: what the giver is charged for bytes that are still to come may
+        -- be far more than what comes.
+        UPDATE groups g
+        SET served = least(l.level, CASE WHEN g.shares_at = g.priority THEN g.served ELSE shared_level(g.sink, g.priority) END), shares_at = g.priority
         FROM (SELECT h.served - least(cardinality(v_asked), v_want.lanes) * v_want.step AS level FROM groups h WHERE h.id = v_want.giver) AS l
         WHERE g.id = v_want.taker;
         RETURN QUERY SELECT unnest(v_asked);
