@@ -70,7 +70,8 @@ import Testing
     }
 
     /// It is asked for again without a condition, and is a page or nothing at all then too.
-    @Test(arguments: [0, 900] as [Int64]) func whatIsSmallerAndHasNoValidatorTakesNoFilesPlace(size: Int64) async throws {
+    @Test(arguments: [0, 900] as [Int64]) func whatIsSmallerAndHasNoValidatorTakesNoFilesPlace(size: Int64) async throws
+    {
         try await withBench { bench, origin in
             var page = ScriptedOrigin.File(.seeded(seed: 33, size: size), contentType: "text/html")
             (page.etag, page.lastModified) = (nil, nil)
