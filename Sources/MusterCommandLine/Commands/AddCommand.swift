@@ -119,6 +119,9 @@ struct AddCommand: MusterSubcommand {
                 reopens: reopens,
                 tasks: tasks
             )
+            let watcher = context.watcher(client, group: group)
+            // What ends from now on is told; a group that was there already may have told a lot before.
+            let start = waits ? try await watcher.lastPosition() : 0
             var result = try await submission.submit(tasks.survey)
             if !context.console.json {
                 let isEmpty = tasks.survey.count == 0 && manifest != nil
@@ -149,11 +152,8 @@ struct AddCommand: MusterSubcommand {
             }
             var end: GroupWatcher.End?
             if waits {
-                let watcher = context.watcher(client, group: group)
-                let news: GroupWatcher.News =
-                    result.isCreated ? .all(after: 0) : .failures(after: try await watcher.lastPosition())
                 do {
-                    end = try await Interruption.watched { try await watcher.untilTerminal(news: news) }
+                    end = try await Interruption.watched { try await watcher.untilTerminal(news: .all(after: start)) }
                 } catch CommandFailure.ended(let status) where status == .interrupted || status == .terminated {
                     context.console.remark("the group goes on: muster wait \(ShellWord(group))")
                     throw CommandFailure.ended(status)

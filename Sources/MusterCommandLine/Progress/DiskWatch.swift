@@ -130,7 +130,10 @@ struct DiskWatch {
         var lines: [String]
         switch obstacle {
         case .refusal(let reason): lines = ["\(directory) can't be written: \(reason)"]
-        case .noDatabaseRoom(let lack): lines = ["\(lack)"]
+        case .noDatabaseRoom(let lack):
+            lines = ["\(lack)"]
+            let left = document.map { $0.bytes.total - $0.bytes.done } ?? 0
+            if left > 0 { lines.append("  at least \(ByteCount(bytes: left)) of files are still to come besides") }
         case .full(let document, let sinks): lines = await text(document, sinks)
         }
         let (wait, help) =
@@ -226,8 +229,11 @@ struct DiskWatch {
         let isFull = (room ?? 0) < max(left, Limits.chunk.lowerBound.bytes)
         // Parts that were given their whole room beforehand hold some of what is to come.
         let missing = left - (room ?? left)
+        let unknown = group.bytes.unknownTasks
+        let sizes = unknown == 1 ? "a file needs whose size is" : "\(unknown) files need whose sizes are"
+        let more = unknown == 0 ? "" : ", and what \(sizes) not known yet"
         return text("\(directory) \(isFull ? "is full" : "has no room for a file")")
-            + (missing > 0 ? "; up to \(ByteCount(bytes: missing)) are missing" : "")
+            + (missing > 0 ? "; up to \(ByteCount(bytes: missing)) are missing\(more)" : "")
     }
 }
 

@@ -209,8 +209,8 @@ extension FetchJob {
     ) -> (kind: FailureKind, detail: String, status: Int)? {
         switch (ending.judgement, ending.outcome) {
         case (.judged(.refuse(let kind, let detail, nil)), _):
-            // 429 says so itself.
-            guard let status = ending.head?.status, status != 429,
+            // 429 says so itself, and each request more may count; but it may always be the answer for this file.
+            guard let status = ending.head?.status, status != 429 || [.failed, .atOnce].contains(lease.looks),
                 kind.limitSignal(status: status) != .none || isUnusualLimit(kind, status, question, arrival)
             else { return nil }
             return (kind, detail, status)

@@ -43,6 +43,22 @@ import Testing
         }
     }
 
+    /// Its tries would not be the last ones otherwise, as long as others are served.
+    @Test(arguments: [nil, .failed, .atOnce] as [Look?])
+    func fileThatIsAlwaysToldOfTooManyRequestsTakesTurnsAtItsLaterTries(looks: Look?) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", ScriptedOrigin.File(.seeded(seed: 59, size: 100_000)))
+            #expect(await bench.run(.first(origin.url("/a.bin"), path: "a.bin")).finished?.size == 100_000)
+            origin.misbehave("/b.bin", .status(429, retryAfter: nil))
+            var lease = LeaseDocument.first(origin.url("/b.bin"), task: 2, path: "b.bin")
+            lease.looks = looks
+            let failure = await bench.run(lease).failure
+            #expect(failure?.status == 429 && failure?.isLimit == (looks == nil ? nil : false), "\(failure as Any)")
+            let turns = looks == nil ? 0 : OriginWitnesses.turns
+            #expect(origin.requests.count { $0.path == "/a.bin" } == 1 + turns)
+        }
+    }
+
     /// As where a token has expired: a file that is refused too would show nothing.
     @Test func noWitnessIsAskedForWhereNothingHasComeForLongerThanALimitLasts() async throws {
         try await withBench { bench, origin in
