@@ -153,7 +153,9 @@ final class SinkStation: Sendable {
                 // The coordinator has taken the directory for the sink's.
                 try SinkDirectory.write(wanted, at: path)
             }
-            let directory = try SinkDirectory(name: name, path: path, session: session, mark: now.mark)
+            let directory = try SinkDirectory(
+                name: name, path: path, session: session, mark: now.mark,
+                kept: identity == .holdsDatabase ? KeptRoom.ofDatabase : 0)
             open(directory)
             let free = try? directory.freeBytes()
             // It has begun, and can delete there; whether it can write, a probe says.

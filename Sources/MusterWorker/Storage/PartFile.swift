@@ -19,6 +19,8 @@ final class PartFile: Sendable {
     private let place: Mutex<Place>
     /// The end of what was written through this instance: the file can't be shorter unless somebody cut it.
     private let writtenEnd = Atomic<Int64>(0)
+    /// Whether its storage was reserved.
+    private let isReserved = Atomic<Bool>(false)
     /// Whether the name in the directory was made durable through this instance.
     private let nameIsDurable = Atomic<Bool>(false)
     /// Why this instance is of no use any more. After a failed sync the kernel forgets which bytes it could not write,
@@ -149,6 +151,8 @@ final class PartFile: Sendable {
     /// Writes all of `bytes` at `offset`. Nothing of it is durable yet.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
         try refuseIfSpoiled()
+        // What was reserved takes no more room.
+        if !isReserved.load(ordering: .relaxed) { try sink.keptRoom.use(bytes.count, descriptor) }
         do {
             try descriptor.write(bytes, at: offset)
         } catch {
@@ -161,9 +165,15 @@ final class PartFile: Sendable {
     ///
     /// Worth its cost for files of several chunks; small ones are written as fast as they are reserved.
     func reserve(_ size: Int64) throws(StorageError) {
+        // Several files that fit each for itself may not fit together.
+        try sink.keptRoom.inTurn { () throws(StorageError) in try reserveNow(size) }
+    }
+
+    private func reserveNow(_ size: Int64) throws(StorageError) {
         guard try checkRoom(size) > 0 else { return }
         do {
             try descriptor.reserve(size)
+            isReserved.store(true, ordering: .relaxed)
         } catch {
             switch error.number {
             // A file system that can't reserve can still be written.
@@ -188,7 +198,7 @@ final class PartFile: Sendable {
         do {
             missing = size - (try descriptor.status().allocated)
             guard missing > 0 else { return 0 }
-            (free, whole) = try descriptor.room()
+            (free, whole) = try sink.keptRoom.left(descriptor)
         } catch {
             throw error.inPart("looking for \(size) bytes for \(name.string)")
         }

@@ -22,6 +22,9 @@ final class SinkDirectory: Sendable {
     /// How many parts the session has made: their first names differ by it.
     let madeParts = Atomic<Int>(0)
 
+    /// What is kept of the file system's room for the database beside the sink.
+    let keptRoom: KeptRoom
+
     /// What a probe writes: a sink with less than that is full.
     static let probeBytes: Int64 = 4_096
 
@@ -43,8 +46,11 @@ final class SinkDirectory: Sendable {
     /// Begins a session in the directory at `path`: the session can put files in place and delete them from now on. The directory itself
     /// is never made: a missing one is most likely a file system that is not mounted. To be called before the session is leased anything in the sink, and never for one that was (adr/0017).
     ///
-    /// - Parameter mark: what the directory has to say of itself (adr/0034); nothing is made in another one. `nil` where no other can be meant.
-    init(name: String, path: String, session: SinkSession, mark: String?) throws(StorageError) {
+    /// - Parameters:
+    ///   - mark: what the directory has to say of itself (adr/0034); nothing is made in another one. `nil` where no other can be meant.
+    ///   - kept: how many bytes of room are left to the database.
+    init(name: String, path: String, session: SinkSession, mark: String?, kept: Int64 = 0) throws(StorageError) {
+        keptRoom = KeptRoom(bytes: kept)
         self.name = name
         self.path = path
         self.session = session
@@ -140,6 +146,7 @@ final class SinkDirectory: Sendable {
         } catch {
             try reopen()
         }
+        try keptRoom.check(root.descriptor)
         try write()
     }
 

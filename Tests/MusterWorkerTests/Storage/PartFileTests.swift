@@ -98,6 +98,33 @@ import Testing
         }
     }
 
+    /// The rest of the room is the database's, whose log grows while files come.
+    @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
+    func roomThatIsKeptForTheDatabaseIsNeitherReservedNorWritten() async throws {
+        let tmpfs = try ScratchMount(size: "8m")
+        defer { tmpfs.unmount() }
+        try await ScratchSink.with(at: tmpfs.path) { _ in
+            let sink = try SinkDirectory(
+                name: "kept", path: tmpfs.path, session: ScratchSink.session(2),
+                mark: SinkDirectory.mark(at: tmpfs.path), kept: 4 << 20)
+            let bytes = [UInt8](repeating: 1, count: 1 << 20)
+            func write(_ part: PartFile, _ mebibyte: Int64) throws { try part.write(bytes, at: mebibyte << 20) }
+            let reserved = try sink.part(task: TaskID(1), version: 1)
+            let other = try sink.part(task: TaskID(2), version: 1)
+            try reserved.reserve(2 << 20)
+            #expect(throws: StorageError.self) { try other.reserve(3 << 20) }
+            try write(other, 0)
+            let full = #expect(throws: StorageError.self) {
+                for mebibyte in 1..<4 as Range<Int64> { try write(other, mebibyte) }
+            }
+            #expect(full?.failureKind == .storageFull && full?.detail.errno == ENOSPC)
+            #expect(try sink.root.descriptor.room().free >= 3 << 20)
+            // What was reserved before takes no more.
+            for mebibyte in 0..<2 as Range<Int64> { try write(reserved, mebibyte) }
+            #expect(throws: StorageError.self) { try sink.probe() }
+        }
+    }
+
     @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
     func aFullSinkIsReportedAsFull() async throws {
         let mount = try ScratchMount(size: "1m")

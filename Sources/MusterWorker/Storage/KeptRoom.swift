@@ -1,0 +1,51 @@
+import Glibc
+import Synchronization
+
+/// Room on the file system of a sink that its files don't take, since the private database needs it (adr/0023): without it files that come at hundreds of
+/// megabytes a second fill the disk before anything can be done for the database.
+final class KeptRoom: Sendable {
+    /// What a database needs that runs: a segment of its log.
+    static let ofDatabase: Int64 = 16 << 20
+    /// After so many written bytes it is looked again.
+    private static let period: Int64 = 1 << 20
+
+    private let bytes: Int64
+    private let used = Atomic<Int64>(0)
+    private let turn = Mutex(())
+
+    /// - Parameter bytes: how many are kept; 0 for none.
+    init(bytes: Int64) {
+        self.bytes = bytes
+    }
+
+    /// What files may still occupy, and what the file system has in all.
+    func left(_ descriptor: Descriptor) throws(SystemError) -> (free: Int64, whole: Int64) {
+        let room = try descriptor.room()
+        return (max(0, room.free - bytes), room.whole)
+    }
+
+    /// Refuses all writes where no more is free than is kept.
+    func check(_ descriptor: Descriptor) throws(StorageError) {
+        guard bytes > 0, let room = try? left(descriptor), room.free == 0 else { return }
+        throw .full(.init("what is free is kept for the database", errno: ENOSPC))
+    }
+
+    /// Some bytes are about to be written that were not reserved: looks now and then whether they may be.
+    func use(_ count: Int, _ descriptor: Descriptor) throws(StorageError) {
+        guard bytes > 0, used.add(Int64(count), ordering: .relaxed).newValue >= Self.period else { return }
+        used.store(0, ordering: .relaxed)
+        do throws(StorageError) {
+            try check(descriptor)
+        } catch {
+            // The next one looks as well.
+            used.store(Self.period, ordering: .relaxed)
+            throw error
+        }
+    }
+
+    /// Runs what looks at the room and then takes it, one after the other.
+    func inTurn(_ body: () throws(StorageError) -> Void) throws(StorageError) {
+        guard bytes > 0 else { return try body() }
+        try turn.withLock { (_) throws(StorageError) in try body() }
+    }
+}
