@@ -120,8 +120,7 @@ struct AddCommand: MusterSubcommand {
                 tasks: tasks
             )
             let watcher = context.watcher(client, group: group)
-            // What ends from now on is told; a group that was there already may have told a lot before.
-            let start = waits ? try await watcher.lastPosition() : 0
+            let start = waits ? try await Self.beginningOfNews(of: group, client, watcher) : 0
             var result = try await submission.submit(tasks.survey)
             if !context.console.json {
                 let isEmpty = tasks.survey.count == 0 && manifest != nil
@@ -184,6 +183,18 @@ struct AddCommand: MusterSubcommand {
         guard let name = texts.first, sink != nil || texts.count == 1 && !name.contains("=") else { return nil }
         try CommandContext.checkName(name, what: "sink")
         return name
+    }
+
+    /// Where the news begins that is told: a group that is there already may have told a lot before. Fails at once where no coordinator answers.
+    private static func beginningOfNews(
+        of group: String, _ client: MusterClient, _ watcher: GroupWatcher
+    ) async throws -> Int64 {
+        do {
+            _ = try await client.group(group)
+        } catch let problem as Problem where problem.code == .groupNotFound {
+            return 0
+        }
+        return try await watcher.lastPosition()
     }
 
     /// `added 4 tasks to g (0 existed already), sealed`. Nothing can have existed in a new group: the list says it twice.

@@ -19,7 +19,7 @@ enum CommandSuggestion {
         if let word = words.prefix(while: { $0 != "--" }).first(where: {
             $0.wholeMatch(of: /-[^-=][^=]*h[^=]*|-h[^=]+/) != nil
         }) {
-            if word.wholeMatch(of: /-[0-9].*/) != nil {
+            if word.wholeMatch(of: /-[0-9]+[dhms0-9]*/) != nil {
                 return "Error: '\(word)' is less than nothing: no option takes such a value."
             }
             return "Error: there is no option '\(word)'.\n  A name that begins with a dash follows --: "

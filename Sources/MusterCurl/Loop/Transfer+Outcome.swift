@@ -89,9 +89,10 @@ extension Transfer {
 
     /// What libcurl says of a connection that did not come about, with what the system says in the place of "Could not connect to server".
     private func unconnectedMessage(for code: CURLcode) -> String? {
+        guard code == CURLE_COULDNT_CONNECT else { return nil }
         let number = Int32(truncatingIfNeeded: easy.integer(CURLINFO_OS_ERRNO))
         let message = easy.message(for: code)
-        guard code == CURLE_COULDNT_CONNECT, number != 0, message.hasSuffix(" connect to server"),
+        guard number != 0, message.hasSuffix(" connect to server"),
             let colon = message.lastIndex(of: ":")
         else { return nil }
         return message[...colon] + " " + String(cString: strerror(number))

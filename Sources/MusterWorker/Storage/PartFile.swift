@@ -170,7 +170,8 @@ final class PartFile: Sendable {
     }
 
     private func reserveNow(_ size: Int64) throws(StorageError) {
-        guard try checkRoom(size) > 0 else { return }
+        // Another instance may have reserved it, as before a restart.
+        guard try checkRoom(size) > 0 else { return isReserved.store(true, ordering: .relaxed) }
         do {
             try descriptor.reserve(size)
             isReserved.store(true, ordering: .relaxed)

@@ -119,8 +119,15 @@ import Testing
             }
             #expect(full?.failureKind == .storageFull && full?.detail.errno == ENOSPC)
             #expect(try sink.root.descriptor.room().free >= 3 << 20)
-            // What was reserved before takes no more.
-            for mebibyte in 0..<2 as Range<Int64> { try write(reserved, mebibyte) }
+            // What was reserved before takes no more, also by a session that was begun since.
+            try write(reserved, 0)
+            try reserved.reserve(2 << 20)
+            let later = try SinkDirectory(
+                name: "kept", path: tmpfs.path, session: ScratchSink.session(3),
+                mark: SinkDirectory.mark(at: tmpfs.path), kept: 4 << 20)
+            let again = try later.part(task: TaskID(1), version: 1)
+            try again.reserve(2 << 20)
+            for mebibyte in 0..<2 as Range<Int64> { try write(again, mebibyte) }
             #expect(throws: StorageError.self) { try sink.probe() }
         }
     }
