@@ -41,7 +41,16 @@ extension VerbCommand {
         } else {
             try context.console.line(Self.sentence(group, before: before, keys: keys.count))
             try context.console.line(PlainProgress.sentence(ProgressSnapshot(group: group)))
+            if let renewed = Self.renewedDeadline(group, before: before) { try context.console.line(renewed) }
         }
+    }
+
+    /// Until when a group that goes on may take now, where it has a deadline: that begins anew with a retry.
+    static func renewedDeadline(_ group: GroupDocument, before: GroupDocument?) -> String? {
+        guard verb == .retry, before?.state.isTerminal == true, !group.state.isTerminal,
+            let fact = GroupFacts.limits(group).first(where: { $0.0 == "deadline" })
+        else { return nil }
+        return "its deadline begins anew: \(fact.1)"
     }
 
     /// What the verb did to a group, or to so many of its tasks.

@@ -130,6 +130,10 @@ struct CommandTests {
         let sentence = RetryCommand.sentence(group, keys: 0)
         #expect(sentence.hasPrefix("retried nightly: 1 task was put back; 3 are cancelled and stay so"), "\(sentence)")
         #expect(sentence.contains("muster add nightly --reopen"))
+        group.deadlineAt = Samples.moment
+        let renewed = RetryCommand.renewedDeadline(group, before: Samples.group(state: .failed))
+        #expect(renewed?.hasPrefix("its deadline begins anew: ") == true && renewed?.hasSuffix(", then fails") == true)
+        #expect(RetryCommand.renewedDeadline(group, before: Samples.group()) == nil, "it runs on")
         group.state = .cancelled
         #expect(RetryCommand.sentence(group, keys: 0).hasPrefix("nothing to retry: nightly has been cancelled; 3 are"))
     }

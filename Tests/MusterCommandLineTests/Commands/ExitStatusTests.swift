@@ -153,6 +153,8 @@ struct ExitStatusTests {
     @Test func nobodyThereIsThree() async {
         // Port 1 is reserved, and nothing listens there.
         #expect(await MusterProgram.main(["status", "--server", "http://127.0.0.1:1"]) == 3)
+        // What is not even added is nothing to wait for.
+        #expect(await MusterProgram.main(["add", "g", "http://x/y", "--wait", "--server", "http://127.0.0.1:1"]) == 3)
         // What waits, waits for a coordinator too.
         #expect(await MusterProgram.main(["wait", "g", "--server", "http://127.0.0.1:1", "--timeout", "1ms"]) == 4)
     }

@@ -150,6 +150,21 @@ import Testing
         }
     }
 
+    /// The measure of what comes later (row 27) is a content with a validator, or a large one: a small page can be of any size.
+    @Test(
+        arguments: [(65_536, nil, nil), (65_536, "\"1\"", 65_536), (65_537, nil, 65_537)] as [(Int64, String?, Int64?)]
+    )
+    func smallContentWithoutValidatorIsNoMeasureOfTheNext(size: Int64, etag: String?, kept: Int64?) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: size, etag: etag)
+            try await worker.restart(first)
+            #expect(try await worker.claimWork().first?.earlierSize == kept)
+        }
+    }
+
     @Test func fileThatWasExpectedToBeEmptyIsPlannedAllTheSame() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 0)], isSealed: true)
