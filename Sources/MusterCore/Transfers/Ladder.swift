@@ -9,8 +9,35 @@ public struct Ladder: Hashable, Sendable {
         case answer(String, to: Rung)
         /// The source refused, or nothing came: that may be for the Range, or have another reason.
         case refusal(FailureKind, String, retryAfter: Int64?)
-        /// A part came, and its body ended early, after so many bytes.
-        case ending(FailureKind, String, after: Int64)
+        /// A part came, and its body ended early.
+        case ending(FailureKind, String, EarlyEnd)
+    }
+
+    /// Where the body of a part ended early.
+    public struct EarlyEnd: Hashable, Sendable {
+        /// The first byte of the part, from the beginning of the file.
+        public var first: Int64
+        /// How many bytes of it came.
+        public var count: Int64
+        /// The size of the file, if it is known.
+        public var size: Int64?
+
+        /// An early end.
+        public init(first: Int64, count: Int64, size: Int64? = nil) {
+            self.first = first
+            self.count = count
+            self.size = size
+        }
+
+        /// How many bytes of a plain GET have to come before it counts as better than such parts: it has to pass the place where the part ended, which
+        /// it may break off at as well, and to bring many times as many bytes from the beginning of the part on. So a line on which every body breaks off is
+        /// no reason to give up what came.
+        fileprivate var bytesToSee: Int64 { first + max(Ladder.leastToSee, count * Ladder.timesToSee) }
+        /// Whether few more parts like it bring the rest of the file: then a look costs more than it is worth, unless each of them ends in a silence.
+        fileprivate var isNearlyThere: Bool { size.map { $0 - first <= (count * Ladder.timesToSee) } ?? false }
+
+        /// Whether a part that was asked for once more does not do much better than this one.
+        fileprivate func isLike(_ next: EarlyEnd) -> Bool { next.count <= max(Ladder.leastToSee, count * 2) }
     }
 
     /// All that a move depends on besides.
@@ -70,11 +97,10 @@ public struct Ladder: Hashable, Sendable {
     public private(set) var isServedPlainly = false
     /// The failure that a look was made for.
     private var refused: Contradiction?
-    /// How many bytes of a plain GET have to come before it counts as served: many times as many as the part had before its body ended, so that
-    /// a line on which every body breaks off is no reason to give up what came.
+    /// How many bytes of a plain GET have to come before it counts as served.
     public var bytesToSee: Int64 {
-        guard case .ending(_, _, let count) = refused else { return 1 }
-        return max(Self.leastToSee, count * Self.timesToSee)
+        guard case .ending(_, _, let end) = refused else { return 1 }
+        return end.bytesToSee
     }
     private static let leastToSee: Int64 = 64 << 10
     private static let timesToSee: Int64 = 16
@@ -134,24 +160,25 @@ public struct Ladder: Hashable, Sendable {
                 return .look
             }
             return .fail(kind, summary, retryAfter: retryAfter)
-        case .ending(let kind, let detail, let count):
+        case .ending(let kind, let detail, let end):
             note(detail, situation)
-            let mayBeLimit = count == 0 && situation.isShared && kind.limitSignal(status: nil) != .none
+            let mayBeLimit = end.count == 0 && situation.isShared && kind.limitSignal(status: nil) != .none
             // It is about to be given up, and may be cut in HTTP/2 alone (row 23).
             if situation.isHTTP2, !isHTTP1, !mayBeLimit, kind == .network, situation.looks == .failed {
                 isHTTP1 = true
                 return .ask
             }
-            guard situation.hasRange, !mayBeLimit, kind.mayNotBeForPlain, count <= Self.mostToDoubt,
-                situation.looks == .ended || situation.looks == .failed
+            guard situation.hasRange, !mayBeLimit, kind.mayNotBeForPlain, end.count <= Self.mostToDoubt,
+                situation.looks == .failed || situation.looks == .ended && (kind != .network || !end.isNearlyThere)
             else { return .fail(kind, summary, retryAfter: nil) }
-            guard isServedPlainly else {
-                refused = contradiction
-                return .look
+            if isServedPlainly {
+                if case .ending(_, _, let before) = refused, !before.isLike(end) {
+                    return .fail(kind, summary, retryAfter: nil)
+                }
+                return .startOver(summary, on: .whole)
             }
-            // A part that goes as far as the plain GET was seen to go has nothing against it.
-            return count < bytesToSee
-                ? .startOver(summary, on: .whole) : .fail(kind, summary, retryAfter: nil)
+            refused = contradiction
+            return .look
         }
     }
 

@@ -223,7 +223,7 @@ struct FetchJob: Sendable {
             contradiction = .answer("the origin hands out \(received) bytes at a time", to: .whole)
         case .failed(let kind, let detail, _)
         where question.range != nil && (received == 0 || ending.head?.status == 206):
-            contradiction = .ending(kind, detail, after: received)
+            contradiction = .ending(kind, detail, .init(first: before, count: received, size: plan.known.size))
         default: return step
         }
         return await self.step(

@@ -38,7 +38,7 @@ struct LadderTests {
     @Test func bodyThatIsCutInHTTP2IsAskedForInHTTP1BeforeItIsGivenUp() {
         var situation = Self.planned
         situation.isHTTP2 = true
-        let cut = Ladder.Contradiction.ending(.network, "no", after: 0)
+        let cut = Ladder.Contradiction.ending(.network, "no", .init(first: 0, count: 0))
         var ladder = Ladder()
         situation.looks = .ended
         #expect(ladder.move(after: cut, in: situation) == .look)
@@ -123,28 +123,50 @@ struct LadderTests {
     @Test func partsThatEndEarlyAreGivenUpForAPlainGETThatGoesFarther() {
         var planned = Self.planned
         planned.looks = .ended
-        func ending(_ count: Int64, _ kind: FailureKind = .tooSlow) -> Ladder.Contradiction {
-            .ending(kind, "no", after: count)
+        func ending(_ count: Int64, from first: Int64 = 0, _ kind: FailureKind = .tooSlow) -> Ladder.Contradiction {
+            .ending(kind, "no", .init(first: first, count: count))
         }
         let failure = Ladder.Move.fail(.tooSlow, "no", retryAfter: nil)
-        for (count, needed) in [(0, 65_536), (1_000, 65_536), (70_000, 1_120_000)] as [(Int64, Int64)] {
+        for (first, count, needed, most) in [
+            (0, 0, 65_536, 65_536), (0, 1_000, 65_536, 65_536), (0, 70_000, 1_120_000, 140_000),
+            // A plain GET that breaks off where the parts do is no better than these.
+            (18_000_000, 70_000, 19_120_000, 140_000),
+        ] as [(Int64, Int64, Int64, Int64)] {
             var ladder = Ladder()
-            #expect(ladder.move(after: ending(count), in: planned) == .look)
+            #expect(ladder.move(after: ending(count, from: first), in: planned) == .look)
             #expect(ladder.bytesToSee == needed)
             #expect(ladder.looked(refused: nil) == .ask)
             var other = ladder
-            #expect(other.move(after: ending(needed - 1), in: planned) == .startOver("no", on: .whole))
-            #expect(ladder.move(after: ending(needed), in: planned) == failure)
+            #expect(other.move(after: ending(most, from: first + count), in: planned) == .startOver("no", on: .whole))
+            #expect(ladder.move(after: ending(most + 1, from: first + count), in: planned) == failure)
         }
         var ladder = Ladder()
         // So much costs more to look at than it is worth.
         #expect(ladder.move(after: ending(5 << 20), in: planned) == failure)
         planned.isShared = true
-        #expect(ladder.move(after: ending(0, .network), in: planned) == .fail(.network, "no", retryAfter: nil))
-        #expect(ladder.move(after: ending(1, .network), in: planned) == .look)
+        #expect(ladder.move(after: ending(0, from: 0, .network), in: planned) == .fail(.network, "no", retryAfter: nil))
+        #expect(ladder.move(after: ending(1, from: 0, .network), in: planned) == .look)
         planned.looks = .refused
         ladder = Ladder()
         #expect(ladder.move(after: ending(1), in: planned) == failure)
+    }
+
+    /// A look costs as many bytes as are kept, and a cut costs hardly more than a round trip.
+    @Test func partsThatWillHaveBroughtAFileAfterFewMoreCutsAreNotDoubted() {
+        var planned = Self.planned
+        planned.looks = .ended
+        for (kind, count, isDoubted) in [
+            (.network, 1 << 20, false), (.network, 1 << 19, true), (.tooSlow, 1 << 20, true),
+        ] as [(FailureKind, Int64, Bool)] {
+            var ladder = Ladder()
+            let end = Ladder.EarlyEnd(first: 4 << 20, count: count, size: 20 << 20)
+            let move = ladder.move(after: .ending(kind, "no", end), in: planned)
+            #expect(move == (isDoubted ? .look : .fail(kind, "no", retryAfter: nil)), "\(kind), \(count) bytes")
+        }
+        planned.looks = .failed
+        var ladder = Ladder()
+        let last = Ladder.EarlyEnd(first: 4 << 20, count: 1 << 20, size: 20 << 20)
+        #expect(ladder.move(after: .ending(.network, "no", last), in: planned) == .look, "or the file fails")
     }
 
     @Test(

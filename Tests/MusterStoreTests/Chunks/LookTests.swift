@@ -56,6 +56,27 @@ import Testing
         }
     }
 
+    /// On a line that cuts everything a plain GET may have been seen to go far once.
+    @Test func partsThatHadBroughtBytesAreAskedForOnceMoreWhereThePlainGETIsCut() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture)
+            var lease = try await Self.next(fixture, &worker)
+            try await worker.restart(lease, on: .whole)
+            lease = try await Self.next(fixture, &worker)
+            #expect(lease.rung == .whole)
+            try await worker.fail(lease, .network, at: 200, status: 200, random: 0)
+            lease = try await Self.next(fixture, &worker)
+            #expect(lease.rung == .chunks && lease.start == 0 && lease.resume.offset == 0)
+            try await worker.learn(lease, size: 250)
+            try await worker.progress(lease, to: 10)
+            try await worker.restart(lease, on: .whole)
+            lease = try await Self.next(fixture, &worker)
+            try await worker.fail(lease, .network, at: 200, status: 200, random: 0)
+            #expect(try await Self.next(fixture, &worker).rung == .whole)
+            #expect(try await fixture.store.task("t", of: "g").attempts == 1, "going back is no try")
+        }
+    }
+
     /// Both mirrors serve the file, and refuse ranges above its beginning: whichever is left, and whether its lease was granted before it was, is
     /// asked plainly before the task fails.
     @Test(arguments: [Int32(0), 1]) func theLastMirrorIsLookedAt(last: Int32) async throws {

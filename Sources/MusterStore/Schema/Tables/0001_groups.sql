@@ -258,6 +258,7 @@ CREATE TABLE sources (
     headers         jsonb,                                   -- the caller's; may hold secrets: leases alone read it
     dead            boolean NOT NULL DEFAULT false,          -- given up until a retry
     rung            text NOT NULL DEFAULT 'chunks',          -- how it is asked, as in tasks: it contradicted the rungs above
+    parts_given_up  integer NOT NULL DEFAULT 0,              -- how often parts that had brought bytes were given up for a plain GET: `returns_to_parts`
     failures        integer NOT NULL DEFAULT 0,              -- how often it failed in a way that says something of it
     failed          integer NOT NULL DEFAULT 0,              -- how often it failed at all, as noted in attempts; shown only
     mismatches      integer NOT NULL DEFAULT 0,              -- how often its content had another digest (row 29)

@@ -97,6 +97,8 @@ BEGIN
             v_outcome := leave_mirror(l, t, v_source, f.first_chunk, f.max_deaths);
         ELSIF l.kind = 'fetch' AND f.kind = 'noSpace' AND NOT t.planned AND NOT is_hopeless(l, t, f) THEN
             v_outcome := ask_for_size(l, t, f);
+        ELSIF returns_to_parts(l, t, f) THEN
+            v_outcome := 'startOver';
         END IF;
         -- So far nothing has counted as a try.
         IF v_outcome IS NULL THEN

@@ -160,7 +160,7 @@ BEGIN
     IF v_outcome IS NULL THEN
         v_tries := (p_rung <= t.rung)::integer;
         UPDATE tasks SET attempts = greatest(attempts, l.attempts + v_tries) WHERE id = t.id;
-        UPDATE sources SET rung = greatest(rung, p_rung)
+        UPDATE sources SET rung = greatest(rung, p_rung), parts_given_up = parts_given_up + (t.rung <> 'whole' AND has_bytes(l, t))::integer
         WHERE task_id = t.id AND ordinal = l.source;
         IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
             PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
@@ -171,5 +171,30 @@ BEGIN
         END IF;
     END IF;
     PERFORM note_attempt(t.id, l.source, l.durable, v_outcome, f);
+END
+$$;
+
+-- Whether something of a content version has come that is asked for in parts.
+CREATE FUNCTION has_bytes(l leases, t tasks) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN t.bytes_done > 0 OR l.durable > 0 OR EXISTS (
+        SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.resume > c.first);
+END
+$$;
+
+-- A plain GET was cut on its way, for which parts were given up that had brought bytes: on a line that cuts everything, those alone bring the file. They are
+-- asked for again, once, and this is no try. Returns whether they are.
+CREATE FUNCTION returns_to_parts(l leases, t tasks, f failure) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF l.kind <> 'fetch' OR t.rung <> 'whole' OR t.clean OR f.kind <> 'network' OR NOT coalesce(f.status BETWEEN 200 AND 299, false) THEN
+        RETURN false;
+    END IF;
+    UPDATE sources SET rung = 'chunks', parts_given_up = 2
+    WHERE task_id = t.id AND ordinal = l.source AND parts_given_up = 1;
+    IF NOT FOUND THEN RETURN false; END IF;
+    PERFORM start_over(t.id, f.first_chunk, l.source, l.attempts, l.deaths);
+    RETURN true;
 END
 $$;
