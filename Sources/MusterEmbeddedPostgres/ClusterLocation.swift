@@ -33,12 +33,14 @@ struct ClusterLocation: Sendable, Hashable {
 
     /// The longest path of a socket: 107 bytes and the final zero fill `sun_path` (unix(7)).
     static let socketPathLimitBytes = 107
+    /// The longest path of a directory that the server's own files fit below: its paths end at 1,023 bytes, and it dies of longer ones.
+    static let rootPathLimitBytes = 900
     /// What the server calls its socket in the socket directory.
     static let socketName = ".s.PGSQL.5432"
 
     /// Decides where the cluster of a state directory is.
     ///
-    /// That is inside of it, unless the server's account differs from ours and cannot reach the place, as below a
+    /// That is inside of it, unless its path is too long for a server, or the server's account differs from ours and cannot reach the place, as below a
     /// directory of mode 0700: then the files go to `fallback/pg-<hash of the state directory>`, and a pointer file in
     /// the state directory names that place from then on, wherever it is moved. A copy of it is not the one that this belongs to.
     static func resolve(
@@ -63,7 +65,7 @@ struct ClusterLocation: Sendable, Hashable {
         }
         let local = ClusterLocation(root: inside, pointer: nil)
         if try PrivateFiles.status(local.dataDirectory) != nil { return local }
-        if try await canReach(inside, account: account) { return local }
+        if inside.string.utf8.count <= rootPathLimitBytes, try await canReach(inside, account: account) { return local }
 
         // What stood at the path before, and was moved away, is another directory.
         let inode = try PrivateFiles.status(inside).map { "\($0.inode.rawValue)" } ?? ""

@@ -19,7 +19,7 @@ enum ClusterTrouble {
             "terminating connection",
         ]
     /// What comes before the words by which a server gives up.
-    private static let lastWords = ["PANIC:  ", "FATAL:  ", "postgres: "]
+    private static let lastWords = ["PANIC:  ", "FATAL:  ", "postgres: ", "initdb: error: "]
 
     /// The message that tells of damage in a server's log; `nil` where none does.
     static func damage(in log: String) -> String? {

@@ -186,7 +186,10 @@ extension EmbeddedPostgresError: CustomStringConvertible {
         case .templateRefused(let path):
             "templates of new clusters are not kept in \(path): others can write to it, or it is not this user's directory"
         case .toolFailed(let tool, let status, let output):
-            "\(tool) failed (\(status)): \(output)"
+            "\(tool) failed (\(status)): \(ClusterTrouble.reason(in: output) ?? output)"
+                + (output.contains("File too large")
+                    ? "\n  The limit of a file's size is too small for PostgreSQL; to lift it, type: ulimit -f unlimited"
+                    : "")
         case .serverKilled: "it was killed while it started, as by a system that is out of memory"
         case .serverExited(_, let log), .notReady(_, let log): "\(brief). The end of its log:\n\(log)"
         case .damaged(let dataDirectory, let files, let reason):

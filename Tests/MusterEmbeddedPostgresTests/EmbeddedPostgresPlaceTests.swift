@@ -1,3 +1,4 @@
+import FoundationEssentials
 import MusterEmbeddedPostgres
 import MusterTestSupport
 import SystemPackage
@@ -38,6 +39,19 @@ import Glibc
         ) {
             _ = try await server.start()
         }
+    }
+
+    @Test func aPathThatIsTooLongForAServerKeepsItsDataElsewhere() async throws {
+        let place = try PrivateServer()
+        let fallback = try TemporaryDirectory(
+            permissions: [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute])
+        var long = place.directory.path
+        for _ in 0..<5 { long.append(String(repeating: "d", count: 200)) }
+        try FileManager.default.createDirectory(atPath: long.string, withIntermediateDirectories: true)
+        let server = place.server(in: long) { $0.fallbackDirectory = fallback.path }
+        #expect(try await query("SELECT 1", try await server.start()) == "1")
+        #expect(await server.dataDirectory?.starts(with: fallback.path) == true)
+        await server.stop()
     }
 
     /// What is kept elsewhere goes with the state directory that points there, and with one alone.

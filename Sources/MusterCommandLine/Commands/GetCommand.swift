@@ -131,7 +131,13 @@ struct GetCommand: MusterSubcommand {
         let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest, name: settings.text(.output))
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
-        let transfers = try settings.transfers(base: context.workingDirectory)
+        var asked = try settings.transfers(base: context.workingDirectory)
+        let proxies = asked.followProxies(of: settings.environment)
+        if !proxies.isEmpty {
+            let list = proxies.joined(separator: ", ")
+            context.console.remark("asking through the proxy that \(list) names; --proxy direct asks without one")
+        }
+        let transfers = asked
         if let line = transfers.sharing(tasks.survey.hosts) { context.console.remark(line) }
         let count = try settings.number(.workers, in: 1...16) ?? 1
         let (files, needed) = (DescriptorLimit.current, DescriptorLimit.least(workers: count))
@@ -142,6 +148,9 @@ struct GetCommand: MusterSubcommand {
         }
         let onFull = try settings.choice(.onFull, of: OnFull.self) ?? .fail
         guard settings.text(.directory) != "" else { throw CommandFailure.usage("-d names no directory") }
+        guard !context.workingDirectory.isEmpty else {
+            throw CommandFailure.usage("the current directory is not there any more: cd to another one")
+        }
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
         // The worker is this process: what it could not read would fail each file by itself.
         try settings.checkFiles(base: context.workingDirectory)

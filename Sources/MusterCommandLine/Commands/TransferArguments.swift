@@ -14,7 +14,7 @@ struct SourceArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A proxy's URL, direct, or environment; env:NAME or file:PATH if it is secret. (MUSTER_PROXY)",
+            "A proxy's URL, direct, or environment, as get does where that names one; env:NAME or file:PATH if it is secret. (MUSTER_PROXY)",
             valueName: "url"
         )
     )

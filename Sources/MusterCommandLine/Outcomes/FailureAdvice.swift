@@ -124,6 +124,9 @@ enum FailureAdvice {
             return Advice(
                 text: "the origin's certificate is for another name: use the name that it is for in the URL")
         }
+        if says("error setting certificate", "error adding trust anchors", "error reading ca cert") {
+            return Advice(text: "--ca-file names a file that holds no certificates (PEM)", place: .asking)
+        }
         guard says("certificate") else {
             return Advice(text: "no TLS came about with the origin: check scheme and port of the URL")
         }

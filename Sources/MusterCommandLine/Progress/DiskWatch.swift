@@ -1,6 +1,7 @@
 import MusterAPI
 import MusterCore
 import MusterEmbeddedPostgres
+import MusterWorker
 import SystemPackage
 
 /// Notices that the disk below a group's files is full, or takes no writes at all, so that the group can't go on.
@@ -59,21 +60,31 @@ struct DiskWatch {
         var isAnswered = true
     }
 
+    /// Somebody has made room where so many bytes more are free: a few come and go with the database.
+    private static let room: Int64 = 4 << 20
+
     /// Watches until it is cancelled.
     ///
     /// - Throws: `Halt` when an obstacle lasts and that is to be the end; `CancellationError`.
     func run() async throws {
         var blockage = Blockage()
         var look = Look()
+        // The most that has been free, and what was when a lack of room was told.
+        var (most, told) = (Int64(0), Int64.max)
         while true {
             try await Task.sleep(for: Self.period)
             look = await self.look(after: look)
             let looks = look.obstacle.map(looks) ?? 0
-            switch blockage.look(look.obstacle?.kind, looks: looks, hasCome: look.hasCome) {
+            let free = Directories.freeBytes(below: directory) ?? 0
+            most = max(most, free)
+            let hasRoom = most - Self.room > told
+            switch blockage.look(look.obstacle?.kind, looks: looks, hasCome: look.hasCome, hasRoom: hasRoom) {
             case nil: break
             case .isOver(.full): console.remark("there is room again; going on")
             case .isOver(.refused): console.remark(TextWidth.escaped("\(directory) can be written again; going on"))
-            case .lasts: if let obstacle = look.obstacle { try await tell(obstacle, look.group) }
+            case .lasts:
+                (most, told) = (free, free)
+                if let obstacle = look.obstacle { try await tell(obstacle, look.group) }
             }
         }
     }
@@ -160,7 +171,8 @@ struct DiskWatch {
             Directories.lacksInodes(below: directory)
             ? "\(directory) is full: its file system has no inode left for another file"
             : Self.text(
-                document, free: Directories.freeBytes(below: directory), owed: room.owedBytes,
+                document, free: Directories.freeBytes(below: directory),
+                owed: max(room.owedBytes, SinkConfiguration.Identity.holdsDatabase.keptBytes),
                 isQuota: details.contains(where: FailureKind.isOfQuota), directory: directory.string)
         return [text] + lines
     }

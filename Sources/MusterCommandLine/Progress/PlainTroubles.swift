@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 
 /// Lines about what goes wrong and is tried again, each failure once. A large file has many chunks, which fail together in an outage: what fails
-/// in the same way before the next try that was told of is no news.
+/// in the same way before the next try that was told of is no news; nor is a file that has no room still, which is told of as long as it has none.
 struct PlainTroubles: Sendable {
     /// The most that are named at a time.
     static let most = 5
@@ -23,6 +23,7 @@ struct PlainTroubles: Sendable {
         /// Whether what there is now goes without saying.
         func covers(_ other: Told, now: ContinuousClock.Instant) -> Bool {
             failedAt == other.failedAt || (kind, number) == (other.kind, other.number) && now < due
+                || kind == other.kind && [.noSpace, .storageFull].contains(kind)
         }
     }
 

@@ -1,6 +1,6 @@
 import MusterCore
 
-/// A digest on the command line: `sha256:HEX`.
+/// A digest on the command line: `sha256:HEX`, or `SHA-256:HEX` as others write it.
 struct DigestArgument: Hashable, Sendable {
     /// The digest.
     let digest: ContentDigest
@@ -10,7 +10,8 @@ struct DigestArgument: Hashable, Sendable {
     /// - Throws: `CommandFailure.usage` with what is wrong.
     init(_ text: String) throws(CommandFailure) {
         let names = DigestAlgorithm.allCases.map(\.rawValue)
-        guard let colon = text.firstIndex(of: ":"), let algorithm = DigestAlgorithm(rawValue: String(text[..<colon]))
+        guard let colon = text.firstIndex(of: ":"),
+            let algorithm = DigestAlgorithm(rawValue: text[..<colon].lowercased().filter { $0 != "-" })
         else {
             throw .usage("--digest must be ALGORITHM:HEX with one of \(names.joined(separator: ", ")), not \"\(text)\"")
         }

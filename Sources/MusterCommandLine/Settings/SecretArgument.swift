@@ -27,9 +27,13 @@ enum SecretArgument {
         return (name, secret(value, base: base))
     }
 
-    /// `NAME` or `NAME:SECRET`; without a colon the password is empty.
-    static func user(_ text: String, base: String) -> (user: String, password: Secret) {
-        guard let colon = text.firstIndex(of: ":") else { return (text, Secret("value:")) }
+    /// `NAME:SECRET`; with nothing behind the colon the password is empty.
+    ///
+    /// - Throws: `CommandFailure.usage` where no colon says what the password is.
+    static func user(_ text: String, base: String) throws(CommandFailure) -> (user: String, password: Secret) {
+        guard let colon = text.firstIndex(of: ":") else {
+            throw .usage("--user has no password: NAME:PASSWORD, NAME:env:VARIABLE, or NAME: for an empty one")
+        }
         let password = String(text[text.index(after: colon)...])
         return (String(text[..<colon]), password.isEmpty ? Secret("value:") : secret(password, base: base))
     }

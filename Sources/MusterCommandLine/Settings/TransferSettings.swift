@@ -15,6 +15,23 @@ struct TransferSettings: Hashable, Sendable {
     /// Whether nothing was said.
     var isEmpty: Bool { fetch == nil && policy == nil && resolver == nil }
 
+    /// The variables that name proxies, as libcurl reads them.
+    private static let proxyVariables = [
+        "http_proxy", "https_proxy", "HTTPS_PROXY", "ftp_proxy", "FTP_PROXY", "all_proxy", "ALL_PROXY",
+    ]
+
+    /// Asks through the proxies that the environment names, as other programs do that a person starts, unless a proxy was named, or none.
+    ///
+    /// - Returns: the variables that name one.
+    mutating func followProxies(of environment: [String: String]) -> [String] {
+        let named = Self.proxyVariables.filter { !(environment[$0] ?? "").isEmpty }
+        guard fetch?.proxy == nil, !named.isEmpty else { return [] }
+        var options = fetch ?? FetchOptions()
+        options.proxy = SecretArgument.secret("environment", base: "/")
+        fetch = options
+        return named
+    }
+
     /// Who is sent the user and the password, said where that are several hosts: they may be meant for one of them.
     func sharing(_ hosts: Set<String>) -> String? {
         guard fetch?.credentials != nil, hosts.count > 1 else { return nil }
@@ -89,7 +106,7 @@ extension Settings {
         }
         options.proxy = text(.proxy).map { SecretArgument.secret($0, base: base) }
         if let text = text(.user) {
-            let (user, password) = SecretArgument.user(text, base: base)
+            let (user, password) = try SecretArgument.user(text, base: base)
             options.credentials = .init(user: user, password: password)
         }
         options.cookieFile = path(.cookieFile, base: base)

@@ -155,7 +155,7 @@ final class SinkStation: Sendable {
             }
             let directory = try SinkDirectory(
                 name: name, path: path, session: session, mark: now.mark,
-                kept: identity == .holdsDatabase ? KeptRoom.ofDatabase : 0)
+                kept: identity.keptBytes)
             open(directory)
             let free = try? directory.freeBytes()
             // It has begun, and can delete there; whether it can write, a probe says.

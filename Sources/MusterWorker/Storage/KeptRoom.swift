@@ -4,8 +4,6 @@ import Synchronization
 /// Room on the file system of a sink that its files don't take, since the private database needs it (adr/0023): without it files that come at hundreds of
 /// megabytes a second fill the disk before anything can be done for the database.
 final class KeptRoom: Sendable {
-    /// What a database needs that runs: a segment of its log.
-    static let ofDatabase: Int64 = 16 << 20
     /// After so many written bytes it is looked again.
     private static let period: Int64 = 1 << 20
 

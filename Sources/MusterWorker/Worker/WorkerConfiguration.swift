@@ -14,6 +14,9 @@ public struct SinkConfiguration: Sendable, Hashable {
         case replaced
         /// The database itself is in it, and no other can be meant.
         case holdsDatabase
+
+        /// How many bytes of its file system files don't take: what a private database needs that runs, a segment of its log (adr/0023).
+        public var keptBytes: Int64 { self == .holdsDatabase ? 16 << 20 : 0 }
     }
 
     /// How it is known to be the right directory.

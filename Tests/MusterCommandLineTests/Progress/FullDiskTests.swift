@@ -87,4 +87,11 @@ struct FullDiskTests {
         }
         #expect(told.joined() == news)
     }
+    /// Files whose room was reserved go on to come on a full disk.
+    @Test func bytesThatHadTheirRoomAreNoSignOfNewRoom() {
+        var blockage = Blockage()
+        for _ in 0..<2 { _ = blockage.look(.full, looks: 2, hasCome: false) }
+        #expect(blockage.look(nil, looks: 2, hasCome: true, hasRoom: false) == nil)
+        #expect(blockage.look(nil, looks: 2, hasCome: true, hasRoom: true) == .isOver(.full))
+    }
 }

@@ -162,6 +162,12 @@ struct ProgressTests {
         again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 2)
         again.retry?.number += 1
         #expect(progress.lines([again], of: group, now: start + .seconds(5)).count == 1, "one more try has failed")
+        again.failure?.kind = .noSpace
+        again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 3)
+        #expect(progress.lines([again], of: group, now: start + .seconds(6)).count == 1)
+        again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 4)
+        again.retry?.number += 1
+        #expect(progress.lines([again], of: group, now: start + .seconds(60)).isEmpty, "it has no room still")
     }
 
     @Test func aFileOfWhichNothingIsThereYetHasBeenAskedFor() {

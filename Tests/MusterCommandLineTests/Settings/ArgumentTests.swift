@@ -58,7 +58,9 @@ struct ArgumentTests {
 
     @Test func aDigestHasAnAlgorithmAndAsManyDigitsAsItNeeds() throws {
         let hexadecimal = String(repeating: "aB", count: 32)
-        #expect(try DigestArgument("sha256:\(hexadecimal)").document == ["sha256": hexadecimal.lowercased()])
+        for name in ["sha256", "SHA256", "sha-256", "SHA-256"] {
+            #expect(try DigestArgument("\(name):\(hexadecimal)").document == ["sha256": hexadecimal.lowercased()])
+        }
         for text in ["sha256:12", hexadecimal, "crc:12", "sha256:" + String(repeating: "g", count: 64)] {
             #expect(throws: CommandFailure.self) { try DigestArgument(text) }
         }

@@ -75,12 +75,24 @@ struct TransferSettingsTests {
         #expect(given.fetch?.headers == ["X-B": Secret("2")], "the command line wins")
     }
 
-    @Test func aUserWithoutASecretHasAnEmptyPassword() throws {
-        for text in ["me", "me:"] {
-            let credentials = try transfers([.user: [text]]).fetch?.credentials
-            #expect(credentials?.user == "me" && credentials?.password.form == .value(""))
-        }
+    @Test func aPasswordIsEmptyOnlyWhereThatIsSaid() throws {
+        let credentials = try transfers([.user: ["me:"]]).fetch?.credentials
+        #expect(credentials?.user == "me" && credentials?.password.form == .value(""))
         #expect(try transfers([.user: ["me:a:b"]]).fetch?.credentials?.password == Secret("a:b"))
+        #expect(try refusal([.user: ["me"]]).contains("--user has no password"))
+    }
+
+    @Test func theEnvironmentsProxiesAreUsedUnlessAProxyIsNamed() throws {
+        let environment = ["http_proxy": "http://p:1", "no_proxy": "*", "ALL_PROXY": "", "HTTP_PROXY": "http://q:1"]
+        var settings = try transfers()
+        #expect(settings.followProxies(of: environment) == ["http_proxy"])
+        #expect(settings.fetch?.proxy == Secret("environment"))
+        for proxy in ["direct", "http://other:1"] {
+            var named = try transfers([.proxy: [proxy]])
+            #expect(named.followProxies(of: environment).isEmpty && named.fetch?.proxy == Secret(proxy))
+        }
+        var without = try transfers()
+        #expect(without.followProxies(of: ["no_proxy": "*"]).isEmpty && without.fetch == nil)
     }
 
     @Test(arguments: [

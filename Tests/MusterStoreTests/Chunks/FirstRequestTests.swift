@@ -44,6 +44,25 @@ import Testing
         }
     }
 
+    /// Each idle connection has its share of what is left, in pieces of ten seconds at the most.
+    @Test(arguments: [(1, 8), (21, 4), (43, 2)] as [(Int32, Int64)])
+    func slowFileIsDividedAmongTheConnectionsThatAreIdle(idle: Int32, mebibytes: Int64) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let whole = try #require(try await worker.claim().first)
+            #expect(
+                try await worker.answer(whole, size: 100 << 20, etag: "\"1\"", askedForAll: true, chunkSize: 8 << 20))
+            try await fixture.run("UPDATE origins SET serves_again = true, max_connections = 64")
+            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            #expect(try await worker.progress(whole, to: 12 << 20))
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '4 s'")
+            #expect(try await worker.help(idle).asked == [worker.session])
+            let tile: Int64 = try await fixture.value("SELECT tile FROM leases")
+            #expect((tile + (1 << 20) - 1) >> 20 == mebibytes, "\(tile) bytes")
+        }
+    }
+
     /// A file smaller than a chunk comes by several connections where one of them is slow: by pieces of ten seconds, of a mebibyte at least.
     @Test(arguments: [true, false]) func smallFileIsDividedWhereItComesSlowly(isSlow: Bool) async throws {
         try await StoreFixture.run { fixture in

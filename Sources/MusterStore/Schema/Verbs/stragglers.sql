@@ -57,7 +57,7 @@ BEGIN
         is_limited := false;
         CASE v_row.remedy
         WHEN 'shrink' THEN
-            PERFORM ask_to_shrink(v_row.chunk_id, v_row.place, v_row.speed, v_row.typical, p_unit, p_minimum);
+            PERFORM ask_to_shrink(v_row.chunk_id, v_row.place, v_row.speed, v_row.typical, p_unit, p_minimum, v_left);
             asked := v_row.session_id;
         WHEN 'take' THEN
             PERFORM take_from_silent(v_row.chunk_id, v_row.epoch, p_first_chunk, p_deaths);
@@ -122,10 +122,18 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT least(p_bytes, greatest(1048576, (p_speed * p_seconds)::bigint / 65536 * 65536))
 $$;
 
+-- Into what a lease is divided that brings all of a file: chunks of ten seconds, or shorter ones where there are places for more, of which each has its
+-- share then.
+CREATE FUNCTION tile_of(l leases, p_place bigint, p_speed double precision, p_places integer) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT least(at_most(l.tile, p_speed, 10), greatest(1048576, ((l.last - p_place) / (p_places + 1) + 65535) / 65536 * 65536))
+$$;
+
 -- Asks the holder of a chunk to end it where it and a helper at the typical speed would be through at the same time; one that brings all of a
--- file, a chunk from where it is. One that needs long for p_unit goes by a sixteenth of that: what it keeps is what the others wait for.
+-- file, a chunk from where it is (`tile_of`), with so many places idle. One that needs long for p_unit goes by a sixteenth of that: what it keeps is what the
+-- others wait for.
 CREATE FUNCTION ask_to_shrink(
-    p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_unit bigint, p_minimum bigint
+    p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_unit bigint, p_minimum bigint, p_places integer
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -133,8 +141,9 @@ DECLARE
     v_minimum bigint := at_most(p_minimum, p_speed, 3);
 BEGIN
     UPDATE leases l
-    SET tile = CASE WHEN l.tile IS NOT NULL THEN at_most(l.tile, p_speed, 10) END,
-        shrink_to = CASE WHEN l.tile IS NOT NULL THEN (p_place / at_most(l.tile, p_speed, 10) + 1) * at_most(l.tile, p_speed, 10)
+    SET tile = CASE WHEN l.tile IS NOT NULL THEN tile_of(l, p_place, p_speed, p_places) END,
+        shrink_to = CASE WHEN l.tile IS NOT NULL THEN
+                (p_place / tile_of(l, p_place, p_speed, p_places) + 1) * tile_of(l, p_place, p_speed, p_places)
             ELSE greatest(l.first + v_unit, least((l.last - v_minimum) / v_unit, ceil((p_place
                 + (l.last - p_place) * p_speed / (p_speed + p_typical)) / v_unit)) * v_unit) END,
         shrink_asked_at = statement_timestamp(), shrink_asks = least(l.shrink_asks + 1, 100)
@@ -174,7 +183,7 @@ LANGUAGE sql STABLE AS $$
     FROM (
         SELECT l.*, p.*,
             CASE
-                WHEN l.tile IS NOT NULL THEN CASE WHEN l.shrink_to IS NULL AND p.needs > 1 AND l.last - p.place > at_most(l.tile, p.speed, 10)
+                WHEN l.tile IS NOT NULL THEN CASE WHEN l.shrink_to IS NULL AND p.needs > 1 AND l.last - p.place > at_most(l.tile, p.speed, 4)
                     AND (l.shrink_asked_at IS NULL
                         OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
                     THEN 'shrink' END
