@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 
 /// Lines about what goes wrong and is tried again, each failure once. A large file has many chunks, which fail together in an outage: what fails
-/// in the same way before the next try that was told of is no news; nor is a file that has no room still, which is told of as long as it has none.
+/// in the same way before the next try that was told of is no news. On a full disk a few files are named, and no more as long as it is full.
 struct PlainTroubles: Sendable {
     /// The most that are named at a time.
     static let most = 5
@@ -23,12 +23,16 @@ struct PlainTroubles: Sendable {
         /// Whether what there is now goes without saying.
         func covers(_ other: Told, now: ContinuousClock.Instant) -> Bool {
             failedAt == other.failedAt || (kind, number) == (other.kind, other.number) && now < due
-                || kind == other.kind && [.noSpace, .storageFull].contains(kind)
         }
+
+        /// Whether it has no room.
+        var isForLackOfRoom: Bool { [.noSpace, .storageFull].contains(kind) }
     }
 
     /// What was said last of each task that is in trouble.
     private var told: [String: Told] = [:]
+    /// How many files were named that have no room.
+    private var roomless = 0
 
     /// Nothing was named yet.
     init() {}
@@ -38,6 +42,7 @@ struct PlainTroubles: Sendable {
         _ tasks: [TaskDocument], of group: GroupDocument, now: ContinuousClock.Instant
     ) -> [String] {
         var fresh: [TaskDocument] = []
+        if !(group.trouble ?? []).contains(where: { [.noSpace, .storageFull].contains($0.kind) }) { roomless = 0 }
         // What is well again is forgotten.
         told = tasks.reduce(into: [:]) { next, task in
             guard let news = Told(task, now: now) else { return }
@@ -45,7 +50,8 @@ struct PlainTroubles: Sendable {
                 next[task.key] = last
             } else {
                 next[task.key] = news
-                fresh.append(task)
+                if news.isForLackOfRoom { roomless += 1 }
+                if !news.isForLackOfRoom || roomless <= Self.most { fresh.append(task) }
             }
         }
         return fresh.isEmpty ? [] : Self.lines(fresh, of: group)

@@ -162,12 +162,26 @@ struct ProgressTests {
         again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 2)
         again.retry?.number += 1
         #expect(progress.lines([again], of: group, now: start + .seconds(5)).count == 1, "one more try has failed")
-        again.failure?.kind = .noSpace
-        again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 3)
-        #expect(progress.lines([again], of: group, now: start + .seconds(6)).count == 1)
-        again.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + 4)
-        again.retry?.number += 1
-        #expect(progress.lines([again], of: group, now: start + .seconds(60)).isEmpty, "it has no room still")
+    }
+
+    /// The same files, and others, are tried in vain as long as it is full.
+    @Test func aFullDiskIsToldOfByAFewFiles() {
+        var progress = PlainProgress()
+        var group = Samples.group()
+        let start = ContinuousClock.now
+        func lines(_ names: ClosedRange<Int>, at second: Int64) -> Int {
+            let tasks = names.map { name in
+                var task = Samples.troubled("\(name).bin")
+                task.failure?.kind = .noSpace
+                task.failure?.at = Timestamp(microseconds: Samples.moment.microseconds + second)
+                return task
+            }
+            return progress.lines(tasks, of: group, now: start + .seconds(second)).count
+        }
+        group.trouble = [.init(kind: .noSpace, tasks: 4)]
+        #expect(lines(1...3, at: 10) == 3 && lines(4...5, at: 20) == 2 && lines(1...5, at: 30) == 0)
+        group.trouble = []
+        #expect(lines(1...1, at: 40) == 1, "there was room in between")
     }
 
     @Test func aFileOfWhichNothingIsThereYetHasBeenAskedFor() {
