@@ -40,7 +40,7 @@ extension EndToEnd {
                 }
                 continuation.finish()
                 let problem = await #expect(throws: Problem.self) {
-                    try await client.addTasks(streaming: stream, to: "h")
+                    try await client.addTasks(streaming: { stream }, to: "h")
                 }
                 #expect(problem?.code == .invalidRequest)
                 #expect(problem?.line == Self.badLine)

@@ -38,7 +38,7 @@ extension MusterClient {
     public func createGroup(_ group: GroupRequest, idempotencyKey: String? = nil) async throws -> GroupDocument {
         try await call(
             "POST", "/v1/groups", body: Self.json(group),
-            headers: idempotencyKey.map { [("Idempotency-Key", $0)] } ?? [], as: GroupDocument.self)
+            headers: Self.headers(key: idempotencyKey), as: GroupDocument.self)
     }
 
     /// `GET /v1/groups/{name}`.
@@ -60,11 +60,12 @@ extension MusterClient {
     private static let verbTimeout = Duration.seconds(600)
 
     /// `DELETE /v1/groups/{name}`: forgets the group, and has its finished files deleted if asked. Returns what is left of that to do.
+    /// A repetition after a lost answer that finds no group any more is done.
     @discardableResult
     public func removeGroup(_ name: String, files: RemovedFiles = .keep) async throws -> RemovalDocument {
-        try await call(
-            "DELETE", Self.path(name), query: [("files", files.rawValue)], timeout: Self.verbTimeout,
-            as: RemovalDocument.self)
+        let reply = try await exchange(
+            "DELETE", Self.path(name), query: [("files", files.rawValue)], timeout: Self.verbTimeout, removes: true)
+        return reply.body == nil ? try await removal(of: name) : try reply.document(RemovalDocument.self)
     }
 
     /// `GET /v1/removals/{name}`: the files of a removed group that are still to be deleted.
@@ -79,18 +80,20 @@ extension MusterClient {
             as: Page<RemovalDocument>.self)
     }
 
-    /// `POST /v1/groups/{name}/remove`: forgets some tasks, all or none.
+    /// `POST /v1/groups/{name}/remove`: forgets some tasks, all or none. After a repetition it is not known how many it were.
     public func removeTasks(
         _ keys: [String], of group: String, files: RemovedFiles = .keep
     ) async throws -> GroupDocument {
-        try await call(
+        let reply = try await exchange(
             "POST", Self.path(group) + "/remove", query: [("files", files.rawValue)],
-            body: Self.json(VerbRequest(keys: keys)), as: GroupDocument.self)
+            body: Self.json(VerbRequest(keys: keys)), removes: true)
+        return reply.body == nil ? try await self.group(group) : try Self.group(of: reply)
     }
 
     /// `DELETE /v1/groups/{name}/tasks/{key}`: forgets one task.
     public func removeTask(_ key: String, of group: String, files: RemovedFiles = .keep) async throws {
-        try await exchange("DELETE", try Self.path(group, task: key), query: [("files", files.rawValue)])
+        try await exchange(
+            "DELETE", try Self.path(group, task: key), query: [("files", files.rawValue)], removes: true)
     }
 
     /// `PATCH /v1/groups/{name}`: changes what the patch names.
@@ -110,22 +113,26 @@ extension MusterClient {
 
     /// `POST /v1/groups/{name}/tasks` as a JSON array.
     ///
-    /// - Parameter reopen: whether a group that is finished or sealed is opened for them, if one of them is new.
+    /// - Parameters:
+    ///   - reopen: whether a group that is finished or sealed is opened for them, if one of them is new.
+    ///   - idempotencyKey: has a repetition tell what the first request did (I10).
     public func addTasks(
-        _ tasks: [TaskRequest], to group: String, reopen: Bool = false
+        _ tasks: [TaskRequest], to group: String, reopen: Bool = false, idempotencyKey: String? = nil
     ) async throws -> AddedDocument {
         try await call(
             "POST", Self.path(group) + "/tasks", query: [("reopen", reopen ? "true" : nil)], body: Self.json(tasks),
-            as: AddedDocument.self)
+            headers: Self.headers(key: idempotencyKey), as: AddedDocument.self)
     }
 
-    /// `POST /v1/groups/{name}/tasks` as NDJSON of any length.
+    /// `POST /v1/groups/{name}/tasks` as NDJSON of any length, which is made anew each time that it is sent.
     public func addTasks(
-        streaming lines: AsyncThrowingStream<[UInt8], any Error>, to group: String, reopen: Bool = false
+        streaming lines: @escaping @Sendable () -> AsyncThrowingStream<[UInt8], any Error>, to group: String,
+        reopen: Bool = false,
+        idempotencyKey: String? = nil
     ) async throws -> AddedDocument {
         try await call(
             "POST", Self.path(group) + "/tasks", query: [("reopen", reopen ? "true" : nil)], body: .stream(lines),
-            timeout: nil, as: AddedDocument.self)
+            headers: Self.headers(key: idempotencyKey), timeout: nil, as: AddedDocument.self)
     }
 
     /// A page of `GET /v1/groups/{name}/tasks`.
@@ -156,11 +163,19 @@ extension MusterClient {
         try await call("GET", try Self.path(group, task: key) + "/explanation", as: ExplanationDocument.self)
     }
 
-    /// `POST /v1/groups/{name}/{verb}`.
+    /// A group after a verb. What a repetition changed is not all that was changed.
+    private static func group(of reply: Reply) throws -> GroupDocument {
+        var group = try reply.document(GroupDocument.self)
+        if reply.isRepeated { group.changedTasks = nil }
+        return group
+    }
+
+    /// `POST /v1/groups/{name}/{verb}`. After a repetition it is not known how many tasks it changed.
     public func apply(_ verb: GroupVerb, to group: String, keys: [String]? = nil) async throws -> GroupDocument {
-        try await call(
-            "POST", Self.path(group) + "/" + verb.rawValue, body: Self.json(VerbRequest(keys: keys)),
-            timeout: Self.verbTimeout, as: GroupDocument.self)
+        try Self.group(
+            of: try await exchange(
+                "POST", Self.path(group) + "/" + verb.rawValue, body: Self.json(VerbRequest(keys: keys)),
+                timeout: Self.verbTimeout))
     }
 
     /// `GET /v1/events`; waits up to `wait` for something to happen.

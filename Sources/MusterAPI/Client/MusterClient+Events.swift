@@ -60,7 +60,7 @@ extension MusterClient {
 
     /// `DELETE /v1/consumers/{name}`: forgets its place.
     public func removeConsumer(_ name: String) async throws {
-        try await exchange("DELETE", Self.consumer(name))
+        try await exchange("DELETE", Self.consumer(name), removes: true)
     }
 
     /// `POST /v1/subscriptions`. The answer holds the secret that was made, this once, if none was given. With an idempotency key
@@ -70,7 +70,7 @@ extension MusterClient {
     ) async throws -> SubscriptionDocument {
         try await call(
             "POST", "/v1/subscriptions", body: Self.json(subscription),
-            headers: idempotencyKey.map { [("Idempotency-Key", $0)] } ?? [], as: SubscriptionDocument.self)
+            headers: Self.headers(key: idempotencyKey), as: SubscriptionDocument.self)
     }
 
     /// A page of `GET /v1/subscriptions`.
@@ -92,7 +92,7 @@ extension MusterClient {
 
     /// `DELETE /v1/subscriptions/{name}`: forgets it and its deliveries.
     public func removeSubscription(_ name: String) async throws {
-        try await exchange("DELETE", Self.subscription(name))
+        try await exchange("DELETE", Self.subscription(name), removes: true)
     }
 
     /// A page of `GET /v1/deliveries`, the oldest first.

@@ -5,12 +5,15 @@ import Synchronization
 /// The typed client of a coordinator's HTTP API, over an injected `send`.
 ///
 /// With several servers it stays with one as long as that answers, and goes on to the next when it is unreachable or stopping. One that
-/// says nothing has a few seconds where the request only reads; if none answers in that time, they are asked again, and waited for.
+/// says nothing has a few seconds; if none answers in that time, they are asked again, and waited for. What changes something is asked of
+/// a server that has just said that it is there. Every request may be repeated (I10), at the next server too.
 /// Every call throws `Problem` when the coordinator refuses, `Unreachable` when none answers, `UnexpectedAnswer` otherwise.
 public final class MusterClient: Sendable {
     private let servers: [String]
     /// Shows each server its token.
     private let send: APISend
+    /// Has a request sent to the servers, as often as it likes.
+    private let pass: Pass
     private let current = Mutex(0)
 
     /// How long an answer may take, beside what the request itself waits for.
@@ -33,6 +36,7 @@ public final class MusterClient: Sendable {
             }
             return try await send(request)
         }
+        pass = { try await $1($0) }
     }
 
     /// A client of coordinators that have one token, or none.
@@ -40,30 +44,48 @@ public final class MusterClient: Sendable {
         self.init(servers: servers, tokens: .common(token), send: send)
     }
 
-    /// The same client with another way to send.
-    private init(_ other: MusterClient, send: @escaping APISend) {
-        servers = other.servers
-        self.send = send
+    /// The same client, whose requests are asked otherwise.
+    private init(_ other: MusterClient, pass: @escaping Pass) {
+        (servers, send, self.pass) = (other.servers, other.send, pass)
     }
 
-    /// The same client, whose requests go through `pass`: it sends them by `send`, as often as it likes.
-    public func passing(
-        _ pass: @escaping @Sendable (_ request: APIRequest, _ send: APISend) async throws -> APIResponse
-    ) -> MusterClient {
-        MusterClient(self) { [send] request in try await pass(request, send) }
-    }
+    /// Asks: `send` goes to the servers with a request, whose URL is the path.
+    public typealias Pass = @Sendable (_ request: APIRequest, _ send: APISend) async throws -> APIResponse
+
+    /// The same client, whose requests go through `pass` alone: it sends them by `send`, as often as it likes.
+    public func passing(_ pass: @escaping Pass) -> MusterClient { MusterClient(self, pass: pass) }
+
+    /// The same client, which asks each server once.
+    public var once: MusterClient { passing { try await $1($0) } }
 
     /// Sends a request to the first server that answers and decodes its JSON.
     func call<Answer: Decodable>(
         _ method: String, _ path: String, query: [(String, String?)] = [], body: APIRequest.Body = .none,
-        headers: [(name: String, value: String)] = [], timeout: Duration? = answerTime, as type: Answer.Type
+        headers: [(name: String, value: String)] = [], timeout: Duration? = answerTime, inSession: Bool = false,
+        as type: Answer.Type
     ) async throws -> Answer {
-        let bytes = try await exchange(method, path, query: query, body: body, headers: headers, timeout: timeout)
-        do {
-            return try JSONDecoder().decode(Answer.self, from: Data(bytes))
-        } catch {
-            let reason = (error as? DecodingError).map { InputRefusal($0).description } ?? "\(error)"
-            throw UnexpectedAnswer("\(method) \(path): the answer is not what was expected: \(reason)")
+        try await exchange(
+            method, path, query: query, body: body, headers: headers, timeout: timeout, inSession: inSession
+        ).document(type)
+    }
+
+    /// What a server said in the end.
+    struct Reply {
+        /// What was asked.
+        let question: String
+        /// The body of a 2xx; `nil` where what was to be removed was not there any more when it was asked for again.
+        var body: [UInt8]?
+        /// Whether the request may have been done before, so that this is not all that it did.
+        let isRepeated: Bool
+
+        /// Its JSON.
+        func document<Answer: Decodable>(_ type: Answer.Type) throws -> Answer {
+            do {
+                return try JSONDecoder().decode(Answer.self, from: Data(body ?? []))
+            } catch {
+                let reason = (error as? DecodingError).map { InputRefusal($0).description } ?? "\(error)"
+                throw UnexpectedAnswer("\(question): the answer is not what was expected: \(reason)")
+            }
         }
     }
 
@@ -72,47 +94,80 @@ public final class MusterClient: Sendable {
         .bytes(Array(try JSONEncoder().encode(value)))
     }
 
-    /// Sends a request to the first server that answers and returns the body of a 2xx.
+    /// Sends a request to the first server that answers.
+    ///
+    /// - Parameter removes: whether it is done as well when there is nothing to remove any more after an answer that was lost.
     @discardableResult
     func exchange(
         _ method: String, _ path: String, query: [(String, String?)] = [], body: APIRequest.Body = .none,
-        headers: [(name: String, value: String)] = [], timeout: Duration? = answerTime
-    ) async throws -> [UInt8] {
-        guard !servers.isEmpty else { throw Unreachable("there is no server") }
-        if method != "GET", timeout.map({ $0 > Self.answerTime }) ?? true {
-            // What may take minutes is asked of a server that answers: one that hangs would be waited for as long.
-            try await exchange("GET", "/healthz")
+        headers: [(name: String, value: String)] = [], timeout: Duration? = answerTime, inSession: Bool = false,
+        removes: Bool = false
+    ) async throws -> Reply {
+        let manner: APIRequest.Manner = method == "GET" ? .read : inSession ? .session : .change
+        let question = "\(method) \(path)"
+        if manner == .change {
+            // One that hangs would do it some day, when nobody wants it any more.
+            _ = try await pass(
+                APIRequest(
+                    method: "GET", url: "/healthz", headers: [], body: .none, timeout: Self.answerTime, manner: .probe)
+            ) { try await self.round($0) }
         }
+        let isLost = Mutex(false)
+        let request = APIRequest(
+            method: method, url: path + Self.queryString(query), headers: headers + Self.defaultHeaders(body),
+            body: body, timeout: timeout, manner: manner)
+        let answer = try await pass(request) { request in
+            try await self.round(request) { isLost.withLock { $0 = true } }
+        }
+        let isRepeated = isLost.withLock { $0 }
+        if removes, isRepeated, let problem = answer.problem, problem.status == 404 {
+            return Reply(question: question, body: nil, isRepeated: true)
+        }
+        return Reply(question: question, body: try Self.check(answer, question), isRepeated: isRepeated)
+    }
+
+    /// Asks one server after the other until one answers.
+    ///
+    /// - Parameter lost: told when something may have been changed, and the answer was lost.
+    private func round(_ request: APIRequest, lost: () -> Void = {}) async throws -> APIResponse {
         let first = current.withLock { $0 }
-        // A stream can be sent once only: it has been read when the first server fails.
-        let tries = if case .stream = body { 1 } else { servers.count }
-        var turns = (0..<tries).map { Turn(server: (first + $0) % servers.count, timeout: timeout) }
-        if method == "GET", servers.count > 1, let timeout, timeout >= Self.answerTime {
+        var turns = servers.indices.map { Turn(server: (first + $0) % servers.count, timeout: request.timeout) }
+        if request.method == "GET", servers.count > 1, let timeout = request.timeout, timeout >= Self.answerTime {
             for place in turns.indices { turns[place].timeout = timeout - Self.answerTime + Self.firstAnswerTime }
         }
-        var failure: any Error = Unreachable("no server was asked")
+        var failure: any Error = Unreachable("there is no server")
         var next = 0
         while next < turns.count {
             let turn = turns[next]
             next += 1
             do {
-                let request = APIRequest(
-                    method: method, url: servers[turn.server] + path + Self.queryString(query),
-                    headers: headers + Self.defaultHeaders(body), body: body, timeout: turn.timeout)
-                let answer = try Self.check(try await send(request), method, path)
+                var asked = request
+                asked.url = servers[turn.server] + request.url
+                asked.timeout = turn.timeout
+                let answer = try await send(asked)
+                if let problem = answer.problem {
+                    if problem.status == 503 { throw problem }
+                } else if answer.status >= 502 {
+                    // A proxy in between, not a coordinator: as good as nobody there.
+                    throw Unreachable("\(request.method) \(request.url): status \(answer.status)")
+                }
                 current.withLock { $0 = turn.server }
                 return answer
-            } catch let error as Unreachable {
+            } catch var error as Unreachable {
+                if request.manner == .change, !error.isRefused {
+                    error.mayBeDone = true
+                    lost()
+                }
                 failure = error
                 // It may only be slow, and the others may be away.
-                if error.isTimeout, turn.timeout != timeout {
-                    turns.append(Turn(server: turn.server, timeout: timeout))
+                if error.isTimeout, turn.timeout != request.timeout {
+                    turns.append(Turn(server: turn.server, timeout: request.timeout))
                 }
             } catch let problem as Problem where problem.status == 503 {
                 failure = problem
             }
         }
-        current.withLock { $0 = (first + 1) % servers.count }
+        current.withLock { $0 = servers.isEmpty ? 0 : (first + 1) % servers.count }
         throw failure
     }
 
@@ -121,6 +176,9 @@ public final class MusterClient: Sendable {
         let server: Int
         var timeout: Duration?
     }
+
+    /// What makes a repetition of a request known as one.
+    static func headers(key: String?) -> [(name: String, value: String)] { key.map { [("Idempotency-Key", $0)] } ?? [] }
 
     private static func defaultHeaders(_ body: APIRequest.Body) -> [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = [("Accept", "application/json")]
@@ -132,12 +190,10 @@ public final class MusterClient: Sendable {
         return headers
     }
 
-    private static func check(_ answer: APIResponse, _ method: String, _ path: String) throws -> [UInt8] {
+    private static func check(_ answer: APIResponse, _ question: String) throws -> [UInt8] {
         guard !(200..<300).contains(answer.status) else { return answer.body }
         if let problem = answer.problem { throw problem }
-        // A proxy in between, not a coordinator: as good as nobody there.
-        if answer.status >= 502 { throw Unreachable("\(method) \(path): status \(answer.status)") }
-        throw UnexpectedAnswer("\(method) \(path): status \(answer.status) without a problem document")
+        throw UnexpectedAnswer("\(question): status \(answer.status) without a problem document")
     }
 
     private static func queryString(_ query: [(String, String?)]) -> String {

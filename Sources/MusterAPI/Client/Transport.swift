@@ -8,8 +8,20 @@ public struct APIRequest: Sendable {
         case none
         /// A whole body.
         case bytes([UInt8])
-        /// A body of any length, pulled as the server takes it.
-        case stream(AsyncThrowingStream<[UInt8], any Error>)
+        /// A body of any length, made anew each time that it is sent, and pulled as the server takes it.
+        case stream(@Sendable () -> AsyncThrowingStream<[UInt8], any Error>)
+    }
+
+    /// What becomes of a request that gets no answer.
+    public enum Manner: Sendable {
+        /// Nothing, as often as it is sent: it reads.
+        case read
+        /// As little: it asks whether somebody is there, before something is changed.
+        case probe
+        /// It may have been done. What carries it must not send it twice by itself: nobody would know of the first time.
+        case change
+        /// A worker sends it again, in words of its own.
+        case session
     }
 
     /// The method.
@@ -22,16 +34,20 @@ public struct APIRequest: Sendable {
     public var body: Body
     /// How long the whole exchange may take; streams have no bound.
     public var timeout: Duration?
+    /// What becomes of it without an answer.
+    public var manner: Manner
 
     /// A request.
     public init(
-        method: String, url: String, headers: [(name: String, value: String)], body: Body, timeout: Duration?
+        method: String, url: String, headers: [(name: String, value: String)], body: Body, timeout: Duration?,
+        manner: Manner = .read
     ) {
         self.method = method
         self.url = url
         self.headers = headers
         self.body = body
         self.timeout = timeout
+        self.manner = manner
     }
 }
 
@@ -65,6 +81,8 @@ public struct Unreachable: Error, Sendable, CustomStringConvertible {
     public let isTimeout: Bool
     /// Whether nobody listens at the address.
     public let isRefused: Bool
+    /// Whether something may have been changed all the same: the request was sent, and its answer lost.
+    public internal(set) var mayBeDone = false
 
     /// A failure to reach a coordinator.
     public init(_ description: String, isTimeout: Bool = false, isRefused: Bool = false) {

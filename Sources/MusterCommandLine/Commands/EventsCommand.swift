@@ -60,7 +60,7 @@ struct EventsCommand: MusterSubcommand {
         follows: Bool,
         on console: Console
     ) async throws {
-        let client = Patience(console: console, waits: follows).asking(by: client)
+        let client = follows ? Patience(console: console).asking(by: client) : client
         if let group { try await check(group, client, follows: follows, on: console) }
         var position = position
         // The first answer comes at once: what goes wrong from then on is waited for.

@@ -99,10 +99,12 @@ struct CommandContext: Sendable {
         return .found { TokenFile.find(server: $0, environment: environment) }
     }
 
-    /// Talks to the coordinator, over a transport that is taken down afterwards.
+    /// Talks to the coordinator, over a transport that is taken down afterwards. Every request is repeated whose answer is lost.
     func withClient<Result>(_ body: (MusterClient) async throws -> Result) async throws -> Result {
         let servers = try servers()
-        return try await Self.withClient(servers: servers, tokens: tokens(for: servers), body)
+        return try await Self.withClient(servers: servers, tokens: tokens(for: servers)) { client in
+            try await body(Patience(console: console, waits: false).asking(by: client))
+        }
     }
 
     /// Talks to certain coordinators.
@@ -152,7 +154,7 @@ struct CommandContext: Sendable {
     /// A watcher of a group.
     func watcher(_ client: MusterClient, group: String, patience: Patience? = nil) -> GroupWatcher {
         GroupWatcher(
-            client: client, group: group, console: console, patience: patience ?? Patience(console: console),
+            client: client.once, group: group, console: console, patience: patience ?? Patience(console: console),
             environment: settings.environment)
     }
 }

@@ -88,7 +88,7 @@ struct OnCommand: MusterSubcommand {
         let logger = try settings.logger(default: .error)
         try await context.withClient { client in
             let runner = EventRunner(
-                client: client,
+                client: client.once,
                 consumer: name,
                 groups: pattern.text,
                 types: types,

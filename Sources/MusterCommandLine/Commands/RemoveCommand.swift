@@ -86,12 +86,14 @@ struct RemoveCommand: MusterSubcommand {
         var rest: GroupDocument?
     }
 
-    /// Removes a group or some of its tasks. Once the coordinator has answered, its absence is waited through.
+    /// Removes a group or some of its tasks.
+    ///
+    /// - Parameter waits: whether the files are waited for, and a coordinator that is away.
     static func remove(
         _ group: String, _ keys: [String], _ files: RemovedFiles, waits: Bool, _ client: MusterClient,
         _ console: Console
     ) async throws -> Done {
-        let client = Patience(console: console, waits: waits).asking(by: client)
+        let client = waits ? Patience(console: console).asking(by: client) : client
         var done: Done
         if keys.isEmpty {
             do {

@@ -113,6 +113,7 @@ struct StatusCommand: MusterSubcommand {
     private func watchSeveral(_ client: MusterClient, _ context: CommandContext) async throws {
         let console = context.console
         let patience = Patience(console: console)
+        let client = client.once
         var listener = try await LogListener(client, group: nil, patience: patience)
         while true {
             let found = try await patience.persist(until: nil) { try await named(client) }
@@ -178,6 +179,7 @@ struct StatusCommand: MusterSubcommand {
             return
         }
         let patience = Patience(console: context.console)
+        let client = client.once
         var listener = try await LogListener(client, group: group, patience: patience)
         while true {
             let document = try await patience.persist(until: nil) { try await client.group(group) }

@@ -47,7 +47,9 @@ struct Submission {
         guard survey.isSmall else {
             let isNew = try await create(request)
             return try await add(isNew: isNew) {
-                try await client.addTasks(streaming: tasks.stream(chosen: chosen), to: group, reopen: reopens)
+                try await client.addTasks(
+                    streaming: { [tasks, chosen] in tasks.stream(chosen: chosen) }, to: group, reopen: reopens,
+                    idempotencyKey: RandomToken.make())
             }
         }
         let items = try tasks.items(chosen: chosen)
@@ -60,7 +62,8 @@ struct Submission {
                     return AddedDocument(added: 0, existing: 0)
                 }
                 do {
-                    return try await client.addTasks(items.map(\.request), to: group, reopen: reopens)
+                    return try await client.addTasks(
+                        items.map(\.request), to: group, reopen: reopens, idempotencyKey: RandomToken.make())
                 } catch let problem as Problem {
                     throw Self.located(problem, prefix: "/", items)
                 }

@@ -25,7 +25,7 @@ struct LogListener {
         _ client: MusterClient, group: String?, after position: Int64? = nil, patience: Patience,
         until deadline: ContinuousClock.Instant? = nil
     ) async throws {
-        self.client = client
+        self.client = client.once
         self.group = group
         self.patience = patience
         self.position = 0

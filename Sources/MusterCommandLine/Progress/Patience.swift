@@ -5,11 +5,15 @@ import Synchronization
 /// Goes on asking a coordinator that is away: it is being restarted, and what was asked for goes on meanwhile. The person who waits is told
 /// within seconds that there is no answer, and again when there is one.
 ///
-/// A command that waits for something goes on from its first question. Any other one reports at once that nobody is there, unless somebody was.
+/// A command that waits for something goes on from its first question. Any other one reports at once that nobody is there, unless somebody was, or
+/// may have done what was asked for: then it goes on for as long as an answer may take.
 final class Patience: Sendable {
     private static let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
     /// How much longer than usual an answer may take before that is said.
-    private static let usualSilence: Duration = .seconds(4)
+    /// More than a silent server has while another one may answer.
+    private static let usualSilence: Duration = .milliseconds(4_500)
+    /// How often a command that waits for nothing asks who ends connections without an answer.
+    private static let tries = 3
     private static let steps = 8
     /// How often a token that is refused is tried again, once a coordinator that was away listens: it makes its own known a moment after that.
     private static let refusals = 3
@@ -74,17 +78,15 @@ final class Patience: Sendable {
         self.silence = silence
     }
 
-    /// A client whose requests are sent until there is an answer. Streams are sent once.
+    /// A client whose requests are sent until there is an answer.
     func asking(by client: MusterClient) -> MusterClient {
         client.passing { [self] request, send in
-            if case .stream = request.body { return try await send(request) }
             // What may take long is waited for as long.
             let isShort = request.timeout.map { $0 <= MusterClient.answerTime } ?? false
-            return try await persist(until: nil, usual: isShort ? .zero : request.timeout ?? .seconds(86_400)) {
+            let usual: Duration = isShort ? .zero : request.timeout ?? .seconds(86_400)
+            return try await persist(until: nil, usual: usual, isProbe: request.manner == .probe) {
                 let answer = try await send(request)
-                if let problem = answer.problem, problem.status == 503 || problem.code == .unauthorized {
-                    throw problem
-                }
+                if let problem = answer.problem, problem.code == .unauthorized { throw problem }
                 return answer
             }
         }
@@ -92,14 +94,19 @@ final class Patience: Sendable {
 
     /// Asks until there is an answer, and says what keeps it from coming.
     ///
-    /// - Parameter usual: how long an answer takes where nothing is wrong.
-    /// - Throws: what the question throws, but `Unreachable` and 503 only where there never was an answer and the command does not wait;
+    /// - Parameters:
+    ///   - usual: how long an answer takes where nothing is wrong.
+    ///   - isProbe: whether the answer says no more than that somebody is there.
+    /// - Throws: what the question throws, but `Unreachable` and 503 only where the command does not wait;
     ///   `CommandFailure.timedOut` at the deadline.
     func persist<Answer>(
-        until deadline: ContinuousClock.Instant?, usual: Duration = .zero, _ question: () async throws -> Answer
+        until deadline: ContinuousClock.Instant?, usual: Duration = .zero, isProbe: Bool = false,
+        _ question: () async throws -> Answer
     ) async throws -> Answer {
         let clock = ContinuousClock()
+        let start = clock.now
         var (failures, refusals) = (0, 0)
+        var mayBeDone = false
         while true {
             do {
                 let answer = try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -112,7 +119,7 @@ final class Patience: Sendable {
                     defer { tasks.cancelAll() }
                     return try await question()
                 }
-                answered()
+                answered(isProbe: isProbe)
                 return answer
             } catch {
                 let hasAnswered = state.withLock(\.hasAnswered)
@@ -124,17 +131,27 @@ final class Patience: Sendable {
                         continue
                     }
                     // A refusal is an answer too.
-                    answered()
+                    answered(isProbe: isProbe)
                     throw error
                 }
-                guard hasAnswered || waits else { throw error }
+                failures += 1
+                let unreachable = error as? Unreachable
+                if unreachable?.mayBeDone == true { mayBeDone = true }
+                let isWaitedFor =
+                    waits || (hasAnswered || mayBeDone) && clock.now < start + MusterClient.answerTime
+                if !waits {
+                    // One that is silent has had its time.
+                    guard unreachable?.isTimeout != true else { throw error }
+                    let isBroken = unreachable?.isRefused == false && failures < Self.tries
+                    guard isWaitedFor || isBroken else { throw error }
+                }
                 if let deadline, clock.now >= deadline {
                     throw CommandFailure.timedOut("the coordinator did not answer in time")
                 }
-                failures += 1
                 // Nobody knows yet that it is the right address.
                 let reason = hasAnswered || asked == .ownDatabase ? "" : " (\(error))"
-                say(absence, since: .ofThisMachine, reason: reason)
+                // A single answer that is lost is had again within a moment.
+                if waits || isWaitedFor && failures > 1 { say(absence, since: .ofThisMachine, reason: reason) }
                 let next = clock.now + Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
                 try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
             }
@@ -159,9 +176,9 @@ final class Patience: Sendable {
     }
 
     /// Takes note of an answer.
-    private func answered() {
+    private func answered(isProbe: Bool) {
         let said = state.withLock { state in
-            defer { (state.hasAnswered, state.said) = (true, []) }
+            defer { (state.hasAnswered, state.said) = (state.hasAnswered || !isProbe, []) }
             return state.said.last
         }
         switch said {

@@ -57,6 +57,7 @@ public struct CurlClient: Sendable {
     ) -> (TransferRequest, stream: HTTPBodyStream?) {
         var transfer = TransferRequest(url: request.url, method: request.method, headers: request.headers)
         transfer.connectTimeout = request.connectTimeout
+        transfer.isAlone = request.isAlone
         transfer.firstByteTimeout = request.responseTimeout
         transfer.deadline = request.deadline
         // Once a small response has begun, a minute without a byte means that it will not end.

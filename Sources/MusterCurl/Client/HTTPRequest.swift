@@ -42,6 +42,8 @@ public struct HTTPRequest: Sendable {
     public var responseTimeout: Duration
     /// How long everything may take; nil for no limit.
     public var deadline: Duration?
+    /// Whether it gets a new connection, though one may be idle: on that one alone it is sent once.
+    public var isAlone: Bool
     /// How many redirects to follow.
     public var maxRedirects: Int
     /// Asked for the numeric address of each connection before the request goes out on it, see ``TransferRequest/addressAllowed``;
@@ -58,6 +60,7 @@ public struct HTTPRequest: Sendable {
         self.connectTimeout = .seconds(15)
         self.responseTimeout = .seconds(60)
         self.deadline = nil
+        self.isAlone = false
         self.maxRedirects = 0
         self.addressAllowed = nil
     }

@@ -67,10 +67,12 @@ public final class CurlTransport: Sendable {
         translated.connectTimeout = min(request.timeout ?? .seconds(10), .seconds(10))
         translated.responseTimeout = request.timeout ?? .seconds(300)
         translated.deadline = request.timeout
+        // libcurl by itself sends once more what got no answer on a connection that was used before.
+        translated.isAlone = request.manner == .change
         switch request.body {
         case .none: translated.body = .none
         case .bytes(let bytes): translated.body = .bytes(bytes)
-        case .stream(let chunks): translated.body = .stream(HTTPBodyStream(chunks), length: nil)
+        case .stream(let chunks): translated.body = .stream(HTTPBodyStream(chunks()), length: nil)
         }
         return translated
     }

@@ -45,7 +45,7 @@ struct SyntheticLoad: Sendable {
             continuation.yield(Array(piece.map { line($0, of: group) }.joined().utf8))
         }
         continuation.finish()
-        let added = try await client.addTasks(streaming: stream, to: group)
+        let added = try await client.addTasks(streaming: { stream }, to: group)
         guard added.added == Int64(lines.count) else { throw BenchFailure("not all tasks were added to \(group)") }
     }
 

@@ -12,8 +12,10 @@ final class Script: Sendable {
         case answer(Int, String)
         /// Answers with a problem document.
         case problem(Problem)
-        /// Is not there.
+        /// Takes the request, and goes away.
         case unreachable
+        /// Is not there.
+        case refused
         /// Says nothing until the time of the request is over.
         case silent
         /// The caller was cancelled meanwhile.
@@ -62,6 +64,7 @@ final class Script: Sendable {
                 return APIResponse(status: problem.status, body: Array(try JSONEncoder().encode(problem)))
             case .cancelled: throw CancellationError()
             case .silent: throw Unreachable("\(request.url) says nothing", isTimeout: true)
+            case .refused: throw Unreachable("\(request.url) refuses", isRefused: true)
             case .unreachable, nil: throw Unreachable("\(request.url) is not there")
             }
         }

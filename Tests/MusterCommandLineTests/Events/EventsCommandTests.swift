@@ -49,8 +49,9 @@ struct EventsCommandTests {
     /// Nothing may have happened since it began.
     @Test func whoFollowsTheLogWaitsForADatabaseThatIsAway() async throws {
         let problems = Mutex([Problem(.conflict, "the end"), Problem(.databaseUnavailable, "away")])
-        let client = log(oldest: 9).client().passing { request, send in
-            guard request.url.contains("wait=") else { return try await send(request) }
+        let log = log(oldest: 9)
+        let client = MusterClient(servers: ["http://script"], token: nil) { request in
+            guard request.url.contains("wait=") else { return try log.answer(request) }
             let problem = try #require(problems.withLock { $0.popLast() })
             return APIResponse(status: problem.status, body: Array(try JSONEncoder().encode(problem)))
         }

@@ -51,19 +51,23 @@ final class ScriptedLog: Sendable {
 
     /// A client over this script.
     func client() -> MusterClient {
-        MusterClient(servers: ["http://script"], token: nil) { [self] request in
-            try state.withLock { state in
-                do {
-                    return APIResponse(status: 200, body: try Self.answer(request, &state))
-                } catch let problem as Problem {
-                    return APIResponse(status: problem.status, body: Array(try JSONEncoder().encode(problem)))
-                }
+        MusterClient(servers: ["http://script"], token: nil) { [self] request in try answer(request) }
+    }
+
+    /// What it says to a request.
+    func answer(_ request: APIRequest) throws -> APIResponse {
+        try state.withLock { state in
+            do {
+                return APIResponse(status: 200, body: try Self.answer(request, &state))
+            } catch let problem as Problem {
+                return APIResponse(status: problem.status, body: Array(try JSONEncoder().encode(problem)))
             }
         }
     }
 
     private static func answer(_ request: APIRequest, _ state: inout State) throws -> [UInt8] {
         let path = String(request.url.dropFirst("http://script".count))
+        if path == "/healthz" { return [] }
         state.requests.append("\(request.method) \(path)")
         let query = Dictionary(
             path.split(separator: "?").dropFirst().joined().split(separator: "&").map { part in

@@ -35,6 +35,7 @@ struct RemovalTextTests {
             APIResponse(status: 200, body: Array(try JSONEncoder().encode(removal(0)))),
             APIResponse(status: absence.status, body: Array(try JSONEncoder().encode(absence))),
             APIResponse(status: 200, body: Array(try JSONEncoder().encode(removal(1)))),
+            APIResponse(status: 200, body: []),
         ])
         let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { _ in
             try #require(answers.withLock { $0.popLast() })

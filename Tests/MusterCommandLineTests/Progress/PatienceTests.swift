@@ -46,6 +46,61 @@ struct PatienceTests {
         }
     }
 
+    /// Who ends connections may be a coordinator that restarts, or no coordinator at all.
+    @Test func anAnswerThatIsLostIsAskedForAgainAndNotForEver() async throws {
+        for isSoonThere in [true, false] {
+            try await withPatience(waits: false) { patience in
+                var lost = Array(repeating: Unreachable("reset"), count: isSoonThere ? 2 : 3)
+                let answer = try? await patience.persist(until: nil) {
+                    if let error = lost.popLast() { throw error }
+                    return 1
+                }
+                #expect(answer == (isSoonThere ? 1 : nil) && lost.isEmpty)
+            }
+        }
+    }
+
+    @Test(arguments: [Unreachable("refused", isRefused: true), Unreachable("silent", isTimeout: true)])
+    func whatNobodyCanHaveDoneOrWhoHasHadHisTimeIsReportedAtOnce(failure: Unreachable) async throws {
+        try await withPatience(waits: false) { patience in
+            if failure.isTimeout { _ = try await patience.persist(until: nil) {} }
+            var asked = 0
+            await #expect(throws: Unreachable.self) {
+                try await patience.persist(until: nil) {
+                    asked += 1
+                    throw failure
+                }
+            }
+            #expect(asked == 1)
+        }
+    }
+
+    /// A coordinator that is killed after it has done it is there again after a while (F6). That it is there says not that it can work.
+    @Test(arguments: [true, false])
+    func whatMayBeDoneIsAskedForUntilThereIsAnAnswer(mayBeDone: Bool) async throws {
+        let absence = APIResponse(
+            status: 503, body: Array(try JSONEncoder().encode(Problem(.databaseUnavailable, "away"))))
+        let answers = Mutex<[Result<APIResponse, Unreachable>]>(
+            [
+                .success(APIResponse(status: 204, body: [])), .success(absence),
+                .failure(Unreachable("", isRefused: true)),
+            ]
+                + (mayBeDone ? [.failure(Unreachable("reset"))] : []) + [.success(APIResponse(status: 200, body: []))])
+        let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { _ in
+            try #require(answers.withLock { $0.popLast() }).get()
+        }
+        try await withPatience(waits: false) { patience in
+            let patient = patience.asking(by: client)
+            if mayBeDone {
+                try await patient.drain(worker: "w")
+                #expect(answers.withLock { $0.isEmpty })
+            } else {
+                await #expect(throws: Unreachable.self) { try await patient.drain(worker: "w") }
+                #expect(answers.withLock { $0.count } == 2)
+            }
+        }
+    }
+
     /// A command that waits may be started while the coordinator is away. The address may be wrong: what is said tells which one it is, once, however the
     /// words change. The token of one that comes back is there a moment after it listens.
     @Test func whatIsWaitedForMayBeginWhileTheCoordinatorIsAway() async throws {

@@ -117,6 +117,23 @@ import Testing
         }
     }
 
+    /// Also one whose tasks were written as they came.
+    @Test(arguments: [false, true])
+    func repetitionOfAnAdditionIsToldWhatTheFirstOneDid(isWritten: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            func add(_ key: String?) async throws -> Addition {
+                let upload = try await fixture.stage(Wanted.many(2), isWritten: isWritten)
+                return try await fixture.store.addTasks(upload, to: "g", key: key)
+            }
+            for _ in 1...2 { #expect(try await add("key") == Addition(added: 2, existing: 0)) }
+            #expect(try await fixture.value("SELECT count(*) FROM staged_tasks") as Int64 == 0)
+            // The last one that had a key is known.
+            for key in [nil, "other", "key"] { #expect(try await add(key) == Addition(added: 0, existing: 2)) }
+            try await fixture.check()
+        }
+    }
+
     @Test func refusedCreationLeavesNothing() async throws {
         try await StoreFixture.run { fixture in
             await #expect(throws: Store.Refusal.duplicatePath("p", lines(2, 1, "a.test/b", "a.test/a"))) {

@@ -65,6 +65,23 @@ import Testing
         }
     }
 
+    /// libcurl repeats by itself what gets no answer on a connection that was used before. Who asked would not know that it may be done already.
+    @Test func whatChangesSomethingIsSentOnce() async throws {
+        try await withTransport { transport, origin in
+            origin.serve("/warm", ScriptedOrigin.File(.bytes(Array("{}".utf8))))
+            origin.serve("/a", ScriptedOrigin.File(.bytes(Array("{}".utf8))))
+            origin.misbehave("/a", .closeBeforeHeaders)
+            for manner in [APIRequest.Manner.change, .session] {
+                _ = try await transport.send(request(origin.url("/warm")))
+                var asked = request(origin.url("/a"))
+                asked.manner = manner
+                await #expect(throws: Unreachable.self) { try await transport.send(asked) }
+                let sent = origin.requests.filter { $0.path == "/a" }.count
+                #expect(manner == .change ? sent == 1 : sent > 2, "\(manner): \(sent)")
+            }
+        }
+    }
+
     @Test func oversizedAnswerIsRefused() async throws {
         try await withTransport { transport, origin in
             origin.serve("/a", ScriptedOrigin.File(.seeded(seed: 1, size: 65 << 20)))
