@@ -36,7 +36,8 @@ struct Submission {
     /// What is kept with a new group for the caller.
     var metadata: JSONValue?
 
-    /// Submits everything or nothing: a group that this call made is removed again if its tasks are refused.
+    /// Submits everything or nothing: a group that this call made is removed again if its tasks are refused. Where nobody answers any more it
+    /// stays, for the next call to go on with.
     ///
     /// - Throws: `Problem` with the manifest's line where it is known; `CommandFailure`.
     func submit(_ survey: TaskList.Survey) async throws -> Result {
@@ -101,7 +102,9 @@ struct Submission {
             if seals, !document.sealed { document = try await client.apply(.seal, to: group) }
             return Result(group: document, added: added.added, existing: added.existing, isCreated: isNew)
         } catch {
-            if isNew {
+            // Where nobody answers, the tasks may have been added: what was acknowledged stays (I10).
+            let isUnanswered = error is Unreachable || (error as? Problem)?.status == 503
+            if isNew, !isUnanswered {
                 do {
                     try await client.removeGroup(group)
                 } catch {
