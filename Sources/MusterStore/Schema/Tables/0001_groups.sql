@@ -163,7 +163,7 @@ CREATE SEQUENCE task_ids AS bigint;
 
 -- Tasks and sources have no foreign keys, whose checks took three quarters of an addition's time (adr/0025).
 CREATE TABLE tasks (
-    id               bigint PRIMARY KEY DEFAULT nextval('task_ids'),   -- part of its events' ids and its parts' names
+    id               bigint NOT NULL DEFAULT nextval('task_ids'),   -- part of its events' ids and its parts' names
     group_id         bigint NOT NULL,                        -- its group
     key              text NOT NULL,                          -- the caller's name for it, unique in the group (I10)
     sink             text NOT NULL,                          -- its group's, here for the index of destinations
@@ -252,6 +252,9 @@ CREATE INDEX tasks_under_way ON tasks (reuse_key)
     WHERE state IN ('queued', 'finalizing') AND started_at IS NOT NULL AND reuse_key IS NOT NULL;
 -- `drop_failed` looks for these, step by step.
 CREATE INDEX tasks_failed_begun ON tasks (group_id, id) WHERE state = 'failed' AND started_at IS NOT NULL;
+-- Made last: of indexes that cost the same, as those of an empty table do, PostgreSQL takes the newest. `tasks_by_state` has the id too, and is read
+-- whole for it.
+ALTER TABLE tasks ADD PRIMARY KEY (id);
 
 CREATE TABLE sources (
     task_id         bigint NOT NULL,                         -- its task

@@ -31,3 +31,26 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_status = 'ready', false) $$;
 -- Whether a group that is looked for by its id is not finished; no index has this condition.
 CREATE FUNCTION is_unfinished(p_state text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_state IN ('open', 'sealed'), false) $$;
+
+-- A row by its id, in a query that has the id from another row. Such a join can be turned round, or made over what the rows have in common: a plan
+-- that takes a table for a small one begins with all of it. OFFSET 0 lets a row be reached by its id alone.
+
+-- A task by its id.
+CREATE FUNCTION task_of(p_id bigint) RETURNS SETOF tasks
+LANGUAGE sql STABLE ROWS 1 AS $$ SELECT * FROM tasks WHERE id = p_id OFFSET 0 $$;
+
+-- A group by its id.
+CREATE FUNCTION group_of(p_id bigint) RETURNS SETOF groups
+LANGUAGE sql STABLE ROWS 1 AS $$ SELECT * FROM groups WHERE id = p_id OFFSET 0 $$;
+
+-- An origin by its id.
+CREATE FUNCTION origin_of(p_id bigint) RETURNS SETOF origins
+LANGUAGE sql STABLE ROWS 1 AS $$ SELECT * FROM origins WHERE id = p_id OFFSET 0 $$;
+
+-- The sources of a task.
+CREATE FUNCTION sources_of(p_task bigint) RETURNS SETOF sources
+LANGUAGE sql STABLE ROWS 1 AS $$ SELECT * FROM sources WHERE task_id = p_task OFFSET 0 $$;
+
+-- A source by its task and its place there.
+CREATE FUNCTION source_of(p_task bigint, p_ordinal integer) RETURNS SETOF sources
+LANGUAGE sql STABLE ROWS 1 AS $$ SELECT * FROM sources WHERE task_id = p_task AND ordinal = p_ordinal OFFSET 0 $$;

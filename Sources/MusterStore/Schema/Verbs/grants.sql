@@ -192,10 +192,10 @@ BEGIN
         coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), coalesce(slow_tries(l, t), 0), l.reach,
         l.pace
     FROM leases l
-    LEFT JOIN tasks t ON t.id = l.task_id AND l.kind <> 'purge'
-    LEFT JOIN groups g ON g.id = l.group_id
-    LEFT JOIN origins o ON o.id = l.origin_id
-    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind IN ('fetch', 'double', 'resolve', 'trial')
+    LEFT JOIN task_of(CASE WHEN l.kind <> 'purge' THEN l.task_id END) AS t ON true
+    LEFT JOIN group_of(l.group_id) AS g ON true
+    LEFT JOIN origin_of(l.origin_id) AS o ON true
+    LEFT JOIN source_of(CASE WHEN l.kind IN ('fetch', 'double', 'resolve', 'trial') THEN l.task_id END, l.source) AS s ON true
     LEFT JOIN LATERAL (
         SELECT array_agg(d.first ORDER BY d.first) AS firsts, array_agg(d.last ORDER BY d.first) AS lasts,
             array_agg(d.crc ORDER BY d.first) AS crcs

@@ -5,9 +5,10 @@
 CREATE FUNCTION pullable_tasks(p_group bigint) RETURNS TABLE (task_id bigint, version integer)
 LANGUAGE sql STABLE AS $$
     SELECT t.id, t.version FROM tasks t
-    WHERE t.group_id = p_group AND t.mixes AND t.state = 'queued' AND EXISTS (
-        SELECT 1 FROM ready_chunks c
-        WHERE c.task_id = t.id AND is_ready(c.status) AND c.kind = 'fetch' AND c.attempts = 0 AND c.moves = 0)
+    -- Not EXISTS, which a plan may turn into a look at all chunks first.
+    WHERE t.group_id = p_group AND t.mixes AND t.state = 'queued' AND (
+        SELECT c.id FROM ready_chunks c
+        WHERE c.task_id = t.id AND is_ready(c.status) AND c.kind = 'fetch' AND c.attempts = 0 AND c.moves = 0 LIMIT 1) IS NOT NULL
     ORDER BY t.id LIMIT 16
 $$;
 
@@ -20,8 +21,8 @@ LANGUAGE sql STABLE AS $$
     SELECT DISTINCT ON (t.task_id, coalesce(s.fresh_origin_id, s.origin_id))
         t.task_id, coalesce(s.fresh_origin_id, s.origin_id), s.ordinal, s.bytes, s.busy_ms
     FROM pullable_tasks(p_group) AS t
-    JOIN sources s ON s.task_id = t.task_id AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version
-    WHERE NOT EXISTS (
+    CROSS JOIN sources_of(t.task_id) AS s
+    WHERE NOT s.dead AND s.differs_in IS DISTINCT FROM t.version AND NOT EXISTS (
             SELECT 1 FROM ready_chunks q WHERE q.task_id = t.task_id AND q.kind = 'resolve' AND q.source = s.ordinal)
         AND NOT EXISTS (SELECT 1 FROM leases q WHERE q.task_id = t.task_id AND q.kind = 'resolve' AND q.source = s.ordinal)
     ORDER BY t.task_id, coalesce(s.fresh_origin_id, s.origin_id), s.ordinal

@@ -74,8 +74,8 @@ BEGIN
         ) AS t
     ), found AS (
         SELECT f.id, coalesce((
-                SELECT d.id FROM tasks_under_way(f.reuse_key) AS u (id) JOIN tasks d ON d.id = u.id
-                JOIN groups e ON e.id = d.group_id JOIN groups g ON g.id = p_group
+                SELECT d.id FROM tasks_under_way(f.reuse_key) AS u (id)
+                CROSS JOIN task_of(u.id) AS d CROSS JOIN group_of(d.group_id) AS e CROSS JOIN group_of(p_group) AS g
                 WHERE d.id <> f.task_id AND gets_on(d) AND group_may_run(e) AND e.priority >= g.priority
                     AND group_rate(e) IS NULL
                     AND (f.expected_size IS NULL OR d.expected_size IS NULL OR d.expected_size = f.expected_size)
