@@ -116,10 +116,11 @@ actor ClaimDispatcher: Service {
         }
     }
 
-    /// Lets those for whom there is nothing help others, once a second at the most: speeds are known no better than that.
+    /// Lets idle sessions help others, once a second: speeds are known no better than that. A worker that reports each second comes a little earlier now and
+    /// then, and would be passed by each second time.
     private func helpStragglers(_ idle: [ClaimRequest]) async -> StragglerHelp {
         let now = clock.now()
-        guard !idle.isEmpty, helpedAt.map({ now - $0 >= 1_000_000_000 }) ?? true else { return .none }
+        guard !idle.isEmpty, helpedAt.map({ now - $0 >= 900_000_000 }) ?? true else { return .none }
         helpedAt = now
         do {
             let help = try await store.helpStragglers(idle)
