@@ -162,7 +162,7 @@ struct DiskWatch {
         var details = sinks.compactMap(\.detail)
         // A file that has no room is refused before its size counts for the group.
         if let task = try? await client.tasksInTrouble(of: group, limit: 1).first, let failure = task.failure,
-            Self.noRoom.contains(failure.kind.rawValue)
+            failure.kind.isLackOfRoom
         {
             lines.append("  \(task.path): \(failure.detail)")
             details.append(failure.detail)
@@ -186,7 +186,7 @@ struct DiskWatch {
     /// Whether no task is left but such as were refused for lack of room.
     static func lacksRoom(_ group: GroupDocument) -> Bool {
         let unfinished = group.tasks.queued + group.tasks.active + group.tasks.finalizing
-        let refused = (group.trouble ?? []).filter { noRoom.contains($0.kind.rawValue) }.reduce(0) { $0 + $1.tasks }
+        let refused = (group.trouble ?? []).filter(\.kind.isLackOfRoom).reduce(0) { $0 + $1.tasks }
         return unfinished > 0 && refused == unfinished
     }
 
@@ -201,9 +201,6 @@ struct DiskWatch {
         guard let past else { return true }
         return failures.allSatisfy { $0 > past }
     }
-
-    /// The kinds of failures that room would heal.
-    private static let noRoom: Set<String> = ["storageFull", "noSpace"]
 
     /// The end of a command whose database lacks room.
     static func failure(_ lack: EmbeddedPostgresError) -> CommandFailure { .other("\(lack)\n  \(help)") }
@@ -247,6 +244,11 @@ struct DiskWatch {
         return text("\(directory) \(isFull ? "is full" : "has no room for a file")")
             + (missing > 0 ? "; up to \(ByteCount(bytes: missing)) are missing\(more)" : "")
     }
+}
+
+extension FailureKind {
+    /// Whether room would heal it.
+    var isLackOfRoom: Bool { self == .storageFull || self == .noSpace }
 }
 
 extension FailureDocument {

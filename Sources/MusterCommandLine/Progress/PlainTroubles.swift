@@ -26,7 +26,7 @@ struct PlainTroubles: Sendable {
         }
 
         /// Whether it has no room.
-        var isForLackOfRoom: Bool { [.noSpace, .storageFull].contains(kind) }
+        var isForLackOfRoom: Bool { kind.isLackOfRoom }
     }
 
     /// What was said last of each task that is in trouble.
@@ -42,7 +42,7 @@ struct PlainTroubles: Sendable {
         _ tasks: [TaskDocument], of group: GroupDocument, now: ContinuousClock.Instant
     ) -> [String] {
         var fresh: [TaskDocument] = []
-        if !(group.trouble ?? []).contains(where: { [.noSpace, .storageFull].contains($0.kind) }) { roomless = 0 }
+        if !(group.trouble ?? []).contains(where: \.kind.isLackOfRoom) { roomless = 0 }
         // What is well again is forgotten.
         told = tasks.reduce(into: [:]) { next, task in
             guard let news = Told(task, now: now) else { return }
