@@ -104,13 +104,16 @@ public struct ManifestParser {
     }
 
     /// What a line of another program's list is, and how it is written here; `nil` for one that is none.
-    private static func otherFormat(_ line: String) -> String? {
-        if line.firstMatch(of: /^\s*[\[\],]/) != nil {
+    ///
+    /// - Parameters:
+    ///   - first: the first byte that is no space.
+    private static func otherFormat(_ line: String, first: UInt8) -> String? {
+        if "[],".utf8.contains(first) {
             return
                 "is of a JSON array; a list has a URL, or a task as JSON, on each line: jq -c '.[]' makes it of an array"
         }
-        // An option of a download in an input file of aria2 is indented.
-        if let option = line.firstMatch(of: /^[ \t]+([a-z0-9-]+)=/)?.output.1 {
+        // An option of a download in an input file of aria2 is indented. Most lines are not, and cost no search.
+        if line.utf8.first != first, let option = line.firstMatch(of: /^[ \t]+([a-z0-9-]+)=/)?.output.1 {
             return "is the option \"\(option)\" of an input file of aria2; a file with a name of its own is written "
                 + "{\"urls\": [\"https://example.org/a\"], \"path\": \"b\"}"
         }
@@ -123,7 +126,7 @@ public struct ManifestParser {
             guard let text = String(validating: partial, as: UTF8.self) else {
                 throw InputRefusal(pointer: "", reason: "is not UTF-8")
             }
-            if let reason = Self.otherFormat(text) { throw InputRefusal(pointer: "", reason: reason) }
+            if let reason = Self.otherFormat(text, first: first) { throw InputRefusal(pointer: "", reason: reason) }
             var request = TaskRequest(
                 typed: text.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " "))
             request.path = names[line]

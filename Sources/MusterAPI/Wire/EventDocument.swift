@@ -41,11 +41,14 @@ public struct EventDocument: Hashable, Sendable {
         return String(repeating: "0", count: max(0, 20 - digits.count)) + digits
     }
 
+    /// The type; `nil` when it came later.
+    public var knownType: EventType? { EventType(rawValue: type) }
+
     /// The facts, read strictly; `nil` for an event of a type that came later, which readers pass over.
     ///
     /// - Throws: `DecodingError` when the facts are not those of the type.
     public func payload() throws -> EventPayload? {
-        guard EventType(rawValue: type) != nil else { return nil }
+        guard knownType != nil else { return nil }
         return try JSONDecoder().decode(EventPayload.self, from: JSONEncoder().encode(self))
     }
 }

@@ -14,7 +14,7 @@ struct SourceArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A proxy's URL, direct, or environment, as get does where that names one; env:NAME or file:PATH if it is secret. (MUSTER_PROXY)",
+            "The URL of a proxy, direct, or environment (http_proxy and its like of the worker); env:NAME or file:PATH if it is secret. (MUSTER_PROXY; default: direct; get: environment where that names one)",
             valueName: "url"
         )
     )

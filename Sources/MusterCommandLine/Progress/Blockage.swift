@@ -27,7 +27,7 @@ struct Blockage {
     ///   - most: in how many looks, one after the other, it is found before it counts.
     ///   - hasCome: whether bytes have come since the look before.
     ///   - hasRoom: whether more has been free than when a lack of room was told: what comes without that had its room already.
-    mutating func look(_ found: Kind?, looks most: Int, hasCome: Bool, hasRoom: Bool = true) -> News? {
+    mutating func look(_ found: Kind?, looks most: Int, hasCome: Bool, hasRoom: Bool) -> News? {
         if found != seen { (seen, looks) = (found, 0) }
         guard let found else {
             // A parked sink is tried now and then; only bytes show that there is room indeed.

@@ -133,7 +133,7 @@ struct GroupWatcher {
                 let next = clock.now + (display.showsFiles ? Self.livePeriod : pace)
                 let events = try await listener.listen(limit: quiet(display), until: deadline)
                 if told != nil { try teller.tell(events, display) }
-                end = try Self.end(events)
+                end = Self.end(events)
                 if end != nil { continue }
                 if told == nil, events.count == LogListener.page { try await listener.skip(until: deadline) }
                 // A full page has more behind it whose lines are wanted now.
@@ -208,11 +208,8 @@ struct GroupWatcher {
     }
 
     /// How the group ended, if one of the events tells.
-    private static func end(_ events: [EventDocument]) throws -> GroupState? {
-        for event in events {
-            if case .groupEnded(let facts) = try event.payload() { return facts.state }
-        }
-        return nil
+    private static func end(_ events: [EventDocument]) -> GroupState? {
+        events.lazy.compactMap { $0.knownType?.endOfGroup }.first
     }
 
     /// Tells what happened since, up to the group's own end: events get their positions a moment after what they tell of, so that
@@ -224,7 +221,7 @@ struct GroupWatcher {
         while true {
             let events = try await listener.listen(limit: Self.lastWait, until: deadline)
             try teller.tell(events, display)
-            if try events.isEmpty || Self.end(events) != nil { return }
+            if events.isEmpty || Self.end(events) != nil { return }
         }
     }
 

@@ -16,7 +16,7 @@ struct NewsTeller {
 
     /// Tells what some events say.
     mutating func tell(_ events: [EventDocument], _ display: ProgressDisplay) throws {
-        for event in events {
+        for event in events where tellsFinishedFiles || event.knownType != .taskSucceeded {
             guard let payload = try event.payload() else { continue }
             if case .taskChanged(let facts) = payload { startedOver.append(facts.key) }
             guard let news = FileNews(payload, at: event.time) else { continue }

@@ -21,6 +21,16 @@ public enum EventType: String, Hashable, Sendable, Codable, CaseIterable {
     /// A task starts over with its next content version.
     case taskChanged = "dev.muster.task.changed.v1"
 
+    /// How the group has ended of which an event of this type tells; `nil` for types that tell of something else.
+    public var endOfGroup: GroupState? {
+        switch self {
+        case .groupSucceeded: .succeeded
+        case .groupFailed: .failed
+        case .groupCancelled: .cancelled
+        case .groupRemoved, .groupOverdue, .taskSucceeded, .taskFailed, .taskCancelled, .taskChanged: nil
+        }
+    }
+
     /// What every type begins with.
     public static let prefix = "dev.muster."
 

@@ -77,7 +77,8 @@ struct FullDiskTests {
         var blockage = Blockage()
         let told = looks.map { look in
             let found: Blockage.Kind? = [".", "*"].contains(look) ? nil : look == "r" ? .refused : .full
-            return switch blockage.look(found, looks: found == .refused ? 3 : 2, hasCome: ["*", "F"].contains(look)) {
+            let hasCome = ["*", "F"].contains(look)
+            return switch blockage.look(found, looks: found == .refused ? 3 : 2, hasCome: hasCome, hasRoom: true) {
             case nil: "-"
             case .lasts(.refused): "R"
             case .lasts(.full): "F"
@@ -90,7 +91,7 @@ struct FullDiskTests {
     /// Files whose room was reserved go on to come on a full disk.
     @Test func bytesThatHadTheirRoomAreNoSignOfNewRoom() {
         var blockage = Blockage()
-        for _ in 0..<2 { _ = blockage.look(.full, looks: 2, hasCome: false) }
+        for _ in 0..<2 { _ = blockage.look(.full, looks: 2, hasCome: false, hasRoom: false) }
         #expect(blockage.look(nil, looks: 2, hasCome: true, hasRoom: false) == nil)
         #expect(blockage.look(nil, looks: 2, hasCome: true, hasRoom: true) == .isOver(.full))
     }

@@ -264,7 +264,7 @@ CREATE TABLE sources (
     headers         jsonb,                                   -- the caller's; may hold secrets: leases alone read it
     dead            boolean NOT NULL DEFAULT false,          -- given up until a retry
     rung            text NOT NULL DEFAULT 'chunks',          -- how it is asked, as in tasks: it contradicted the rungs above
-    parts_given_up  integer NOT NULL DEFAULT 0,              -- how often parts that had brought bytes were given up for a plain GET: `returns_to_parts`
+    parts           text NOT NULL DEFAULT 'kept',            -- whether parts that had brought bytes were given up for a plain GET: `returns_to_parts`
     failures        integer NOT NULL DEFAULT 0,              -- how often it failed in a way that says something of it
     failed          integer NOT NULL DEFAULT 0,              -- how often it failed at all, as noted in attempts; shown only
     mismatches      integer NOT NULL DEFAULT 0,              -- how often its content had another digest (row 29)
@@ -285,7 +285,8 @@ CREATE TABLE sources (
     bytes           bigint NOT NULL DEFAULT 0,               -- bytes that came from it
     busy_ms         bigint NOT NULL DEFAULT 0,               -- how long leases on it took together, in milliseconds
     PRIMARY KEY (task_id, ordinal),
-    CONSTRAINT sources_rung_known CHECK (rung IN ('chunks', 'stream', 'whole'))
+    CONSTRAINT sources_rung_known CHECK (rung IN ('chunks', 'stream', 'whole')),
+    CONSTRAINT sources_parts_known CHECK (parts IN ('kept', 'givenUp', 'resumed'))
 );
 
 -- What was tried and did not succeed: the newest 50 of each task, for its explanation.

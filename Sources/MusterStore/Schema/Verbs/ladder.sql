@@ -160,7 +160,8 @@ BEGIN
     IF v_outcome IS NULL THEN
         v_tries := (p_rung <= t.rung)::integer;
         UPDATE tasks SET attempts = greatest(attempts, l.attempts + v_tries) WHERE id = t.id;
-        UPDATE sources SET rung = greatest(rung, p_rung), parts_given_up = parts_given_up + (t.rung <> 'whole' AND has_bytes(l, t))::integer
+        UPDATE sources SET rung = greatest(rung, p_rung),
+            parts = CASE WHEN parts = 'kept' AND t.rung <> 'whole' AND has_bytes(l, t) THEN 'givenUp' ELSE parts END
         WHERE task_id = t.id AND ordinal = l.source;
         IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
             PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
@@ -191,8 +192,8 @@ BEGIN
     IF l.kind <> 'fetch' OR t.rung <> 'whole' OR t.clean OR f.kind <> 'network' OR NOT coalesce(f.status BETWEEN 200 AND 299, false) THEN
         RETURN false;
     END IF;
-    UPDATE sources SET rung = 'chunks', parts_given_up = 2
-    WHERE task_id = t.id AND ordinal = l.source AND parts_given_up = 1;
+    UPDATE sources SET rung = 'chunks', parts = 'resumed'
+    WHERE task_id = t.id AND ordinal = l.source AND parts = 'givenUp';
     IF NOT FOUND THEN RETURN false; END IF;
     PERFORM start_over(t.id, f.first_chunk, l.source, l.attempts, l.deaths);
     RETURN true;
