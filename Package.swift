@@ -89,7 +89,7 @@ let package = Package(
         library(
             "MusterStore", ["MusterCore", "MusterPostgres", crypto, logging],
             resources: scripts(
-                "Schema/Tables", ["0001_groups", "0002_leasing", "0003_events"])
+                "Schema/Tables", ["0001_groups", "0002_leasing", "0003_events", "0004_requests"])
                 + scripts(
                     "Schema/Verbs",
                     [
@@ -97,8 +97,8 @@ let package = Package(
                         "cuts", "deadlines",
                         "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
                         "limits", "mirrors", "once", "origins", "paths", "preemption", "purges", "questions",
-                        "reports", "returns", "reuse", "sessions", "shares", "sharing", "slices", "stragglers",
-                        "verbs", "wholeness", "windows",
+                        "reports", "requests", "returns", "reuse", "sessions", "shares", "sharing", "slices",
+                        "stragglers", "verbs", "wholeness", "windows",
                     ])),
         library(
             "MusterCoordinator",

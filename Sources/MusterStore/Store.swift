@@ -5,7 +5,7 @@ public import MusterPostgres
 ///
 /// Every verb is one statement or one transaction, and harmless when repeated (I10), unless its documentation says otherwise.
 /// All of them throw `PostgresError`; the methods for callers' requests throw `Refusal` besides. What changes something is run by
-/// `write`, `writeOnce`, `count` or `transaction`, all of which have to be told who is to be woken by it.
+/// `write`, `writeOnce`, `count`, `once` or `transaction`, all of which have to be told who is to be woken by it.
 public struct Store: Sendable {
     /// The bounds that the SQL functions are given.
     public struct Policy: Sendable, Hashable {
@@ -92,6 +92,8 @@ public struct Store: Sendable {
         case prerequisitesTooLate(String)
         /// Another group still waits for this one.
         case groupInUse(String, by: String)
+        /// The key of the request was another request's.
+        case keyReused
         /// PostgreSQL knows no time zone of this name; `pointer` says where in the request it stands.
         case unknownTimeZone(String, pointer: String)
     }
@@ -124,14 +126,14 @@ public struct Store: Sendable {
     func write(
         _ sql: SQL, waking wake: Wake, deadline: ContinuousClock.Instant? = nil
     ) async throws -> PostgresRows {
-        let rows = try await query(sql, deadline: deadline)
+        let rows = try await change(sql, deadline: deadline)
         self.wake(wake)
         return rows
     }
 
     /// Runs one statement that says as `count` how much it changed, and wakes those who wait for that unless it is nothing.
     func count(_ sql: SQL, waking wake: Wake) async throws -> Int64 {
-        let count: Int64 = try await query(sql)[0].decode("count")
+        let count: Int64 = try await change(sql)[0].decode("count")
         if count > 0 { self.wake(wake) }
         return count
     }

@@ -259,8 +259,7 @@ struct ProgressAPITests {
 
     private static func fill(_ store: Store, _ name: String, _ count: Int) async throws {
         let creation = GroupCreation(
-            name: name, sink: "default", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
-            creationKey: nil)
+            name: name, sink: "default", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true)
         var upload = try await store.beginUpload()
         let tasks = try (1...count).map { number in
             StagedTask(

@@ -77,9 +77,10 @@ struct RunningCoordinator {
 
     /// One request as it is, for what the typed client would never send.
     func raw(
-        _ method: String, _ path: String, body: String? = nil, type: String = "application/json", token: String? = nil
+        _ method: String, _ path: String, body: String? = nil, type: String = "application/json", token: String? = nil,
+        key: String? = nil
     ) async throws -> APIResponse {
-        var headers: [(name: String, value: String)] = []
+        var headers: [(name: String, value: String)] = key.map { [("Idempotency-Key", $0)] } ?? []
         if body != nil { headers.append(("Content-Type", type)) }
         if let token { headers.append(("Authorization", "Bearer \(token)")) }
         return try await send(

@@ -113,9 +113,14 @@ public final class MusterClient: Sendable {
             ) { try await self.round($0) }
         }
         let isLost = Mutex(false)
+        var headers = headers + Self.defaultHeaders(body)
+        // By it a repetition is known as one, and so is a request that was on its way for long.
+        if manner == .change, !headers.contains(where: { $0.name == Self.idempotencyKey }) {
+            headers.append((Self.idempotencyKey, RandomToken.make()))
+        }
         let request = APIRequest(
-            method: method, url: path + Self.queryString(query), headers: headers + Self.defaultHeaders(body),
-            body: body, timeout: timeout, manner: manner)
+            method: method, url: path + Self.queryString(query), headers: headers, body: body, timeout: timeout,
+            manner: manner)
         let answer = try await pass(request) { request in
             try await self.round(request) { isLost.withLock { $0 = true } }
         }
@@ -177,8 +182,11 @@ public final class MusterClient: Sendable {
         var timeout: Duration?
     }
 
-    /// What makes a repetition of a request known as one.
-    static func headers(key: String?) -> [(name: String, value: String)] { key.map { [("Idempotency-Key", $0)] } ?? [] }
+    /// The field that names a request.
+    private static let idempotencyKey = "Idempotency-Key"
+
+    /// The name that a caller has for a request, if it has one.
+    static func headers(key: String?) -> [(name: String, value: String)] { key.map { [(idempotencyKey, $0)] } ?? [] }
 
     private static func defaultHeaders(_ body: APIRequest.Body) -> [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = [("Accept", "application/json")]

@@ -59,7 +59,7 @@ extension FetchOptions {
         guard case .value(let text) = proxy.form, text != "direct", text != "environment" else { return }
         let components = URLComponents(string: text)
         guard let scheme = components?.scheme?.lowercased(), Self.proxySchemes.contains(scheme),
-            components?.host?.isEmpty == false
+            components?.host?.isEmpty == false, !text.contains(where: \.isWhitespace)
         else {
             throw InputRefusal(
                 pointer: "/proxy",

@@ -132,10 +132,11 @@ struct GetCommand: MusterSubcommand {
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         var asked = try settings.transfers(base: context.workingDirectory)
-        let proxies = asked.followProxies(of: settings.environment)
+        let proxies = try asked.followProxies(of: settings.environment)
         if !proxies.isEmpty {
             let list = proxies.joined(separator: ", ")
-            context.console.remark("asking through the proxy that \(list) names; --proxy direct asks without one")
+            context.console.remark(
+                "proxies are asked as \(list) say\(proxies.count == 1 ? "s" : ""); --proxy direct asks without one")
         }
         let transfers = asked
         if let line = transfers.sharing(tasks.survey.hosts) { context.console.remark(line) }

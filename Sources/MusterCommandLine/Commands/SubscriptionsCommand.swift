@@ -173,7 +173,7 @@ struct SubscriptionsAddCommand: MusterSubcommand {
             types: types.isEmpty ? nil : types
         )
         let document = try await context.withClient {
-            try await $0.createSubscription(request, idempotencyKey: RandomToken.make())
+            try await $0.createSubscription(request)
         }
         if context.console.json {
             try context.console.document(document)

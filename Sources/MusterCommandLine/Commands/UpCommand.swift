@@ -1,6 +1,7 @@
 import ArgumentParser
 import FoundationEssentials
 import Logging
+import MusterAPI
 import MusterCoordinator
 import MusterCore
 import MusterWorker

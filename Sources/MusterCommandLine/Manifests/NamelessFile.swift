@@ -1,3 +1,4 @@
+import MusterAPI
 import SystemPackage
 
 #if canImport(Darwin)

@@ -49,8 +49,7 @@ struct Submission {
             let isNew = try await create(request)
             return try await add(isNew: isNew) {
                 try await client.addTasks(
-                    streaming: { [tasks, chosen] in tasks.stream(chosen: chosen) }, to: group, reopen: reopens,
-                    idempotencyKey: RandomToken.make())
+                    streaming: { [tasks, chosen] in tasks.stream(chosen: chosen) }, to: group, reopen: reopens)
             }
         }
         let items = try tasks.items(chosen: chosen)
@@ -63,8 +62,7 @@ struct Submission {
                     return AddedDocument(added: 0, existing: 0)
                 }
                 do {
-                    return try await client.addTasks(
-                        items.map(\.request), to: group, reopen: reopens, idempotencyKey: RandomToken.make())
+                    return try await client.addTasks(items.map(\.request), to: group, reopen: reopens)
                 } catch let problem as Problem {
                     throw Self.located(problem, prefix: "/", items)
                 }
@@ -79,7 +77,7 @@ struct Submission {
         var request = request
         request.sealed = seals
         request.tasks = items.map(\.request)
-        let document = try await client.createGroup(request, idempotencyKey: RandomToken.make())
+        let document = try await client.createGroup(request)
         let added = min(document.tasks.total, Int64(items.count))
         return Result(group: document, added: added, existing: Int64(items.count) - added, isCreated: true)
     }
@@ -87,7 +85,7 @@ struct Submission {
     /// Makes the group, open; false if it is there already.
     private func create(_ request: GroupRequest) async throws -> Bool {
         do {
-            _ = try await client.createGroup(request, idempotencyKey: RandomToken.make())
+            _ = try await client.createGroup(request)
             return true
         } catch let problem as Problem where problem.code == .groupExists {
             return false

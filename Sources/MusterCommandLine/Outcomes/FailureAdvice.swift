@@ -83,6 +83,11 @@ enum FailureAdvice {
         case .sizeMismatch: Advice(text: "the origin's file has another size than was said: check the size")
         case .notFound: Advice(text: "the origin does not have it: check the URL")
         case .dns: Advice(text: "no host has that name: check the URL and the network")
+        case .proxy:
+            Advice(
+                text:
+                    "it is the proxy that fails: check --proxy, or http_proxy and its like; --proxy direct asks without one",
+                place: .asking)
         case .refusedAddress:
             Advice(
                 text: "the address may not be fetched from: --allow-address ADDRESS permits it", place: .coordinator)

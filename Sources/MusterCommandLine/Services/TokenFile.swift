@@ -1,4 +1,5 @@
 import Logging
+import MusterAPI
 import MusterCoordinator
 import SystemPackage
 

@@ -22,14 +22,28 @@ struct TransferSettings: Hashable, Sendable {
 
     /// Asks through the proxies that the environment names, as other programs do that a person starts, unless a proxy was named, or none.
     ///
-    /// - Returns: the variables that name one.
-    mutating func followProxies(of environment: [String: String]) -> [String] {
-        let named = Self.proxyVariables.filter { !(environment[$0] ?? "").isEmpty }
+    /// - Returns: the variables that say which is asked, and for what.
+    /// - Throws: `CommandFailure.usage` for a variable that names none, whose value is never shown: it may hold a password.
+    mutating func followProxies(of environment: [String: String]) throws(CommandFailure) -> [String] {
+        let isSet = { (name: String) in !(environment[name] ?? "").isEmpty }
+        let named = Self.proxyVariables.filter(isSet)
         guard fetch?.proxy == nil, !named.isEmpty else { return [] }
+        for name in named {
+            let text = environment[name] ?? ""
+            var asked = FetchOptions()
+            asked.proxy = Secret(text.contains("://") ? text : "http://\(text)")
+            do {
+                try asked.check()
+            } catch {
+                throw .usage(
+                    "the variable \(name) names no proxy: http://HOST:PORT is one (or https, socks4, socks4a, socks5, socks5h); "
+                        + "what is special in a password is percent-encoded; --proxy direct asks without one")
+            }
+        }
         var options = fetch ?? FetchOptions()
         options.proxy = SecretArgument.secret("environment", base: "/")
         fetch = options
-        return named
+        return named + ["no_proxy", "NO_PROXY"].filter(isSet)
     }
 
     /// Who is sent the user and the password, said where that are several hosts: they may be meant for one of them.

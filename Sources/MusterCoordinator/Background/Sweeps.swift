@@ -96,6 +96,7 @@ struct Sweeps: Sendable {
             // More often where events are kept for minutes only.
             Round(.retention, everyOrSooner: min(.seconds(60), configuration.eventRetention / 10), isAtStart: true) {
                 try await store.dropRemovalOutcomes(olderThan: configuration.eventRetention)
+                try await store.dropRequests(olderThan: Limits.requestMemory)
                 let dropped = try await store.dropOldEvents(
                     olderThan: configuration.eventRetention, limit: Self.droppedAtOnce)
                 metrics.add(.eventsDropped, Int(dropped))

@@ -4,15 +4,13 @@ import MusterStore
 
 extension GroupCreation {
     /// A checked request in the words of the store.
-    ///
-    /// - Parameter key: the request's Idempotency-Key (I10).
-    init(_ wish: GroupRequest, key: String?) throws {
+    init(_ wish: GroupRequest) throws {
         var policy = wish.policy
         policy?.reuse = nil
         self.init(
             name: wish.name, sink: wish.sink ?? defaultSinkName, priority: wish.priority ?? 0, weight: wish.weight ?? 1,
             maxConnections: wish.limits?.maxConnections, metadata: try StoredJSON.text(wish.metadata),
-            isSealed: wish.sealed ?? false, creationKey: key, options: try StoredJSON.text(wish.fetch),
+            isSealed: wish.sealed ?? false, options: try StoredJSON.text(wish.fetch),
             policy: try StoredJSON.text(policy), resolver: try StoredJSON.text(wish.resolver),
             bytesPerSecond: wish.limits?.bytesPerSecond, window: wish.limits?.between.map(GroupWindow.init),
             timetable: try StoredJSON.text(wish.limits?.timetable.flatMap { $0.isEmpty ? nil : $0 }),

@@ -38,6 +38,7 @@ struct API: Sendable {
         }
 
         let admin = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .admin))
+            .add(middleware: OnceMiddleware(store: store))
         let share = ReadersShare(configuration.readers ?? ReaderLimits(connections: configuration.databaseConnections))
         let readers = admin.group().add(middleware: ReadersMiddleware(share: share))
         let intake = TaskIntake(store: store, metrics: metrics)

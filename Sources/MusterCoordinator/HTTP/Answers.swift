@@ -138,6 +138,8 @@ extension Problem {
                 .conflict,
                 "the group \"\(other)\" waits for \"\(name)\"; change that first: muster limit \(ShellWord(other)) --after none"
             )
+        case .keyReused:
+            self.init(.conflict, "the Idempotency-Key was another request's; each has one of its own")
         case .unknownTimeZone(let name, let pointer):
             self.init(.invalidRequest, "there is no time zone \"\(name)\"", pointer: pointer)
         }

@@ -52,10 +52,9 @@ struct GroupRoutes: Sendable {
     }
 
     private func create(_ request: Request, _ context: some RequestContext) async throws -> Response {
-        let key = try request.idempotencyKey()
         let wish = try await request.document(GroupRequest.self)
         try wish.check()
-        let creation = try GroupCreation(wish, key: key)
+        let creation = try GroupCreation(wish)
         let upload = try await intake.stage(wish.tasks ?? [], pointer: "/tasks", policy: wish.policy)
         let group = try await intake.finish(upload) { try await store.createGroup(creation, upload: upload) }
         return try await answer(group, status: .created)

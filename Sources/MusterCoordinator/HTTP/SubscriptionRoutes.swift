@@ -26,7 +26,6 @@ struct SubscriptionRoutes: Sendable {
     /// Makes a subscription. The answer shows the secret that was made for it, and no other one ever does; a secret that the
     /// caller gave is not shown at all.
     private func create(_ request: Request, _ context: some RequestContext) async throws -> Response {
-        let key = try request.idempotencyKey()
         let wish = try await request.document(SubscriptionRequest.self)
         guard NameRule.accepts(wish.name) else {
             throw Problem(.invalidRequest, NameRule.explanation, pointer: "/name")
@@ -36,8 +35,7 @@ struct SubscriptionRoutes: Sendable {
         var generator = SystemRandomNumberGenerator()
         let given = try wish.secret.map { try Self.secret($0) }
         let made = try await store.createSubscription(
-            wish.name, url: url, secret: given ?? WebhookSecret(random: &generator), filter: filter,
-            key: given == nil ? key : nil)
+            wish.name, url: url, secret: given ?? WebhookSecret(random: &generator), filter: filter)
         let document = SubscriptionDocument(made.record, secret: given == nil ? made.secret : nil)
         return try Answer.json(document, status: .created)
     }

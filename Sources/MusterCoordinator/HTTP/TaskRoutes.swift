@@ -41,7 +41,6 @@ struct TaskRoutes: Sendable {
     private func add(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.path("name")
         let reopening = try request.flag("reopen")
-        let key = try request.idempotencyKey()
         // A missing group is said before a long stream is read.
         let policy = try TransferPolicy(storedFor: try await store.group(name))
         let upload =
@@ -52,7 +51,7 @@ struct TaskRoutes: Sendable {
             }
         let addition = try await intake.finish(upload) {
             guard let upload else { return Addition(added: 0, existing: 0) }
-            return try await store.addTasks(upload, to: name, reopening: reopening, key: key)
+            return try await store.addTasks(upload, to: name, reopening: reopening)
         }
         return try Answer.json(AddedDocument(added: addition.added, existing: addition.existing))
     }

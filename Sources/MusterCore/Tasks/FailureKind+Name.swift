@@ -1,7 +1,7 @@
 extension FailureKind {
     /// The kinds by name, those of all statuses under one. The API's description lists them (`openapi.yaml`), and a test compares.
     public enum Name: String, Sendable, Hashable, CaseIterable {
-        case network, tls, dns, timeout, tooSlow, httpStatus, badRange, changed, digestMismatch, sizeMismatch,
+        case network, tls, dns, proxy, timeout, tooSlow, httpStatus, badRange, changed, digestMismatch, sizeMismatch,
             refusedAddress
         case authentication, notFound, storageFull, noSpace, noPermission, storage, poison, deadline, unreadable
     }
@@ -12,6 +12,7 @@ extension FailureKind {
         case .network: .network
         case .tls: .tls
         case .dns: .dns
+        case .proxy: .proxy
         case .timeout: .timeout
         case .tooSlow: .tooSlow
         case .httpStatus: .httpStatus
@@ -39,6 +40,7 @@ extension FailureKind {
             case .network: .network
             case .tls: .tls
             case .dns: .dns
+            case .proxy: .proxy
             case .timeout: .timeout
             case .tooSlow: .tooSlow
             case .httpStatus: nil

@@ -63,7 +63,7 @@ extension FailureKind {
         switch self {
         case .network: Row(rule: .retry, signal: .possible, limiting: .all)
         case .tls: Row(rule: .nextSource)
-        case .dns: Row(rule: .retry)
+        case .dns, .proxy: Row(rule: .retry)
         case .timeout: Row(rule: .retry)
         case .tooSlow: Row(rule: .retry)
         case .httpStatus(let status): Self.row(status: status)

@@ -21,11 +21,11 @@ extension FailureKind {
         let detail =
             detail.hasPrefix("\(words(isDecided)): ") ? String(detail.dropFirst(words(isDecided).count + 2)) : detail
         if let status, status < 400, detail.contains("answered \(status)") { title = words(isDecided) }
-        if let source, !isOfStorage { title += " from \(source)" }
+        if let source, !isOfStorage { title += "\(self == .proxy ? " for" : " from") \(source)" }
         if self == .network, let (place, reason) = Self.unconnected(detail) {
             let what = reason ?? self.title(status: status, isDecided: isDecided)
             guard let source else { return "\(what): \(place)" }
-            // A proxy is another place than the source.
+            // A redirect leads to another place than the source.
             let host = place.prefix { $0 != " " }
             return source.firstRange(of: host) == nil ? "\(what): \(place), for \(source)" : "\(what): \(source)"
         }
@@ -52,7 +52,7 @@ extension FailureKind {
         return (place, reason.prefix(1).lowercased() + reason.dropFirst())
     }
 
-    /// Which host was not found, of what libcurl says: the sentence tells no more. That of a proxy is not the source's.
+    /// Which host was not found, of what libcurl says: the sentence tells no more.
     private static func unresolved(_ detail: String) -> Substring? {
         detail.firstMatch(of: /^(?:[^;]*: )?name not resolved: Could not resolve host: ([^\s:;]+)$/)?.output.1
     }
@@ -63,6 +63,7 @@ extension FailureKind {
         case .network: "connection failed"
         case .tls: "no secure connection"
         case .dns: "host not found"
+        case .proxy: "proxy failed"
         case .timeout: "no answer in time"
         case .tooSlow: "too slow"
         case .httpStatus(let status) where status < 300:
@@ -116,8 +117,8 @@ extension FailureKind {
     private var isOfStorage: Bool {
         switch self {
         case .storageFull, .noSpace, .noPermission, .storage: true
-        case .network, .tls, .dns, .timeout, .tooSlow, .httpStatus, .badRange, .changed, .digestMismatch, .sizeMismatch,
-            .refusedAddress, .authentication, .notFound, .poison, .deadline, .unreadable:
+        case .network, .tls, .dns, .proxy, .timeout, .tooSlow, .httpStatus, .badRange, .changed, .digestMismatch,
+            .sizeMismatch, .refusedAddress, .authentication, .notFound, .poison, .deadline, .unreadable:
             false
         }
     }

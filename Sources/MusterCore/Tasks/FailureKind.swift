@@ -9,6 +9,8 @@ public enum FailureKind: Hashable, Sendable {
     case tls
     /// The host's name did not resolve.
     case dns
+    /// A proxy was not reached, or would not pass the request on: the origin was not asked.
+    case proxy
     /// Nothing came in time: connecting, or the first byte.
     case timeout
     /// The transfer fell below the low-speed limit.

@@ -258,7 +258,8 @@ extension FailureKind {
                 || (300..<400).contains(status) || [500, 501, 505].contains(status)
         // Some let strangers have all of a file, and parts of it to nobody whom they don't know.
         case .network, .authentication: true
-        case .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch, .refusedAddress,
+        case .tls, .dns, .proxy, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
+            .refusedAddress,
             .notFound, .storageFull, .noSpace, .noPermission, .storage, .poison, .deadline, .unreadable:
             false
         }

@@ -110,6 +110,8 @@ public enum Limits {
     public static let webhookRetryAfter = Duration.seconds(86_400)
     /// How long the secret before the last one goes on signing.
     public static let secretRotation = Duration.seconds(86_400)
+    /// How long it is known what a request was answered.
+    public static let requestMemory = Duration.seconds(86_400)
     /// How long a process may have a consumer without renewing that, in seconds.
     public static let consumerHoldSeconds: ClosedRange<Int64> = 1...3_600
     /// What such a process is called, in bytes.

@@ -80,11 +80,20 @@ extension Transfer {
         let message = redacted(unconnectedMessage(for: code) ?? easy.message(for: code))
         if fileScheme != nil { return fileError(code, message) }
         let error = TransferError(curl: code, message: message)
+        if case .connect(let detail) = error, request.proxy != .direct, !isOfOrigin(message) { return .proxy(detail) }
         // Silence is how libcurl takes what a peer says that knows only HTTP/1.1.
         if case .reset(let detail) = error, request.httpVersion == .priorKnowledge, code == CURLE_GOT_NOTHING {
             return .streamReset(detail)
         }
         return error
+    }
+
+    /// Whether the place is the origin's to which, as libcurl says, no connection came about; where a proxy is asked, the other place is the proxy's.
+    private func isOfOrigin(_ message: String) -> Bool {
+        guard let place = message.firstMatch(of: /Failed to connect to (\S+) port (\d+)/)?.output,
+            let origin = URLOrigin(effectiveURL)
+        else { return true }
+        return origin.port == place.2 && [String(place.1), "[\(place.1)]"].contains(origin.host)
     }
 
     /// What libcurl says of a connection that did not come about, with what the system says in the place of "Could not connect to server".

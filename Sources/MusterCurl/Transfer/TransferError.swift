@@ -16,10 +16,12 @@ public enum TransferError: Error, Sendable, Hashable {
         }
     }
 
-    /// The host's (or proxy's) name has no address, or the name service failed.
+    /// The host's name has no address, or the name service failed.
     case dns(Detail)
     /// The connection was refused, or no address could be reached.
     case connect(Detail)
+    /// The proxy was not reached, or would not pass the request on: the origin was not asked.
+    case proxy(Detail)
     /// This process, or this machine, can open no socket for now: the peer was not asked.
     case noSocket(Detail)
     /// The certificate can't be verified, or the two sides can't agree on how to speak TLS: it will be so again.
@@ -61,7 +63,7 @@ public enum TransferError: Error, Sendable, Hashable {
     /// The code and message beneath.
     public var detail: Detail {
         switch self {
-        case .dns(let detail), .connect(let detail), .noSocket(let detail), .tls(let detail),
+        case .dns(let detail), .connect(let detail), .proxy(let detail), .noSocket(let detail), .tls(let detail),
             .connectTimeout(let detail),
             .firstByteTimeout(let detail), .tooSlow(let detail), .deadline(let detail), .truncated(let detail),
             .reset(let detail), .streamReset(let detail), .tooManyRedirects(let detail), .unsupportedScheme(let detail),
@@ -80,6 +82,7 @@ extension TransferError: CustomStringConvertible {
             switch self {
             case .dns: "name not resolved"
             case .connect: "not connected"
+            case .proxy: "proxy failed"
             case .noSocket: "no socket"
             case .tls: "TLS failed"
             case .connectTimeout: "connect timeout"
@@ -104,14 +107,21 @@ extension TransferError: CustomStringConvertible {
 }
 
 extension TransferError {
+    /// What libcurl says of a proxy whose URL it can't use quotes that, with the password.
+    private static func withoutURL(_ detail: Detail) -> Detail {
+        guard detail.message.hasPrefix("Unsupported proxy") else { return detail }
+        return Detail(code: detail.code, message: "its URL can't be used")
+    }
+
     /// Sorts a CURLcode into its kind. The loop keeps deadlines, first-byte and speed limits itself, so that libcurl's
     /// own timeout can only mean the connect timeout.
     init(curl code: CURLcode, message: String) {
         let detail = Detail(code: Int32(bitPattern: code.rawValue), message: message)
         self =
             switch code {
-            case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .dns(detail)
-            case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY: .connect(detail)
+            case CURLE_COULDNT_RESOLVE_HOST: .dns(detail)
+            case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: .proxy(Self.withoutURL(detail))
+            case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: .connect(detail)
             case CURLE_SSL_CONNECT_ERROR where Self.isPassingInHandshake(message):
                 .reset(Detail(code: detail.code, message: "in the TLS handshake: \(message)"))
             case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
@@ -129,7 +139,7 @@ extension TransferError {
             case CURLE_RECV_ERROR where message.contains("chunk") || message.contains("header"):
                 .protocolViolation(detail)
             // What a proxy answers instead of a tunnel has the code of a broken connection.
-            case CURLE_RECV_ERROR where message.contains("CONNECT tunnel"): .connect(detail)
+            case CURLE_RECV_ERROR where message.contains("CONNECT tunnel"): .proxy(detail)
             case CURLE_RECV_ERROR, CURLE_GOT_NOTHING: .reset(detail)
             case CURLE_HTTP2, CURLE_HTTP2_STREAM: .streamReset(detail)
             case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(detail)

@@ -76,8 +76,9 @@ extension Store {
 
     /// Forgets a consumer's place.
     public func removeConsumer(_ name: String) async throws {
-        let rows = try await writeOnce(
-            "DELETE FROM consumers WHERE name = \(name) RETURNING name", waking: .nobody)
-        guard !rows.isEmpty else { throw EventRefusal.noSuchConsumer(name) }
+        let isKnown = try await once(waking: .nobody) { connection in
+            try await !connection.query("DELETE FROM consumers WHERE name = \(name) RETURNING name").isEmpty
+        }
+        guard isKnown else { throw EventRefusal.noSuchConsumer(name) }
     }
 }

@@ -74,34 +74,33 @@ public struct SubscriptionChange: Sendable {
 extension Store {
     /// Makes a subscription, which gets the events from now on. Its name, URL and filter have been checked.
     ///
-    /// A repetition with everything the same gets the subscription of the first time (I10): the same secret, or the same key
-    /// where the secret was made for the request.
+    /// A repetition gets the subscription of the first time (I10): with everything the same, or of the same request (`Store.request`).
     ///
-    /// - Parameter key: the request's Idempotency-Key; `nil` as well when the secret is the caller's own.
     /// - Returns: the subscription, and the secret that signs for it.
     public func createSubscription(
-        _ name: String, url: String, secret: WebhookSecret, filter: EventFilter, key: String? = nil
+        _ name: String, url: String, secret: WebhookSecret, filter: EventFilter
     ) async throws -> (record: SubscriptionRecord, secret: String) {
         let count: Int64 = try await query("SELECT count(*) AS count FROM subscriptions WHERE name <> \(name)")[0]
             .decode("count")
         guard count < Limits.subscriptions else { throw EventRefusal.tooManySubscriptions }
-        _ = try await write(
-            """
-            INSERT INTO subscriptions (name, url, secret, creation_key, groups, expression, types, position)
-            SELECT \(name), \(url), \(secret.text), \(key), \(filter.groups), \(filter.groupsExpression), \(filter.types),
-                last_position
-            FROM event_log
-            ON CONFLICT (name) DO NOTHING
-            """, waking: .nobody)
-        // Asked apart: the insertion may be a repetition after its answer was lost.
-        let same = try await query(
-            """
-            SELECT \(SubscriptionRecord.columns), s.secret FROM subscriptions s
-            WHERE s.name = \(name) AND s.url = \(url) AND (s.secret = \(secret.text) OR s.creation_key = \(key))
-                AND s.types = \(filter.types) AND s.groups IS NOT DISTINCT FROM \(filter.groups)
-            """)
-        guard let row = same.first else { throw EventRefusal.subscriptionExists(name) }
-        return (try SubscriptionRecord(row), try row.decode("secret"))
+        let secret = try await once(waking: .nobody) { connection in
+            _ = try await connection.query(
+                """
+                INSERT INTO subscriptions (name, url, secret, groups, expression, types, position)
+                SELECT \(name), \(url), \(secret.text), \(filter.groups), \(filter.groupsExpression), \(filter.types), last_position
+                FROM event_log
+                ON CONFLICT (name) DO NOTHING
+                """)
+            let same = try await connection.query(
+                """
+                SELECT s.secret FROM subscriptions s
+                WHERE s.name = \(name) AND s.url = \(url) AND s.secret = \(secret.text)
+                    AND s.types = \(filter.types) AND s.groups IS NOT DISTINCT FROM \(filter.groups)
+                """)
+            guard !same.isEmpty else { throw EventRefusal.subscriptionExists(name) }
+            return secret.text
+        }
+        return (try await subscription(name), secret)
     }
 
     /// One subscription.
@@ -145,7 +144,6 @@ extension Store {
                     previous_until = CASE WHEN \(isOther)
                         THEN statement_timestamp() + \(Limits.secretRotation.milliseconds)::bigint * interval '1 ms'
                         ELSE s.previous_until END,
-                    creation_key = CASE WHEN \(isOther) THEN NULL ELSE s.creation_key END,
                     secret = coalesce(\(secret), s.secret)
                 WHERE s.name = \(name) RETURNING s.id
                 """
@@ -157,8 +155,9 @@ extension Store {
 
     /// Forgets a subscription and its deliveries.
     public func removeSubscription(_ name: String) async throws {
-        let rows = try await writeOnce(
-            "DELETE FROM subscriptions WHERE name = \(name) RETURNING name", waking: .nobody)
-        guard !rows.isEmpty else { throw EventRefusal.noSuchSubscription(name) }
+        let isKnown = try await once(waking: .nobody) { connection in
+            try await !connection.query("DELETE FROM subscriptions WHERE name = \(name) RETURNING name").isEmpty
+        }
+        guard isKnown else { throw EventRefusal.noSuchSubscription(name) }
     }
 }

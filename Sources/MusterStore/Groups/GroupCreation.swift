@@ -16,8 +16,6 @@ public struct GroupCreation: Sendable {
     public var metadata: String?
     /// Whether no task will be added any more.
     public var isSealed: Bool
-    /// The Idempotency-Key of the request (I10).
-    public var creationKey: String?
     /// How its sources are asked, as a JSON object; may hold secrets.
     public var options: String?
     /// What shall be done where there is a choice, as a JSON object.
@@ -43,7 +41,7 @@ public struct GroupCreation: Sendable {
     /// A group.
     public init(
         name: String, sink: String, priority: Int32, weight: Int32, maxConnections: Int32?, metadata: String?,
-        isSealed: Bool, creationKey: String?, options: String? = nil, policy: String? = nil, resolver: String? = nil,
+        isSealed: Bool, options: String? = nil, policy: String? = nil, resolver: String? = nil,
         bytesPerSecond: Int64? = nil, window: GroupWindow? = nil, timetable: String? = nil, deadline: Duration? = nil,
         deadlineAction: DeadlineAction = .fail, prerequisites: [GroupPrerequisite] = [], reuses: Bool = true
     ) {
@@ -54,7 +52,6 @@ public struct GroupCreation: Sendable {
         self.maxConnections = maxConnections
         self.metadata = metadata
         self.isSealed = isSealed
-        self.creationKey = creationKey
         self.options = options
         self.policy = policy
         self.reuses = reuses

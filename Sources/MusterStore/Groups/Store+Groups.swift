@@ -5,19 +5,19 @@ extension Store {
     /// Creates a group with its first tasks, all or nothing; seals it if wished.
     ///
     /// - Parameter upload: tasks staged before, or `nil` for none.
-    /// - Returns: the group. A repetition with the same creation key gets the group of the first time (I10).
+    /// - Returns: the group.
     public func createGroup(_ creation: GroupCreation, upload: Upload?) async throws -> GroupRecord {
         try await checkZones(of: creation.window, timetable: creation.timetable)
         let limit = creation.deadline?.milliseconds
         let upload = if let upload { try await complete(upload) } else { nil as Upload? }
-        let name = try await transaction(waking: [.work, .events]) { connection in
+        let name = try await once(waking: [.work, .events]) { connection in
             let rows = try await connection.query(
                 """
-                INSERT INTO groups (name, sink, priority, weight, max_connections, metadata, creation_key, fetch_options,
+                INSERT INTO groups (name, sink, priority, weight, max_connections, metadata, fetch_options,
                     policy, resolver, bytes_per_second, window_from, window_to, window_zone, timetable, time_limit,
                     deadline_at, deadline_action, reuses)
                 VALUES (\(creation.name), \(creation.sink), \(creation.priority), \(creation.weight),
-                    \(creation.maxConnections), \(creation.metadata.map { PostgresJSON($0) }), \(creation.creationKey),
+                    \(creation.maxConnections), \(creation.metadata.map { PostgresJSON($0) }),
                     \(creation.options.map { PostgresJSON($0) }), \(creation.policy.map { PostgresJSON($0) }),
                     \(creation.resolver.map { PostgresJSON($0) }), \(creation.bytesPerSecond),
                     \(creation.window?.from)::text::time, \(creation.window?.to)::text::time,
@@ -27,10 +27,7 @@ extension Store {
                 ON CONFLICT (name) DO NOTHING RETURNING id
                 """)
             guard let id = try rows.first?.decode("id", as: GroupID.self) else {
-                let before = try await connection.query("SELECT creation_key FROM groups WHERE name = \(creation.name)")
-                let key = try before.first?.decode("creation_key", as: String?.self) ?? nil
-                guard let key, key == creation.creationKey else { throw Refusal.groupExists(creation.name) }
-                return creation.name
+                throw Refusal.groupExists(creation.name)
             }
             if !creation.prerequisites.isEmpty {
                 try await Self.setPrerequisites(creation.prerequisites, of: id, named: creation.name, on: connection)
@@ -77,22 +74,5 @@ extension Store {
             "SELECT g.id FROM groups g WHERE g.name = \(name) AND (\(removing) OR NOT is_removing(g))")
         guard let row = rows.first else { throw Refusal.noSuchGroup(name) }
         return try row.decode("id")
-    }
-
-    /// Runs a transaction that may be repeated, also when nobody knows whether it was committed (fault F6), and wakes those who wait
-    /// for what it changes.
-    func transaction<Answer: Sendable>(
-        waking wake: Wake, _ body: @Sendable (PostgresConnection) async throws -> Answer
-    ) async throws -> Answer {
-        var tries = 0
-        while true {
-            do {
-                let answer = try await pool.withTransaction(body)
-                self.wake(wake)
-                return answer
-            } catch let error as PostgresError where tries < 4 && error.outcomeUnknown {
-                tries += 1
-            }
-        }
     }
 }

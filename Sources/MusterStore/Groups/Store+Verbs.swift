@@ -99,7 +99,7 @@ extension Store {
                 timeouts += 1
                 try Task.checkCancellation()
                 if next.place > 0, timeouts < Self.lockTimeouts { continue }
-                _ = try await query("SELECT keep_wish(\(group), \(verb))::text")
+                _ = try await change("SELECT keep_wish(\(group), \(verb))::text")
                 return changed
             }
             timeouts = 0

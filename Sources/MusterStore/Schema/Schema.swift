@@ -25,6 +25,7 @@ enum Schema {
         Script("0001_groups", PackageResources._001_groups_sql),
         Script("0002_leasing", PackageResources._002_leasing_sql),
         Script("0003_events", PackageResources._003_events_sql),
+        Script("0004_requests", PackageResources._004_requests_sql),
     ]
 
     /// Installed as a whole, in any order.
@@ -56,6 +57,7 @@ enum Schema {
         Script("purges", PackageResources.purges_sql),
         Script("questions", PackageResources.questions_sql),
         Script("reports", PackageResources.reports_sql),
+        Script("requests", PackageResources.requests_sql),
         Script("returns", PackageResources.returns_sql),
         Script("reuse", PackageResources.reuse_sql),
         Script("sessions", PackageResources.sessions_sql),

@@ -44,7 +44,7 @@ public struct Upload: Sendable {
 }
 
 /// What an addition did.
-public struct Addition: Sendable, Hashable {
+public struct Addition: Sendable, Hashable, Codable {
     /// Tasks that are new.
     public let added: Int64
     /// Tasks whose key was there already.
@@ -60,7 +60,7 @@ public struct Addition: Sendable, Hashable {
 extension Store {
     /// A place for tasks on their way in. Nothing of them is visible until they are added.
     public func beginUpload() async throws -> Upload {
-        Upload(id: try await write("SELECT nextval('upload_ids') AS upload", waking: .nobody)[0].decode("upload"))
+        Upload(id: try await query("SELECT nextval('upload_ids') AS upload")[0].decode("upload"))
     }
 
     /// Puts tasks into an upload.
@@ -111,53 +111,29 @@ extension Store {
 
     /// Drops an upload that is not wanted any more.
     public func abandon(_ upload: Upload) async throws {
-        _ = try await write("DELETE FROM staged_tasks WHERE upload = \(upload.id)", waking: .nobody)
+        _ = try await query("DELETE FROM staged_tasks WHERE upload = \(upload.id)")
     }
 
     /// Adds an upload's tasks to a group, all or none.
     ///
     /// - Parameters:
     ///   - reopening: whether a group that is sealed or has finished is opened for those of them that are new to it.
-    ///   - key: the request's Idempotency-Key. A repetition gets the answer of the first time, unless the group has had another addition
-    ///     with a key meanwhile (I10).
-    public func addTasks(
-        _ upload: Upload, to group: String, reopening: Bool = false, key: String? = nil
-    ) async throws -> Addition {
+    public func addTasks(_ upload: Upload, to group: String, reopening: Bool = false) async throws -> Addition {
         let id = try await groupID(group)
         let upload = try await complete(upload)
         while true {
             do {
-                return try await transaction(waking: [.work, .events]) { connection in
-                    if let key, let before = try await Self.addition(by: key, to: id, instead: upload, on: connection) {
-                        return before
-                    }
-                    let addition = try await Self.add(
+                let addition = try await once(waking: [.work, .events]) { connection in
+                    try await Self.add(
                         upload, to: id, reopening: reopening, firstChunk: policy.firstChunk, on: connection)
-                    if let key {
-                        _ = try await connection.query(
-                            """
-                            UPDATE groups SET addition_key = \(key), addition_new = \(addition.added),
-                                addition_old = \(addition.existing)
-                            WHERE id = \(id)
-                            """)
-                    }
-                    return addition
                 }
+                // Those of a repetition are not wanted.
+                if upload.count > upload.held.count { try await abandon(upload) }
+                return addition
             } catch is UnfinishedCancel {
                 try await finishCancel(of: id)
             }
         }
-    }
-
-    /// What the last addition with a key did, if it had this one; the upload is not wanted then.
-    private static func addition(
-        by key: String, to group: GroupID, instead upload: Upload, on connection: PostgresConnection
-    ) async throws -> Addition? {
-        let rows = try await connection.query(
-            "SELECT addition_new, addition_old FROM groups WHERE id = \(group) AND addition_key = \(key)")
-        guard let row = rows.first else { return nil }
-        _ = try await connection.query("DELETE FROM staged_tasks WHERE upload = \(upload.id)")
-        return Addition(added: try row.decode("addition_new"), existing: try row.decode("addition_old"))
     }
 
     /// A cancel of the group has to be finished before anything is added.

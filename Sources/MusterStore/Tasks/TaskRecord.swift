@@ -157,7 +157,7 @@ public struct TaskRecord: Sendable {
             WHEN t.failure_kind = 'noSpace' AND t.failure_detail ~ 'the whole file system has' THEN 3
             WHEN \(onForSeconds) > 0 THEN NULL
             WHEN \(isOutage) THEN \(policy.attempts)::integer
-            WHEN t.failure_kind IN ('dns', 'timeout', 'noPermission') THEN \(policy.attempts(isToldSoon: true))::integer
+            WHEN t.failure_kind IN ('dns', 'proxy', 'timeout', 'noPermission') THEN \(policy.attempts(isToldSoon: true))::integer
             -- Refused, which is given up as early, or cut on its way: which of both is not stored. A body may break off at the same byte
             -- each time (is_hopeless).
             WHEN t.failure_kind = 'network' AND (\(policy.attempts(isToldSoon: true) < policy.attempts)

@@ -28,7 +28,7 @@ struct OriginAnswer: Sendable, Hashable {
     init(_ head: ResponseHead?, _ outcome: TransferOutcome) {
         self.init(head, outcome.statistics)
         switch outcome {
-        case .failed(.dns, _), .failed(.connect, _): wasUnreached = true
+        case .failed(.dns, _), .failed(.connect, _), .failed(.proxy, _): wasUnreached = true
         case .failed(.reset, let statistics), .failed(.truncated, let statistics):
             wasUnreached = statistics.bytesDelivered == 0
         case .failed, .completed, .refused, .stopped, .cancelled: break

@@ -6,6 +6,7 @@ extension TransferError {
     var failureKind: FailureKind {
         switch self {
         case .dns: .dns
+        case .proxy: .proxy
         case .connect, .noSocket, .truncated, .reset, .streamReset, .sendFailed, .other: .network
         case .tls: .tls
         case .connectTimeout, .firstByteTimeout, .deadline: .timeout

@@ -49,7 +49,7 @@ public final class CurlTransport: Sendable {
                 switch failure {
                 case .connectTimeout, .firstByteTimeout, .deadline, .tooSlow:
                     throw Unreachable(failure.description, isTimeout: true)
-                case .connect: throw Unreachable(failure.description, isRefused: true)
+                case .connect, .proxy: throw Unreachable(failure.description, isRefused: true)
                 case _: throw Unreachable(failure.description)
                 }
             }

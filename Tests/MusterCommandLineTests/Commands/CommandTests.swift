@@ -285,7 +285,7 @@ struct CommandTests {
         arguments: [
             (.authentication, "--user"), (.digestMismatch, "digest"), (.notFound, "check the URL"),
             (.httpStatus(403), "--header"), (.httpStatus(400), "check the URL"), (.badRange, "another source"),
-            (.dns, "check the URL and the network"), (.httpStatus(200), "a page to log in"),
+            (.dns, "check the URL and the network"), (.proxy, "--proxy direct"), (.httpStatus(200), "a page to log in"),
         ] as [(FailureKind, String)])
     func anErrorThatDoesNotGoAwayNamesWhatHelps(kind: FailureKind, help: String) {
         let failed = Samples.troubled("a", kind: kind)

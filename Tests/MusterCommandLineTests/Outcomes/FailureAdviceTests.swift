@@ -12,7 +12,7 @@ struct FailureAdviceTests {
     private static let failures: [FailureDocument] = {
         let statuses = [200, 400, 401, 403, 404, 407, 410, 429, 500, 503, 511].map { FailureKind.httpStatus($0) }
         let kinds: [FailureKind] = [
-            .network, .tls, .dns, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
+            .network, .tls, .dns, .proxy, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
             .refusedAddress,
             .authentication, .notFound, .storageFull, .noSpace, .noPermission, .storage, .poison, .deadline,
             .unreadable,

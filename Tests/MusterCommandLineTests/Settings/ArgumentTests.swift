@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import MusterAPI
 import MusterCore
 import Testing
 

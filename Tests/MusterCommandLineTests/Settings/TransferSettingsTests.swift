@@ -85,14 +85,31 @@ struct TransferSettingsTests {
     @Test func theEnvironmentsProxiesAreUsedUnlessAProxyIsNamed() throws {
         let environment = ["http_proxy": "http://p:1", "no_proxy": "*", "ALL_PROXY": "", "HTTP_PROXY": "http://q:1"]
         var settings = try transfers()
-        #expect(settings.followProxies(of: environment) == ["http_proxy"])
+        #expect(try settings.followProxies(of: environment) == ["http_proxy", "no_proxy"])
         #expect(settings.fetch?.proxy == Secret("environment"))
         for proxy in ["direct", "http://other:1"] {
             var named = try transfers([.proxy: [proxy]])
-            #expect(named.followProxies(of: environment).isEmpty && named.fetch?.proxy == Secret(proxy))
+            #expect(try named.followProxies(of: environment).isEmpty && named.fetch?.proxy == Secret(proxy))
         }
         var without = try transfers()
-        #expect(without.followProxies(of: ["no_proxy": "*"]).isEmpty && without.fetch == nil)
+        #expect(try without.followProxies(of: ["no_proxy": "*"]).isEmpty && without.fetch == nil)
+        #expect(
+            try without.followProxies(of: ["all_proxy": "localhost:3128"]) == ["all_proxy"],
+            "a scheme need not be there")
+    }
+
+    @Test(arguments: [
+        "http://me:hush#hush@p:1", "http://me:hush hush@p:1", " http://hush:1", "foo://hush", "http://me:hush@p:port",
+    ])
+    func aVariableThatNamesNoProxyIsRefusedWithoutBeingShown(value: String) throws {
+        var settings = try transfers()
+        var text = "accepted"
+        do {
+            _ = try settings.followProxies(of: ["https_proxy": value])
+        } catch CommandFailure.usage(let reason) {
+            text = reason
+        }
+        #expect(text.contains("https_proxy") && text.contains("http://HOST:PORT") && !text.contains("hush"))
     }
 
     @Test(arguments: [

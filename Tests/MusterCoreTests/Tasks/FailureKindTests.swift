@@ -4,7 +4,8 @@ import Testing
 
 struct FailureKindTests {
     static let table: [(FailureKind, String, FailureKind.Rule)] = [
-        (.network, "network", .retry), (.tls, "tls", .nextSource), (.dns, "dns", .retry), (.timeout, "timeout", .retry),
+        (.network, "network", .retry), (.tls, "tls", .nextSource), (.dns, "dns", .retry), (.proxy, "proxy", .retry),
+        (.timeout, "timeout", .retry),
         (.tooSlow, "tooSlow", .retry), (.badRange, "badRange", .nextSource), (.changed, "changed", .startOver),
         (.digestMismatch, "digestMismatch", .startOver), (.sizeMismatch, "sizeMismatch", .nextSource),
         (.refusedAddress, "refusedAddress", .nextSource), (.authentication, "authentication", .nextSource),
@@ -75,10 +76,11 @@ struct FailureKindTests {
         #expect(
             FailureKind.dns.text(status: nil, source: "http://mirror.example/a", detail: detail, isDecided: true)
                 == "host not found from http://mirror.example/a")
-        let proxy = "name not resolved: Could not resolve proxy: p.example"
         #expect(
-            FailureKind.dns.text(status: nil, source: "http://a.example/b", detail: proxy, isDecided: true)
-                == "host not found from http://a.example/b: \(proxy)", "it is not the source's")
+            FailureKind.proxy.text(
+                status: nil, source: "http://a.example/b", detail: "proxy failed: Could not resolve proxy: p.example",
+                isDecided: true)
+                == "proxy failed for http://a.example/b: Could not resolve proxy: p.example", "it is not the source's")
     }
 
     @Test func tableHasEveryKind() {

@@ -46,6 +46,27 @@ struct ProxyTests {
         }
     }
 
+    /// Nobody listens at the ports. The first URL's proxy has no address, the second one's refuses connections, the third one can't be used.
+    @Test(arguments: ["http://proxy.invalid:9", "http://127.0.0.1:9", "http://me:hush#hush@127.0.0.1:9"])
+    func aProxyThatIsNotReachedIsToldAsTheProxy(proxy: String) async throws {
+        try await withLoop { loop in
+            var request = TransferRequest(url: "http://127.0.0.1:10/")
+            request.proxy = .url(proxy)
+            let (outcome, _) = try await fetch(loop, request)
+            guard case .failed(.proxy(let detail), _) = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            #expect(!detail.message.contains("hush"))
+            request.proxy = .direct
+            let (direct, _) = try await fetch(loop, request)
+            guard case .failed(.connect, _) = direct else {
+                Issue.record("\(direct)")
+                return
+            }
+        }
+    }
+
     @Test(.enabled(if: Nginx.path != nil && Nginx.openssl != nil), arguments: ["http", "socks5h"])
     func httpsIsTunnelled(scheme: String) async throws {
         let proxy = try RelayProxy(credentials: Self.decoded)

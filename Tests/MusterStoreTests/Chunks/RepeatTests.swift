@@ -20,7 +20,7 @@ import Testing
         _ = try await fixture.store.createGroup(
             GroupCreation(
                 name: name, sink: "sink", priority: priority, weight: 1, maxConnections: nil, metadata: nil,
-                isSealed: true, creationKey: nil, bytesPerSecond: rate, reuses: reuses), upload: upload)
+                isSealed: true, bytesPerSecond: rate, reuses: reuses), upload: upload)
     }
 
     private func finish(_ lease: GrantedLease, _ worker: TestWorker, etag: String? = "\"1\"") async throws {

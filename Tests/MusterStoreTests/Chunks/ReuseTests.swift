@@ -23,7 +23,7 @@ import Testing
         _ = try await fixture.store.createGroup(
             GroupCreation(
                 name: name, sink: sink, priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
-                creationKey: nil, options: groupOptions, policy: policy, resolver: resolver, reuses: reuses),
+                options: groupOptions, policy: policy, resolver: resolver, reuses: reuses),
             upload: upload)
     }
 

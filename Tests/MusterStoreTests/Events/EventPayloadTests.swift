@@ -19,7 +19,7 @@ import Testing
         _ = try await fixture.store.createGroup(
             GroupCreation(
                 name: name, sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: metadata,
-                isSealed: isSealed, creationKey: nil, deadline: .seconds(60), deadlineAction: deadlineAction,
+                isSealed: isSealed, deadline: .seconds(60), deadlineAction: deadlineAction,
                 reuses: false),
             upload: try await fixture.stage(tasks))
     }

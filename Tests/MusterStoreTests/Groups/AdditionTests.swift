@@ -100,13 +100,15 @@ import Testing
         }
     }
 
-    @Test func creationIsRepeatedByItsKey() async throws {
+    @Test func creationIsDoneOnceForARequest() async throws {
         try await StoreFixture.run { fixture in
             func create(_ key: String?, _ tasks: [Wanted]) async throws -> GroupRecord {
-                try await fixture.store.createGroup(
-                    GroupCreation(
-                        name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: "{\"a\": 1}",
-                        isSealed: true, creationKey: key), upload: try await fixture.stage(tasks))
+                try await fixture.serving(key) {
+                    try await fixture.store.createGroup(
+                        GroupCreation(
+                            name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil,
+                            metadata: "{\"a\": 1}", isSealed: true), upload: try await fixture.stage(tasks))
+                }
             }
             let first = try await create("key", Wanted.many(2))
             #expect(first.state == .sealed && first.tasks[.queued] == 2)
@@ -117,19 +119,19 @@ import Testing
         }
     }
 
-    /// Also one whose tasks were written as they came.
+    /// Also one whose tasks were written as they came, and whatever was added meanwhile.
     @Test(arguments: [false, true])
     func repetitionOfAnAdditionIsToldWhatTheFirstOneDid(isWritten: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             func add(_ key: String?) async throws -> Addition {
                 let upload = try await fixture.stage(Wanted.many(2), isWritten: isWritten)
-                return try await fixture.store.addTasks(upload, to: "g", key: key)
+                return try await fixture.serving(key) { try await fixture.store.addTasks(upload, to: "g") }
             }
             for _ in 1...2 { #expect(try await add("key") == Addition(added: 2, existing: 0)) }
+            for key in [nil, "other"] { #expect(try await add(key) == Addition(added: 0, existing: 2)) }
+            #expect(try await add("key") == Addition(added: 2, existing: 0))
             #expect(try await fixture.value("SELECT count(*) FROM staged_tasks") as Int64 == 0)
-            // The last one that had a key is known.
-            for key in [nil, "other", "key"] { #expect(try await add(key) == Addition(added: 0, existing: 2)) }
             try await fixture.check()
         }
     }

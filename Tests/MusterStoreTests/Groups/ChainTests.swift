@@ -16,7 +16,6 @@ import Testing
             let made = try await fixture.store.createGroup(
                 GroupCreation(
                     name: "c", sink: "sink", priority: 9, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
-                    creationKey: nil,
                     prerequisites: ["a", "b"].map { GroupPrerequisite(group: $0, on: .succeeded) }), upload: upload)
             #expect(made.isHeld && made.prerequisites.map(\.group) == ["a", "b"])
             var worker = try await fixture.makeWorker()

@@ -24,7 +24,7 @@ import Testing
             _ = try await fixture.store.createGroup(
                 GroupCreation(
                     name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
-                    creationKey: nil, options: #"{"netrc": "/n"}"#, policy: #"{"ifExists": "fail"}"#,
+                    options: #"{"netrc": "/n"}"#, policy: #"{"ifExists": "fail"}"#,
                     resolver: #"{"url": "http://r.test/"}"#), upload: upload)
             let group: String = try await fixture.value(
                 "SELECT concat_ws(' ', fetch_options, policy, resolver) FROM groups")
@@ -43,7 +43,7 @@ import Testing
             _ = try await fixture.store.createGroup(
                 GroupCreation(
                     name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
-                    creationKey: nil, options: #"{"decode": true, "headers": {"T": "old"}}"#), upload: upload)
+                    options: #"{"decode": true, "headers": {"T": "old"}}"#), upload: upload)
             var worker = try await fixture.makeWorker()
             for token in ["new", "newest"] {
                 let lease = try #require(try await worker.claim(1).first)

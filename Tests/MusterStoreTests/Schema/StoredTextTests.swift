@@ -81,7 +81,7 @@ import Testing
         _ = try await fixture.store.createGroup(
             GroupCreation(
                 name: "late", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: false,
-                creationKey: nil, prerequisites: [GroupPrerequisite(group: "g", on: .finished)]), upload: nil)
+                prerequisites: [GroupPrerequisite(group: "g", on: .finished)]), upload: nil)
         try await fixture.makeEvents(["done"])
         try await fixture.fanOut()
     }

@@ -92,7 +92,7 @@ struct StoreFixture: Sendable {
         return try await store.createGroup(
             GroupCreation(
                 name: name, sink: sink, priority: priority, weight: weight, maxConnections: maxConnections,
-                metadata: nil, isSealed: isSealed, creationKey: nil, resolver: resolver, reuses: reuses), upload: upload
+                metadata: nil, isSealed: isSealed, resolver: resolver, reuses: reuses), upload: upload
         )
     }
 

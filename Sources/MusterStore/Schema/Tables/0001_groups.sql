@@ -24,10 +24,6 @@ CREATE TABLE groups (
     -- remove_files is a removal that deletes finished files too; nothing follows a removal but the end of it.
     desired          text NOT NULL DEFAULT 'run',
     generation       integer NOT NULL DEFAULT 1,             -- how often it was completed and reopened, from 1 (I7)
-    creation_key     text,                                   -- the Idempotency-Key of the request that made it (I10)
-    addition_key     text,                                   -- the Idempotency-Key of the last addition that had one (I10)
-    addition_new     bigint,                                 -- how many tasks were new to the group then
-    addition_old     bigint,                                 -- how many it had before
     priority         integer NOT NULL DEFAULT 0,             -- higher goes first, strictly
     weight           integer NOT NULL DEFAULT 1,             -- its part of what its priority is served, against the others' weights
     max_connections  integer,                                -- most lanes to origins at once (I5); NULL: no cap

@@ -54,7 +54,6 @@ CREATE TABLE subscriptions (
     name            text NOT NULL CONSTRAINT subscriptions_name_unique UNIQUE,   -- what callers know it by
     url             text NOT NULL,                           -- where events are posted
     secret          text NOT NULL,                           -- signs them; deliveries alone read it
-    creation_key    text,                                    -- the Idempotency-Key that the secret was made for, while that one signs (I10)
     previous_secret text,                                    -- signs besides, until previous_until
     previous_until  timestamptz,                             -- the end of a rotation
     groups          text,                                    -- a pattern with * and ?; NULL: all groups

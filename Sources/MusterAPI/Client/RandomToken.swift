@@ -1,7 +1,7 @@
 /// Names and tokens that nobody can guess.
-enum RandomToken {
+public enum RandomToken {
     /// 128 random bits in hexadecimal, from the system's generator.
-    static func make() -> String {
+    public static func make() -> String {
         var generator = SystemRandomNumberGenerator()
         return (0..<2).map { _ in
             let digits = String(generator.next() as UInt64, radix: 16)

@@ -1,0 +1,73 @@
+import Crypto
+import HTTPTypes
+import Hummingbird
+import MusterAPI
+import MusterCore
+import MusterStore
+import NIOCore
+
+/// Has a request that changes something, and has a name (`Idempotency-Key`), done once: a repetition, and one that was on its way for long, is told what the first
+/// one was answered, whatever has happened since (I10, fault F7; docs/adr/0040-a-request-is-done-once.md).
+///
+/// What is refused has no effect, and its name may come again.
+struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
+    let store: Store
+
+    func handle(
+        _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        guard request.method != .get, let key = try request.idempotencyKey() else {
+            return try await next(request, context)
+        }
+        let (request, about) = try await Self.read(request)
+        let named = NamedRequest(key: key, about: about)
+        if let answer = try await store.answer(to: named) { return Response(answer) }
+        do {
+            let response = try await Store.$request.withValue(named) { try await next(request, context) }
+            let body = BodyCollector()
+            let status = response.status
+            try await response.body.write(body)
+            return Response(
+                try await store.keep(
+                    RequestAnswer(status: Int32(status.code), body: String(buffer: body.collected)), to: named))
+        } catch is Store.RequestAnswered {
+            // Another coordinator was asked as well, and has done it.
+            guard let answer = try await store.answer(to: named) else { throw Problem(.busy, "try again") }
+            return Response(answer)
+        }
+    }
+
+    /// What is asked for, as a digest: the method, the path with its query, and the body. A stream is not read for it.
+    private static func read(_ request: Request) async throws -> (Request, about: String) {
+        var request = request
+        var digest = SHA256()
+        digest.update(data: Array("\(request.method.rawValue) \(request.uri.description)\n".utf8))
+        // What says that it is too large is refused where it is read.
+        let length = request.headers[.contentLength].flatMap { Int64($0) } ?? 0
+        if try request.bodyForm != .lines, length <= Limits.requestBody.bytes {
+            let body = try await request.body.collect(upTo: Int(Limits.requestBody.bytes))
+            digest.update(data: Array(body.readableBytesView))
+            request.body = RequestBody(buffer: body)
+        }
+        return (request, digest.finalize().map { String($0, radix: 16) }.joined(separator: "."))
+    }
+}
+
+/// Takes the body of an answer, which is a document.
+private final class BodyCollector: ResponseBodyWriter {
+    private(set) var collected = ByteBuffer()
+
+    func write(_ buffer: ByteBuffer) { collected.writeImmutableBuffer(buffer) }
+
+    func finish(_ trailingHeaders: HTTPFields?) {}
+}
+
+extension Response {
+    /// What a request was answered, once more.
+    fileprivate init(_ answer: RequestAnswer) {
+        let isEmpty = answer.body.isEmpty
+        self.init(
+            status: .init(code: Int(answer.status)), headers: isEmpty ? [:] : [.contentType: "application/json"],
+            body: isEmpty ? .init() : ResponseBody(byteBuffer: ByteBuffer(string: answer.body)))
+    }
+}
