@@ -89,9 +89,11 @@ public final class MusterClient: Sendable {
         }
     }
 
-    /// The JSON of a request's body.
+    /// The JSON of a request's body: the same each time, since a repetition is known by it as well.
     static func json(_ value: some Encodable) throws -> APIRequest.Body {
-        .bytes(Array(try JSONEncoder().encode(value)))
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return .bytes(Array(try encoder.encode(value)))
     }
 
     /// Sends a request to the first server that answers.

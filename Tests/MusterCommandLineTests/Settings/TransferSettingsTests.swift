@@ -106,8 +106,8 @@ struct TransferSettingsTests {
         var text = "accepted"
         do {
             _ = try settings.followProxies(of: ["https_proxy": value])
-        } catch CommandFailure.usage(let reason) {
-            text = reason
+        } catch {
+            if case .usage(let reason) = error { text = reason }
         }
         #expect(text.contains("https_proxy") && text.contains("http://HOST:PORT") && !text.contains("hush"))
     }

@@ -18,7 +18,7 @@ struct RequestTests {
             _ = try await store.apply(.resume, to: "g", keys: nil)
             let late: [@Sendable () async throws -> Void] = [
                 { _ = try await store.apply(.pause, to: "g", keys: nil) },
-                { _ = try await store.apply(.cancel, to: "g", keys: ["t0"]) },
+                { _ = try await store.apply(.cancel, to: "g", keys: nil) },
                 { _ = try await store.remove("g", keys: nil, deletingFiles: true) },
                 { _ = try await store.seal("g") },
                 { _ = try await store.change("g", GroupChange(priority: 9)) },

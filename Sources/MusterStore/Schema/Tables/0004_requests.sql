@@ -6,7 +6,7 @@ CREATE TABLE requests (
     effect  jsonb,                                           -- what a transaction did that is not done again for it
     status  integer,                                         -- of the answer; NULL as long as it is not known
     answer  text,                                            -- its body; may hold a secret that was made for the caller
-    at      timestamptz NOT NULL DEFAULT statement_timestamp(),
+    at      timestamptz NOT NULL DEFAULT statement_timestamp(),  -- when it came first
     CONSTRAINT requests_answered_whole CHECK ((status IS NULL) = (answer IS NULL))
 );
 CREATE INDEX requests_by_age ON requests (at);
