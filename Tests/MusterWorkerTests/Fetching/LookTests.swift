@@ -158,7 +158,7 @@ import Testing
                 #expect(
                     failure?.kind == .timeout && failure?.detail.contains("within 1 s") == true, "\(failure as Any)")
             }
-            #expect(origin.requests.map { $0.range != nil } == [true, false, true])
+            #expect(origin.requests.count { $0.range == nil } == 1, "the last request need not be read in its second")
         }
     }
 
