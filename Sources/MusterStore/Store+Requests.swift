@@ -67,10 +67,19 @@ extension Store {
         return RequestAnswer(status: try row.decode("status"), body: try row.decode("answer"))
     }
 
-    /// Forgets requests that are older than `age`.
-    public func dropRequests(olderThan age: Duration) async throws {
-        _ = try await query(
-            "DELETE FROM requests WHERE at < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms'")
+    /// Forgets requests that are older than `age`. Returns how many; there may be more when it is `limit`.
+    public func dropRequests(olderThan age: Duration, limit: Int32 = 2_000) async throws -> Int64 {
+        try await count(
+            """
+            WITH dropped AS (
+                DELETE FROM requests WHERE key IN (
+                    SELECT r.key FROM requests r
+                    WHERE r.at < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms'
+                    ORDER BY r.at LIMIT \(limit))
+                RETURNING 1
+            )
+            SELECT count(*) AS count FROM dropped
+            """, waking: .nobody)
     }
 
     /// Runs a transaction that may be repeated, also when nobody knows whether it was committed (fault F6), and wakes those who wait
@@ -78,14 +87,15 @@ extension Store {
     func transaction<Answer: Sendable>(
         waking wake: Wake, _ body: @Sendable (PostgresConnection) async throws -> Answer
     ) async throws -> Answer {
-        try await claimed(waking: wake) { connection, _ in try await body(connection) }
+        try await claimed(waking: wake, isRepeatable: true) { connection, _ in try await body(connection) }
     }
 
-    /// Runs a transaction as `transaction` does, which is not run again for the same request: what it answered is known from then on.
+    /// Runs the transaction of a request that is not run again for it, of which there is one: what it answered is known from then on.
+    /// For a request without a name it is not repeated either when nobody knows whether it was committed.
     func once<Effect: Codable & Sendable>(
         waking wake: Wake, _ body: @Sendable (PostgresConnection) async throws -> Effect
     ) async throws -> Effect {
-        try await claimed(waking: wake) { connection, earlier in
+        try await claimed(waking: wake, isRepeatable: Self.request != nil) { connection, earlier in
             if let earlier {
                 return try StoredJSON.document(
                     Effect.self, earlier, column: "requests.effect", of: Self.request?.key ?? "")
@@ -106,7 +116,8 @@ extension Store {
     }
 
     private func claimed<Answer: Sendable>(
-        waking wake: Wake, _ body: @Sendable (PostgresConnection, _ earlier: String?) async throws -> Answer
+        waking wake: Wake, isRepeatable: Bool,
+        _ body: @Sendable (PostgresConnection, _ earlier: String?) async throws -> Answer
     ) async throws -> Answer {
         var tries = 0
         while true {
@@ -120,7 +131,7 @@ extension Store {
                 throw RequestAnswered()
             } catch let error as PostgresError where error.constraint == "requests_about" {
                 throw Refusal.keyReused
-            } catch let error as PostgresError where tries < 4 && error.outcomeUnknown {
+            } catch let error as PostgresError where isRepeatable && tries < 4 && error.outcomeUnknown {
                 tries += 1
             }
         }

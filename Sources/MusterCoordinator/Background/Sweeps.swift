@@ -96,11 +96,11 @@ struct Sweeps: Sendable {
             // More often where events are kept for minutes only.
             Round(.retention, everyOrSooner: min(.seconds(60), configuration.eventRetention / 10), isAtStart: true) {
                 try await store.dropRemovalOutcomes(olderThan: configuration.eventRetention)
-                try await store.dropRequests(olderThan: Limits.requestMemory)
+                let forgotten = try await store.dropRequests(olderThan: Limits.requestMemory, limit: Self.droppedAtOnce)
                 let dropped = try await store.dropOldEvents(
                     olderThan: configuration.eventRetention, limit: Self.droppedAtOnce)
                 metrics.add(.eventsDropped, Int(dropped))
-                return dropped == Int64(Self.droppedAtOnce) ? .unfinished : .finished
+                return max(dropped, forgotten) == Int64(Self.droppedAtOnce) ? .unfinished : .finished
             },
         ]
     }

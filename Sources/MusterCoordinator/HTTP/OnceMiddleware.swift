@@ -1,4 +1,5 @@
 import Crypto
+import FoundationEssentials
 import HTTPTypes
 import Hummingbird
 import MusterAPI
@@ -24,12 +25,10 @@ struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
         if let answer = try await store.answer(to: named) { return Response(answer) }
         do {
             let response = try await Store.$request.withValue(named) { try await next(request, context) }
-            let body = BodyCollector()
-            let status = response.status
+            let (status, body) = (Int32(response.status.code), BodyCollector())
             try await response.body.write(body)
             return Response(
-                try await store.keep(
-                    RequestAnswer(status: Int32(status.code), body: String(buffer: body.collected)), to: named))
+                try await store.keep(RequestAnswer(status: status, body: String(buffer: body.collected)), to: named))
         } catch is Store.RequestAnswered {
             // Another coordinator was asked as well, and has done it.
             guard let answer = try await store.answer(to: named) else { throw Problem(.busy, "try again") }
@@ -41,15 +40,15 @@ struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
     private static func read(_ request: Request) async throws -> (Request, about: String) {
         var request = request
         var digest = SHA256()
-        digest.update(data: Array("\(request.method.rawValue) \(request.uri.description)\n".utf8))
+        digest.update(data: Data("\(request.method.rawValue) \(request.uri.description)\n".utf8))
         // What says that it is too large is refused where it is read.
         let length = request.headers[.contentLength].flatMap { Int64($0) } ?? 0
         if try request.bodyForm != .lines, length <= Limits.requestBody.bytes {
             let body = try await request.body.collect(upTo: Int(Limits.requestBody.bytes))
-            digest.update(data: Array(body.readableBytesView))
+            body.withUnsafeReadableBytes { digest.update(bufferPointer: $0) }
             request.body = RequestBody(buffer: body)
         }
-        return (request, digest.finalize().map { String($0, radix: 16) }.joined(separator: "."))
+        return (request, Data(digest.finalize()).base64EncodedString())
     }
 }
 

@@ -76,9 +76,10 @@ extension Store {
 
     /// Forgets a consumer's place.
     public func removeConsumer(_ name: String) async throws {
-        let isKnown = try await once(waking: .nobody) { connection in
-            try await !connection.query("DELETE FROM consumers WHERE name = \(name) RETURNING name").isEmpty
+        _ = try await once(waking: .nobody) { connection in
+            let rows = try await connection.query("DELETE FROM consumers WHERE name = \(name) RETURNING name")
+            guard !rows.isEmpty else { throw EventRefusal.noSuchConsumer(name) }
+            return name
         }
-        guard isKnown else { throw EventRefusal.noSuchConsumer(name) }
     }
 }

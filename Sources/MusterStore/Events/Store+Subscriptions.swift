@@ -155,9 +155,10 @@ extension Store {
 
     /// Forgets a subscription and its deliveries.
     public func removeSubscription(_ name: String) async throws {
-        let isKnown = try await once(waking: .nobody) { connection in
-            try await !connection.query("DELETE FROM subscriptions WHERE name = \(name) RETURNING name").isEmpty
+        _ = try await once(waking: .nobody) { connection in
+            let rows = try await connection.query("DELETE FROM subscriptions WHERE name = \(name) RETURNING name")
+            guard !rows.isEmpty else { throw EventRefusal.noSuchSubscription(name) }
+            return name
         }
-        guard isKnown else { throw EventRefusal.noSuchSubscription(name) }
     }
 }

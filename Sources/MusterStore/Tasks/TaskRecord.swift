@@ -125,7 +125,7 @@ public struct TaskRecord: Sendable {
 
     /// Whether nobody was reached of an origin that has served lately.
     private static let isOutage: SQL = """
-        (t.failure_kind IN ('dns', 'network') AND t.failure_status IS NULL AND (
+        (t.failure_kind IN ('dns', 'network', 'proxy') AND t.failure_status IS NULL AND (
             SELECT has_served_lately(coalesce(s.fresh_origin_id, s.origin_id)) FROM sources s
             WHERE s.task_id = t.id AND s.ordinal = t.failure_source))
         """

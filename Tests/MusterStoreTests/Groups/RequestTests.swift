@@ -41,14 +41,15 @@ struct RequestTests {
             #expect(try await fixture.store.answer(to: request) == answers[0])
             let other = NamedRequest(key: "k", about: "b")
             await #expect(throws: Store.Refusal.keyReused) { try await fixture.store.answer(to: other) }
-            try await fixture.store.dropRequests(olderThan: .seconds(60))
+            #expect(try await fixture.store.dropRequests(olderThan: .seconds(60)) == 0)
             #expect(try await fixture.store.answer(to: request) != nil)
-            try await fixture.store.dropRequests(olderThan: .zero)
+            let dropped = try await fixture.store.dropRequests(olderThan: .zero)
+            #expect(dropped == 1)
             #expect(try await fixture.store.answer(to: request) == nil)
         }
     }
 
-    /// Of two that are under way at once.
+    /// Also where neither has been answered.
     @Test func keyIsForOneRequest() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(1))
