@@ -13,12 +13,12 @@ struct IdleConnectionTests {
         private let loops: [CurlLoop]
         private let request: TransferRequest
         private let stalls = Atomic<Int>(0)
-        private let told: @Sendable () -> Void
+        private let toldTwice: (@Sendable () -> Void)?
 
-        init(_ request: TransferRequest, _ loops: [CurlLoop], told: @escaping @Sendable () -> Void = {}) {
+        init(_ request: TransferRequest, _ loops: [CurlLoop], toldTwice: (@Sendable () -> Void)? = nil) {
             self.request = request
             self.loops = loops
-            self.told = told
+            self.toldTwice = toldTwice
         }
 
         var stallCount: Int { stalls.load(ordering: .sequentiallyConsistent) }
@@ -30,10 +30,10 @@ struct IdleConnectionTests {
         func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict { recorder.body(bytes) }
 
         func stalled() -> Bool {
-            stalls.add(1, ordering: .sequentiallyConsistent)
             for loop in loops { loop.closeIdle(like: request) }
-            told()
-            return true
+            guard stalls.add(1, ordering: .sequentiallyConsistent).newValue == 2, let toldTwice else { return true }
+            toldTwice()
+            return false
         }
 
         func finished(_ outcome: TransferOutcome) { recorder.finished(outcome) }
@@ -99,7 +99,8 @@ struct IdleConnectionTests {
         }
     }
 
-    /// An origin that is slow to answer is asked on one connection, request after request.
+    /// An origin that is slow to answer is asked on one connection, request after request. It answers when the second wait is told: what
+    /// the first one closes has been closed by then, and the connection of the answer isn't idle before.
     @Test func transferThatWaitedKeepsItsConnection() async throws {
         let hasWaited = DispatchSemaphore(value: 0)
         try await withServer { connection, _ in
@@ -110,7 +111,7 @@ struct IdleConnectionTests {
         } _: { loop, server in
             let request = TransferRequest(url: server.url())
             for _ in 0..<2 {
-                let handler = Impatient(request, []) { hasWaited.signal() }
+                let handler = Impatient(request, [], toldTwice: { hasWaited.signal() })
                 try loop.start(request, handler: handler)
                 let end = await handler.outcome().end
                 #expect(end == .framed)
