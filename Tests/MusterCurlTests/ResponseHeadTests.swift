@@ -22,6 +22,19 @@ struct ResponseHeadTests {
         }
     }
 
+    /// A server that is killed ends a head anywhere, and so does a line that is cut.
+    @Test(arguments: ["HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", "HTTP/1.1 100 Continue\r\n\r\n"])
+    func headThatIsCutIsABrokenConnection(head: String) async throws {
+        try await withServer { connection, _ in
+            _ = connection.readHead()
+            connection.send(head)
+        } _: { loop, server in
+            let (outcome, record) = try await fetch(loop, TransferRequest(url: server.url()))
+            #expect(outcome.error?.kind == "connection reset", "\(outcome)")
+            #expect(record.heads.isEmpty)
+        }
+    }
+
     /// Every client takes these.
     @Test func statusLineInSmallLettersAndALengthWithAPlusAreTaken() async throws {
         try await withServer { connection, _ in

@@ -62,9 +62,10 @@ public struct Report: Hashable, Sendable, Codable {
         public var requestID: String?
         /// Numeric address of the peer, when there was a connection.
         public var address: String?
-        /// Whether nobody was reached at all: the name is unknown, or the connection was refused or closed before a byte of the content, and nothing else
-        /// is fetched there.
+        /// Whether nobody was reached at all: a name is unknown, a connection was refused, or a proxy did not pass the request on.
         public var unreached: Bool?
+        /// Whether the connection ended before an answer, and nothing else is fetched there.
+        public var unanswered: Bool?
         /// Of a refusal that may be for too much at once, whether it is: files that the origin had served were refused as well, or were served in turns with the
         /// refusals of this one (range contract, row 24). `nil` when that was not seen.
         public var isLimit: Bool?

@@ -52,7 +52,9 @@ extension Transfer {
         }
         if let fileScheme { return fileOutcome(of: code, fileScheme, statistics) }
         guard code == CURLE_OK else { return .failed(error(for: code), statistics) }
-        return .failed(.protocolViolation(TransferError.Detail(code: 0, message: "no final response came")), statistics)
+        // libcurl takes an end of the connection within a head for the end of that.
+        let cut = TransferError.Detail(code: 0, message: "the connection was closed within the response head")
+        return .failed(.reset(cut), statistics)
     }
 
     private func localOutcome(_ end: LocalEnd, _ statistics: TransferStatistics) -> TransferOutcome {

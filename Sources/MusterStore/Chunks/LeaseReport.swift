@@ -137,6 +137,8 @@ public enum LeaseReport {
         public let address: String?
         /// Whether nobody was reached at all.
         public let isUnreached: Bool
+        /// Whether the connection ended before an answer, and nothing else came of the origin.
+        public let isUnanswered: Bool
         /// Whether a refusal that may be a limit was seen to be one, or to be none; `nil` when nobody knows.
         public let isLimit: Bool?
         /// Whether the origin serves the worker nothing.
@@ -148,7 +150,7 @@ public enum LeaseReport {
         public init(
             progress: Progress, kind: FailureKind, detail: String, source: Int32? = nil, retryAfter: Int64? = nil,
             status: Int32? = nil, requestID: String? = nil, address: String? = nil, isUnreached: Bool = false,
-            isLimit: Bool? = nil, isUnserved: Bool = false, random: Double = 0
+            isUnanswered: Bool = false, isLimit: Bool? = nil, isUnserved: Bool = false, random: Double = 0
         ) {
             self.progress = progress
             self.kind = kind
@@ -159,6 +161,7 @@ public enum LeaseReport {
             self.requestID = requestID
             self.address = address
             self.isUnreached = isUnreached
+            self.isUnanswered = isUnanswered
             self.isLimit = isLimit
             self.isUnserved = isUnserved
             self.random = random

@@ -18,7 +18,8 @@ extension Store {
                     \(reports.map(\.retryAfter)), \(reports.map(\.status)), \(reports.map(\.requestID)),
                     \(reports.map(\.address)), \(reports.map(\.limitSignal.rawValue)), \(reports.map(\.limitSeconds)),
                     \(reports.map(\.isExpiry)), \(reports.map(\.random)), \(limits.map(\.attempts)),
-                    \(reports.map { $0.isUnreached ? policy.unreachedAttempts : nil }), \(limits.map(\.backoff.milliseconds)))
+                    \(reports.map { $0.isUnreached ? policy.unreachedAttempts : nil }), \(reports.map(\.isUnanswered)),
+                    \(limits.map(\.backoff.milliseconds)))
                     AS u))::text
             """, waking: [.work, .events])
     }

@@ -21,16 +21,17 @@ struct OriginAnswer: Sendable, Hashable {
     /// The most bytes of a request's name.
     private static let requestIDBytes = 200
 
-    /// Whether nobody was reached at all, or the connection was closed before a byte of the content.
+    /// Whether nobody was reached at all.
     var wasUnreached = false
+    /// Whether the connection ended before an answer.
+    var wasUnanswered = false
 
     /// What the end of a transfer tells, with the head if one came.
     init(_ head: ResponseHead?, _ outcome: TransferOutcome) {
         self.init(head, outcome.statistics)
         switch outcome {
         case .failed(.dns, _), .failed(.connect, _), .failed(.proxy, _): wasUnreached = true
-        case .failed(.reset, let statistics), .failed(.truncated, let statistics):
-            wasUnreached = statistics.bytesDelivered == 0
+        case .failed(.reset, _), .failed(.truncated, _): wasUnanswered = head == nil
         case .failed, .completed, .refused, .stopped, .cancelled: break
         }
         // The origin itself was reached, and sent the request on.
@@ -82,6 +83,7 @@ extension Report.Failure {
         failure.requestID = answer?.requestID
         failure.address = answer?.address
         failure.unreached = answer?.wasUnreached == true ? true : nil
+        failure.unanswered = answer?.wasUnanswered == true ? true : nil
         return failure
     }
 }

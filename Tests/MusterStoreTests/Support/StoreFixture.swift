@@ -166,8 +166,9 @@ struct StoreFixture: Sendable {
             """)
     }
 
-    /// Lets all backoffs end.
+    /// Lets all backoffs end, as four seconds do.
     func passBackoffs() async throws {
+        try await run("UPDATE attempts SET at = at - interval '4 s'")
         try await run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
         try await run("UPDATE origins SET not_before = NULL WHERE not_before = try_at")
         _ = try await store.promoteDueChunks()

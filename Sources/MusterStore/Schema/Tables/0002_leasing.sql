@@ -272,6 +272,7 @@ CREATE TYPE failure AS (
     random       double precision,                           -- within [0, 1): sets the jitter
     max_attempts integer,                                    -- so many tries without progress end a task
     unreached_attempts integer,                              -- so many where nobody was reached, of an origin that has not served lately; NULL: one was
+    is_unanswered boolean,                                   -- whether the connection ended before an answer, and nothing else came of the origin
     maximum_ms   bigint,                                     -- the longest backoff
     base_ms      bigint,                                     -- the first backoff
     first_chunk  bigint,                                     -- the size of a first chunk, in bytes

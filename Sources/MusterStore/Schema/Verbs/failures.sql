@@ -126,12 +126,12 @@ END
 $$;
 
 -- So many tries without progress end a task. Where nobody was reached they may be fewer, but not of an origin that has served lately: that is an
--- outage, and no wrong name. It is not given up before an outage has lasted for a while, whatever the number of tries.
+-- outage, and no wrong name. It is not given up before an outage has lasted for a while, whatever the number of tries; nor is it where nobody answers.
 CREATE FUNCTION most_attempts(p_origin bigint, p_attempts integer, f failure) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
-        WHEN f.unreached_attempts IS NULL THEN f.max_attempts
+        WHEN f.unreached_attempts IS NULL AND NOT f.is_unanswered THEN f.max_attempts
         -- A redirect led to nobody: that is no outage of the origin.
         WHEN f.status BETWEEN 300 AND 399 OR NOT has_served_lately(p_origin) THEN least(f.unreached_attempts, f.max_attempts)
         WHEN p_attempts >= f.max_attempts AND tried_until(p_origin) > statement_timestamp() THEN p_attempts + 1
@@ -148,7 +148,8 @@ DECLARE
     v_counts boolean := heed_limit(l, t, f);
     v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, f) THEN 'nextSource' ELSE f.rule END;
     -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost, and not if hardly anything came before a silence.
-    v_before integer := CASE WHEN l.durable >= l.resume + little(l, t) AND t.rung <> 'whole' THEN 0 ELSE l.attempts END;
+    v_brought boolean := l.durable >= l.resume + little(l, t) AND t.rung <> 'whole';
+    v_before integer := CASE WHEN v_brought THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
     v_most integer := most_attempts(l.origin_id, v_attempts, f);
     v_next integer;
@@ -209,10 +210,9 @@ BEGIN
         PERFORM move_chunks(t.id, p_source, v_next);
     END IF;
     -- A limit that may pass leaves its origin alone (`leave_alone`), and not each file. A name that may be wrong is told soon. What is cut goes on at once.
-    v_wait := CASE WHEN v_rule <> 'retry' OR v_next > l.source THEN interval '0'
+    v_wait := CASE WHEN v_rule <> 'retry' OR v_next > l.source OR v_counts IS NULL AND v_brought AND f.kind IN ('network', 'tooSlow') THEN interval '0'
         WHEN v_counts IS NOT NULL AND may_pass(l, f) THEN least(backoff(v_attempts, f), interval '5 s')
-        ELSE backoff(v_attempts, f) / CASE WHEN l.durable >= l.resume + hardly_anything() AND t.rung <> 'whole' AND v_counts IS NULL THEN 16
-            WHEN v_most < f.max_attempts THEN 4 ELSE 1 END END;
+        ELSE backoff(v_attempts, f) / CASE WHEN v_most < f.max_attempts THEN 4 ELSE 1 END END;
     UPDATE ready_chunks c
     SET attempts = v_attempts, source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id),
         status = CASE WHEN v_wait > interval '0' THEN 'waiting' ELSE 'ready' END,

@@ -1,23 +1,30 @@
 -- What a source will never do, and how it is asked then (range contract, "The ladder").
 
 -- Whether a failure is what the source will always come to, at the third time: a file that is larger than the whole file system of the sink, unless
--- room is waited for as long as it takes; or a body that breaks off after as many bytes each time, of which nothing is left or hardly anything. Their
--- details have to tell; that of a range stands before that of a plain GET.
+-- room is waited for as long as it takes; or a body that breaks off each time.
 CREATE FUNCTION is_hopeless(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN f.kind = 'noSpace' AND l.attempts >= 2 AND f.max_attempts < 2147483647 AND f.detail ~ 'the whole file system has'
-        OR f.kind = 'network' AND l.kind = 'fetch' AND l.attempts >= 2 AND t.failure_status BETWEEN 200 AND 299
-        AND (l.durable < l.resume + little(l, t) OR t.rung = 'whole') AND (
-            SELECT count(*) FILTER (WHERE bytes_said(a.detail) = bytes_said(f.detail) AND a.status BETWEEN 200 AND 299
-                AND a.byte BETWEEN l.first AND l.durable) = 2
-            FROM (SELECT detail, byte, status FROM attempts WHERE task_id = t.id ORDER BY serial DESC LIMIT 2) AS a);
+    RETURN l.attempts >= 2 AND (
+        f.kind = 'noSpace' AND f.max_attempts < 2147483647 AND f.detail ~ 'the whole file system has'
+        OR f.kind = 'network' AND l.kind = 'fetch' AND (l.durable < l.resume + little(l, t) OR t.rung = 'whole') AND always_ends(l, t, f));
 END
 $$;
 
--- After how many bytes a body broke off, as a failure says it; NULL: it says nothing of that.
-CREATE FUNCTION bytes_said(p_detail text) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$ SELECT substring(p_detail FROM 'after ([0-9]+) bytes') $$;
+-- Whether each try of a chunk has ended like this one for ten seconds: before an answer, or in the body, a plain GET at the same byte each time. What
+-- lasts for less may be an outage, and so may a silence for longer than that of an origin that has served lately.
+CREATE FUNCTION always_ends(l leases, t tasks, f failure) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF NOT (f.is_unanswered AND NOT has_served_lately(l.origin_id) OR coalesce(f.status BETWEEN 200 AND 299, false)) THEN RETURN false; END IF;
+    RETURN (
+        SELECT bool_and(a.kind = f.kind AND a.status IS NOT DISTINCT FROM f.status AND (a.byte = l.durable OR t.rung <> 'whole'))
+            AND min(a.at) <= statement_timestamp() - interval '10 s'
+        FROM (
+            SELECT * FROM attempts WHERE task_id = t.id AND byte BETWEEN l.first AND l.durable ORDER BY serial DESC LIMIT l.attempts
+        ) AS a);
+END
+$$;
 
 -- Whether a source is known not to have the content of the task's version.
 CREATE FUNCTION differs(t tasks, p_source integer) RETURNS boolean
@@ -67,11 +74,11 @@ $$;
 CREATE FUNCTION hardly_anything() RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT 65536 $$;
 
--- Fewer bytes than these are as good as none: those after which an origin stopped, and otherwise 1 KiB, or a sixteenth of the chunk. A chunk that comes in
+-- Fewer bytes than these are as good as none: those after which an origin stopped, and otherwise 1 KiB, or a sixteenth of what was left. A chunk that comes in
 -- smaller pieces than these would take hours, each of them a request and a pause.
 CREATE FUNCTION little(l leases, t tasks) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN hardly_anything() ELSE greatest(1, least(1024, (l.last - l.first) / 16)) END
+    SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN hardly_anything() ELSE greatest(1, least(1024, (l.last - l.resume) / 16)) END
 $$;
 
 -- Whether hardly anything has come of a leased chunk, and nothing else but the beginning of its file. Fewer bytes than p_little are as good as none.

@@ -97,7 +97,7 @@ BEGIN
     v_is_echo := coalesce(l.epoch <= o.limited_epoch, false);
     v_is_shared := v_is_echo OR shares_origin(l) OR coalesce(l.epoch <= o.refused_epoch, false);
     -- A connection that fails after a redirect says something of another origin.
-    IF f.unreached_attempts IS NOT NULL AND f.status IS NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
+    IF (f.unreached_attempts IS NOT NULL OR f.is_unanswered) AND f.status IS NULL AND f.kind = 'network' AND l.durable = l.resume AND NOT v_is_echo THEN
         o := doubt(o, v_is_shared);
         IF o.out_since IS NOT NULL OR is_out(o, l) THEN
             UPDATE origins SET out_since = coalesce(out_since, rate_at) WHERE id = o.id;

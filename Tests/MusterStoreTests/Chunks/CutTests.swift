@@ -1,0 +1,89 @@
+import MusterCore
+import Testing
+
+@testable import MusterStore
+
+/// Connections that end before an answer, or within its body, each time (range contract, row 26).
+@Suite(.timeLimit(.minutes(2)))
+struct CutTests {
+    /// How a connection ends.
+    enum Cut: CaseIterable {
+        /// Without an answer.
+        case unanswered
+        /// With the same answer, and not one byte of the content.
+        case atOnce
+        /// Of a plain GET, at the same byte each time.
+        case whole
+        /// Of a plain GET, at another byte each time.
+        case wholeElsewhere
+    }
+
+    private static var policy: Store.Policy {
+        var policy = StoreFixture.smallPolicy
+        (policy.attempts, policy.unreachedAttempts) = (8, 3)
+        return policy
+    }
+
+    private func cut(_ worker: inout TestWorker, _ how: Cut, try number: Int64) async throws {
+        let lease = try #require(try await worker.claimWork().first)
+        switch how {
+        case .unanswered: try await worker.fail(lease, .network, isUnanswered: true)
+        case .atOnce: try await worker.fail(lease, .network, status: 200)
+        case .whole, .wholeElsewhere:
+            // What has come of a plain GET is lost with it.
+            try await worker.learn(lease, size: 250, isSplittable: false)
+            try await worker.fail(lease, .network, at: 150 + (how == .whole ? 0 : number), status: 200)
+        }
+    }
+
+    /// What repeats itself to the byte is not tried eight times.
+    @Test(arguments: Cut.allCases) func whatAlwaysEndsAlikeIsGivenUpAfterTenSeconds(how: Cut) async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            var tries = 0
+            while try await fixture.store.task("t", of: "g").state != .failed {
+                tries += 1
+                try await cut(&worker, how, try: Int64(tries))
+                try await fixture.check()
+                try await fixture.passBackoffs()
+            }
+            // The first one is twelve seconds old by the fourth; a plain GET has one more for each rung above it.
+            #expect(how == .wholeElsewhere ? tries >= 8 : (4...5).contains(tries), "\(tries)")
+        }
+    }
+
+    /// A server that is started anew cuts what comes meanwhile, each time in the same way.
+    @Test(arguments: Cut.allCases) func cutsOfAMomentLoseNoFile(how: Cut) async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            for number in 1...7 as ClosedRange<Int64> {
+                try await cut(&worker, how, try: number)
+                try await fixture.check()
+                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
+                _ = try await fixture.store.promoteDueChunks()
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .queued)
+        }
+    }
+
+    /// An origin that has served lately and answers nobody is out: no file is given up for that within two minutes.
+    @Test func originThatAnswersNobodyAnyMoreIsOut() async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.finishAll([try #require(try await worker.claim().first)])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            for number in 1...9 as ClosedRange<Int64> {
+                try await cut(&worker, .unanswered, try: number)
+                try await fixture.check()
+                try await fixture.passBackoffs()
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .queued)
+            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '2 min'")
+            try await cut(&worker, .unanswered, try: 10)
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+        }
+    }
+}
