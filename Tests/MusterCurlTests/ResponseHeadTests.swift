@@ -23,7 +23,9 @@ struct ResponseHeadTests {
     }
 
     /// A server that is killed ends a head anywhere, and so does a line that is cut.
-    @Test(arguments: ["HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", "HTTP/1.1 100 Continue\r\n\r\n"])
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", "HTTP/1.1 100 Continue\r\n\r\n",
+    ])
     func headThatIsCutIsABrokenConnection(head: String) async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()

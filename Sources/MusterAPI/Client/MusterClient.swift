@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// With several servers it stays with one as long as that answers, and goes on to the next when it is unreachable or stopping. One that
 /// says nothing has a few seconds; if none answers in that time, they are asked again, and waited for. What changes something is asked of
-/// a server that has just said that it is there. Every request may be repeated (I10), at the next server too.
+/// a server that has just said that it is there, and says so all the while. Every request may be repeated (I10), at the next server too.
 /// Every call throws `Problem` when the coordinator refuses, `Unreachable` when none answers, `UnexpectedAnswer` otherwise.
 public final class MusterClient: Sendable {
     private let servers: [String]
@@ -111,7 +111,8 @@ public final class MusterClient: Sendable {
             // One that hangs would do it some day, when nobody wants it any more.
             _ = try await pass(
                 APIRequest(
-                    method: "GET", url: "/healthz", headers: [], body: .none, timeout: Self.answerTime, manner: .probe)
+                    method: "GET", url: Self.probePath, headers: [], body: .none, timeout: Self.answerTime,
+                    manner: .probe)
             ) { try await self.round($0) }
         }
         let isLost = Mutex(false)
@@ -142,7 +143,7 @@ public final class MusterClient: Sendable {
         if request.method == "GET", servers.count > 1, let timeout = request.timeout, timeout >= Self.answerTime {
             for place in turns.indices { turns[place].timeout = timeout - Self.answerTime + Self.firstAnswerTime }
         }
-        var failure: any Error = Unreachable("there is no server")
+        var failure: (any Error)?
         var next = 0
         while next < turns.count {
             let turn = turns[next]
@@ -151,12 +152,20 @@ public final class MusterClient: Sendable {
                 var asked = request
                 asked.url = servers[turn.server] + request.url
                 asked.timeout = turn.timeout
-                let answer = try await send(asked)
+                let answer = try await request.manner == .change ? attend(asked, at: servers[turn.server]) : send(asked)
                 if let problem = answer.problem {
                     if problem.status == 503 { throw problem }
                 } else if answer.status >= 502 {
                     // A proxy in between, not a coordinator: as good as nobody there.
                     throw Unreachable("\(request.method) \(request.url): status \(answer.status)")
+                } else if !Self.isOfCoordinator(answer, request.manner) {
+                    // Another one, which is away, may yet come back.
+                    failure =
+                        failure
+                        ?? UnexpectedAnswer(
+                            "\(request.method) \(asked.url): what answers there (status \(answer.status)) is no coordinator"
+                        )
+                    continue
                 }
                 current.withLock { $0 = turn.server }
                 return answer
@@ -175,8 +184,44 @@ public final class MusterClient: Sendable {
             }
         }
         current.withLock { $0 = servers.isEmpty ? 0 : (first + 1) % servers.count }
-        throw failure
+        throw failure ?? Unreachable("there is no server")
     }
+
+    /// Asks a server for a change, and once a second whether it is still there: one that is stopped, or that nothing leads to any more, would be waited
+    /// for until the change's own time is over, which a long list doesn't have.
+    private func attend(_ request: APIRequest, at server: String) async throws -> APIResponse {
+        let patience = servers.count > 1 ? Self.firstAnswerTime : Self.answerTime
+        let probe = APIRequest(
+            method: "GET", url: server + Self.probePath, headers: [], body: .none, timeout: patience, manner: .probe)
+        return try await withThrowingTaskGroup(of: APIResponse.self) { tasks in
+            defer { tasks.cancelAll() }
+            tasks.addTask { [send] in try await send(request) }
+            tasks.addTask { [send] in
+                var heard = ContinuousClock.now
+                while ContinuousClock.now - heard < patience {
+                    try await Task.sleep(for: .seconds(1))
+                    do {
+                        _ = try await send(probe)
+                        heard = .now
+                    } catch is Unreachable {}
+                }
+                throw Unreachable("\(server) does not answer any more", isTimeout: true)
+            }
+            guard let answer = try await tasks.next() else { throw CancellationError() }
+            return answer
+        }
+    }
+
+    /// Whether a coordinator may have said this, which is no problem: a page in the place of an answer comes of something else that listens there.
+    private static func isOfCoordinator(_ answer: APIResponse, _ manner: APIRequest.Manner) -> Bool {
+        // What stands before it may lead nothing but /v1 there.
+        if manner == .probe { return true }
+        guard (200..<300).contains(answer.status) else { return false }
+        return answer.body.first.map { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "[") } ?? true
+    }
+
+    /// What every coordinator answers at once, whatever its database does.
+    private static let probePath = "/healthz"
 
     /// A server that is asked, and how long it may take.
     private struct Turn {

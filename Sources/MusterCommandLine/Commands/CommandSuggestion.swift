@@ -71,7 +71,7 @@ enum CommandSuggestion {
         if let note = removal?.note {
             completed.detail +=
                 " any more: it was removed, and \(note); to wait for that: muster remove \(ShellWord(name)) --wait"
-        } else if let near = nearest(name, among: Set(groups), share: 4) {
+        } else if let near = nearest(name, among: Set(groups).subtracting([name]), share: 4) {
             completed.detail += "; did you mean \(near)?"
         }
         return completed

@@ -111,6 +111,22 @@ struct MusterClientFailoverTests {
         #expect(script.urls == ["\(one)/healthz", "\(one)/v1/groups/g/tasks"])
     }
 
+    /// A server that is stopped with a change would be waited for until the time of that is over.
+    @Test func serverThatStopsWithAChangeIsPassedOver() async throws {
+        let isStopped = Mutex(false)
+        let client = MusterClient(servers: [one, two], token: nil) { request in
+            guard request.url.hasPrefix(one) else { return APIResponse(status: 200, body: Array(added.utf8)) }
+            if request.manner == .change {
+                isStopped.withLock { $0 = true }
+                try await Task.sleep(for: .seconds(3_600))
+            }
+            if isStopped.withLock(\.self) { throw Unreachable("silence", isTimeout: true) }
+            return APIResponse(status: 200, body: [])
+        }
+        let answer = try await client.addTasks(streaming: { AsyncThrowingStream { $0.finish() } }, to: "g")
+        #expect(answer == AddedDocument(added: 2, existing: 1))
+    }
+
     @Test(arguments: [false, true])
     func wholeBodyIsSentAgain(isStream: Bool) async throws {
         let script = Script(["\(one)/healthz": .answer(200, ""), "\(one)/v1": .unreachable, two: .answer(200, added)])
@@ -148,11 +164,21 @@ struct MusterClientAnswerTests {
         await #expect(throws: problem) { try await script.client([one]).addTasks([], to: "g") }
     }
 
-    @Test(arguments: [(400, "<html>"), (404, ""), (500, "{}"), (302, ""), (501, #"{"code":"unheardOf"}"#)])
-    func refusalWithoutAProblemDocumentIsUnexpected(status: Int, body: String) async {
+    @Test(arguments: [
+        (400, "<html>"), (404, ""), (500, "{}"), (302, ""), (501, #"{"code":"unheardOf"}"#), (200, "<html>"),
+    ])
+    func whatIsNoCoordinatorIsPassedOverAndToldAlone(status: Int, body: String) async throws {
         let script = Script([one: .answer(status, body), two: .answer(200, emptyPage)])
-        await #expect(throws: UnexpectedAnswer.self) { try await script.client([one, two]).workers() }
-        #expect(script.urls.count == 1)
+        _ = try await script.client([one, two]).workers()
+        #expect(script.urls == ["\(one)/v1/workers", "\(two)/v1/workers"])
+        await #expect {
+            try await script.client([one]).workers()
+        } throws: {
+            "\($0)".hasPrefix("GET \(one)/v1/workers: what answers there (status \(status))")
+        }
+        // Another one may come back.
+        script.set(two, .unreachable)
+        await #expect(throws: Unreachable.self) { try await script.client([one, two]).workers() }
     }
 
     @Test(arguments: ["", "<html>", "{}", #"{"items":[{}]}"#])
