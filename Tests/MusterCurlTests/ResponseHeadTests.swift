@@ -30,6 +30,8 @@ struct ResponseHeadTests {
         try await withServer { connection, _ in
             _ = connection.readHead()
             connection.send(head)
+            connection.finish()
+            connection.waitForPeerToClose()
         } _: { loop, server in
             let (outcome, record) = try await fetch(loop, TransferRequest(url: server.url()))
             #expect(outcome.error?.kind == "connection reset", "\(outcome)")

@@ -193,13 +193,18 @@ public final class MusterClient: Sendable {
         let patience = servers.count > 1 ? Self.firstAnswerTime : Self.answerTime
         let probe = APIRequest(
             method: "GET", url: server + Self.probePath, headers: [], body: .none, timeout: patience, manner: .probe)
+        let isOver = Mutex(false)
         return try await withThrowingTaskGroup(of: APIResponse.self) { tasks in
             defer { tasks.cancelAll() }
-            tasks.addTask { [send] in try await send(request) }
+            tasks.addTask { [send] in
+                defer { isOver.withLock { $0 = true } }
+                return try await send(request)
+            }
             tasks.addTask { [send] in
                 var heard = ContinuousClock.now
                 while ContinuousClock.now - heard < patience {
                     try await Task.sleep(for: .seconds(1))
+                    if isOver.withLock(\.self) { throw CancellationError() }
                     do {
                         _ = try await send(probe)
                         heard = .now

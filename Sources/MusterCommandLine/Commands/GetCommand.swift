@@ -132,6 +132,7 @@ struct GetCommand: MusterSubcommand {
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
         for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         var asked = try settings.transfers(base: context.workingDirectory)
+        asked.followAuthorities(of: settings.environment, base: context.workingDirectory)
         let proxies = try asked.followProxies(of: settings.environment)
         if !proxies.isEmpty {
             let list = proxies.joined(separator: ", ")

@@ -113,6 +113,8 @@ enum FailureAdvice {
                 text: says("Permission denied") || says("Operation not permitted")
                     ? "the file may not be written there: check who owns the directory"
                     : "the system refuses the file there: check the place and what it is on")
+        case .noSpace where says("the whole file system has"):
+            Advice(text: "it is larger than the file system: use another one (-d)")
         case .noSpace, .storageFull: FailureKind.isOfQuota(failure.detail) ? quota : room
         // The time of a file of its own begins anew with each retry.
         case .deadline: says("added or retried") ? nil : Advice(text: "there was too little time", place: .deadline)
@@ -130,7 +132,8 @@ enum FailureAdvice {
                 text: "the origin's certificate is for another name: use the name that it is for in the URL")
         }
         if says("error setting certificate", "error adding trust anchors", "error reading ca cert") {
-            return Advice(text: "--ca-file names a file that holds no certificates (PEM)", place: .asking)
+            return Advice(
+                text: "--ca-file, or SSL_CERT_FILE, names a file that holds no certificates (PEM)", place: .asking)
         }
         guard says("certificate") else {
             return Advice(text: "no TLS came about with the origin: check scheme and port of the URL")

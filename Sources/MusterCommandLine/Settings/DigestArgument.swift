@@ -13,7 +13,10 @@ struct DigestArgument: Hashable, Sendable {
         guard let colon = text.firstIndex(of: ":"),
             let algorithm = DigestAlgorithm(rawValue: text[..<colon].lowercased().filter { $0 != "-" })
         else {
-            throw .usage("--digest must be ALGORITHM:HEX with one of \(names.joined(separator: ", ")), not \"\(text)\"")
+            let bare = DigestAlgorithm.allCases.first { ContentDigest(algorithm: $0, hexadecimal: text) != nil }
+            throw .usage(
+                "--digest must be ALGORITHM:HEX with one of \(names.joined(separator: ", ")), not \"\(text)\""
+                    + (bare.map { ". Did you mean \($0.rawValue):\(text)?" } ?? ""))
         }
         guard let digest = ContentDigest(algorithm: algorithm, hexadecimal: String(text[text.index(after: colon)...]))
         else {

@@ -46,6 +46,14 @@ struct TransferSettings: Hashable, Sendable {
         return named + ["no_proxy", "NO_PROXY"].filter(isSet)
     }
 
+    /// Trusts the authorities that the environment names, as other programs do that a person starts, unless a file of them was named.
+    mutating func followAuthorities(of environment: [String: String], base: String) {
+        guard fetch?.caFile == nil, let file = environment["SSL_CERT_FILE"], !file.isEmpty else { return }
+        var options = fetch ?? FetchOptions()
+        options.caFile = "\(FilePath(base).pushing(FilePath(file)))"
+        fetch = options
+    }
+
     /// Who is sent the user and the password, said where that are several hosts: they may be meant for one of them.
     func sharing(_ hosts: Set<String>) -> String? {
         guard fetch?.credentials != nil, hosts.count > 1 else { return nil }

@@ -162,7 +162,8 @@ public struct TransferRequest: Sendable {
         self.userAgent = nil
         self.httpVersion = .http2OverTLS
         self.receiveBufferBytes = 256 * 1024
-        self.maxHeadBytes = 256 * 1024
+        // As much as curl takes.
+        self.maxHeadBytes = 300 * 1024
         self.caFile = nil
         self.clientCertificate = nil
         self.credentials = nil

@@ -82,6 +82,16 @@ struct TransferSettingsTests {
         #expect(try refusal([.user: ["me"]]).contains("--user has no password"))
     }
 
+    @Test func authoritiesOfTheEnvironmentAreTrustedUnlessOthersAreNamed() {
+        var settings = TransferSettings()
+        settings.followAuthorities(of: ["SSL_CERT_FILE": ""], base: "/home/me")
+        #expect(settings.fetch == nil)
+        settings.followAuthorities(of: ["SSL_CERT_FILE": "ca.pem"], base: "/home/me")
+        #expect(settings.fetch?.caFile == "/home/me/ca.pem")
+        settings.followAuthorities(of: ["SSL_CERT_FILE": "/other.pem"], base: "/home/me")
+        #expect(settings.fetch?.caFile == "/home/me/ca.pem")
+    }
+
     @Test func theEnvironmentsProxiesAreUsedUnlessAProxyIsNamed() throws {
         let environment = ["http_proxy": "http://p:1", "no_proxy": "*", "ALL_PROXY": "", "HTTP_PROXY": "http://q:1"]
         var settings = try transfers()

@@ -64,13 +64,17 @@ import Testing
     }
 
     /// A file smaller than a chunk comes by several connections where one of them is slow: by pieces of ten seconds, of a mebibyte at least.
-    @Test(arguments: [true, false]) func smallFileIsDividedWhereItComesSlowly(isSlow: Bool) async throws {
-        try await StoreFixture.run { fixture in
+    @Test(arguments: [true, false], [true, false])
+    func smallFileIsDividedWhereItComesSlowly(isSlow: Bool, isKnown: Bool) async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.firstChunk = 8 << 20
+        try await StoreFixture.run(policy: policy) { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            if isKnown { try await fixture.run("UPDATE origins SET serves_again = true") }
             var worker = try await fixture.makeWorker()
             let whole = try #require(try await worker.claim().first)
             #expect(
-                try await worker.answer(whole, size: 4 << 20, etag: "\"1\"", askedForAll: true, chunkSize: 8 << 20))
+                try await worker.answer(whole, size: 4 << 20, etag: "\"1\"", askedForAll: !isKnown, chunkSize: 8 << 20))
             try await fixture.run("UPDATE origins SET serves_again = true")
             try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
             #expect(try await worker.progress(whole, to: isSlow ? 300_000 : 2 << 20))

@@ -20,7 +20,9 @@ BEGIN
     IF t.planned THEN RETURN true; END IF;
 
     -- It may be divided, though it be no larger than a chunk: where a connection is slow, chunks are smaller (`at_most()`).
-    IF p_asked_for_all AND p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > least(l.last, 1048576) THEN
+    IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > least(l.last, 1048576)
+        AND (p_asked_for_all OR p_size <= l.last AND l.first = 0 AND (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id))
+    THEN
         v_tile := p_chunk_size;
     END IF;
     IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last AND v_tile IS NULL THEN
