@@ -193,18 +193,18 @@ public final class MusterClient: Sendable {
         let patience = servers.count > 1 ? Self.firstAnswerTime : Self.answerTime
         let probe = APIRequest(
             method: "GET", url: server + Self.probePath, headers: [], body: .none, timeout: patience, manner: .probe)
-        let isOver = Mutex(false)
+        let exchange = Exchange()
         return try await withThrowingTaskGroup(of: APIResponse.self) { tasks in
             defer { tasks.cancelAll() }
             tasks.addTask { [send] in
-                defer { isOver.withLock { $0 = true } }
+                defer { exchange.isOver.withLock { $0 = true } }
                 return try await send(request)
             }
             tasks.addTask { [send] in
                 var heard = ContinuousClock.now
                 while ContinuousClock.now - heard < patience {
                     try await Task.sleep(for: .seconds(1))
-                    if isOver.withLock(\.self) { throw CancellationError() }
+                    if exchange.isOver.withLock(\.self) { throw CancellationError() }
                     do {
                         _ = try await send(probe)
                         heard = .now
@@ -215,6 +215,11 @@ public final class MusterClient: Sendable {
             guard let answer = try await tasks.next() else { throw CancellationError() }
             return answer
         }
+    }
+
+    /// An exchange that is attended.
+    private final class Exchange: Sendable {
+        let isOver = Mutex(false)
     }
 
     /// Whether a coordinator may have said this, which is no problem: a page in the place of an answer comes of something else that listens there.
