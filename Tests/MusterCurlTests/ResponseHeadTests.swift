@@ -34,7 +34,7 @@ struct ResponseHeadTests {
             connection.waitForPeerToClose()
         } _: { loop, server in
             let (outcome, record) = try await fetch(loop, TransferRequest(url: server.url()))
-            #expect(outcome.error?.kind == "connection reset", "\(outcome)")
+            #expect(["connection reset", "truncated"].contains(outcome.error?.kind), "\(outcome)")
             #expect(record.heads.isEmpty)
         }
     }
@@ -170,7 +170,7 @@ struct ResponseHeadTests {
         }
     }
 
-    @Test(arguments: [(1, 120_000, "102400"), (8, 50_000, "262144")])
+    @Test(arguments: [(1, 120_000, "102400"), (8, 50_000, "307200")])
     func headThatIsTooLongSaysHowLongItMayBe(lines: Int, bytes: Int, limit: String) async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
