@@ -69,6 +69,24 @@ struct CutTests {
         }
     }
 
+    /// `get` of a list at a port where nobody listens (`product.md`: within 10 s).
+    @Test(arguments: [1, 9]) func whereAllIsRefusedForLongEachFileIsTriedOnce(seconds: Int) async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(8))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(8)
+            try await worker.fail(leases[0], .network, isUnreached: true)
+            // In the first two seconds nobody can tell whether that is a limit.
+            try await fixture.run(
+                "UPDATE origins SET doubted_at = doubted_at - \(Double(seconds)) * interval '1 s', rate_at = rate_at - interval '10 s'"
+            )
+            for lease in leases[1...] { try await worker.fail(lease, .network, isUnreached: true) }
+            try await fixture.check()
+            let failed: Int64 = try await fixture.value("SELECT count(*) FROM tasks WHERE state = 'failed'")
+            #expect(failed == (seconds == 9 ? 7 : 0))
+        }
+    }
+
     /// An origin that has served lately and answers nobody is out: no file is given up for that within two minutes.
     @Test func originThatAnswersNobodyAnyMoreIsOut() async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in

@@ -132,6 +132,9 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
         WHEN f.unreached_attempts IS NULL AND NOT f.is_unanswered THEN f.max_attempts
+        -- Somebody waits for many files of an origin that has refused all connections for as long as one file is tried.
+        WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(p_origin) AND EXISTS (
+            SELECT 1 FROM origins o WHERE o.id = p_origin AND o.out_since IS NOT NULL AND o.doubted_at <= statement_timestamp() - interval '8 s') THEN 1
         -- A redirect led to nobody: that is no outage of the origin.
         WHEN f.status BETWEEN 300 AND 399 OR NOT has_served_lately(p_origin) THEN least(f.unreached_attempts, f.max_attempts)
         WHEN p_attempts >= f.max_attempts AND tried_until(p_origin) > statement_timestamp() THEN p_attempts + 1
