@@ -5,8 +5,7 @@ import Testing
 @testable import MusterStore
 
 /// Connections that end before an answer, or within its body, each time (range contract, row 26).
-@Suite(.timeLimit(.minutes(2)))
-struct CutTests {
+@Suite struct CutTests {
     /// How a connection ends.
     enum Cut: CaseIterable {
         /// Without an answer.
