@@ -17,7 +17,7 @@ public struct NamedRequest: Sendable, Hashable {
 
 /// What a request was answered.
 public struct RequestAnswer: Sendable, Hashable {
-    /// The status, of 2xx.
+    /// The status, of 2xx, or 404 or 409.
     public let status: Int32
     /// The body.
     public let body: String
@@ -65,6 +65,24 @@ extension Store {
             RETURNING status, answer
             """)[0]
         return RequestAnswer(status: try row.decode("status"), body: try row.decode("answer"))
+    }
+
+    /// Keeps that a request is refused, unless another process has begun to do it, whose answer is waited for then. What it did may be why this one refuses.
+    ///
+    /// - Returns: the answer of the other one; `nil` where the request is refused.
+    public func keep(refusal: RequestAnswer, of request: NamedRequest) async throws -> RequestAnswer? {
+        let kept = try await query(
+            """
+            INSERT INTO requests (key, about, status, answer)
+            VALUES (\(request.key), \(request.about), \(refusal.status), \(refusal.body)) ON CONFLICT (key) DO NOTHING RETURNING key
+            """)
+        guard kept.isEmpty else { return nil }
+        // It has answered as a rule by now, and may be gone.
+        for _ in 0..<20 {
+            if let answer = try await answer(to: request) { return answer }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        return nil
     }
 
     /// Forgets requests that are older than `age`. Returns how many; there may be more when it is `limit`.

@@ -65,6 +65,22 @@ struct LateRequestAPITests {
         }
     }
 
+    /// An `add` to a group that exists asks for that group first.
+    @Test func whatWasRefusedIsNotDoneLater() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let make = Self.cases[0].1[0]
+            for (key, status) in [("one", 201), ("two", 409)] {
+                #expect(try await coordinator.raw("POST", make.path, body: make.body, key: key).status == status)
+            }
+            try await coordinator.client.removeGroup("g")
+            try await coordinator.withAnother { other in
+                let late = try await other.raw("POST", make.path, body: make.body, key: "two")
+                #expect(late.status == 409 && late.problem?.code == .groupExists, "\(late)")
+            }
+            await #expect(throws: Problem.self) { try await coordinator.client.group("g") }
+        }
+    }
+
     @Test func keyOfAnotherRequestIsRefused() async throws {
         try await RunningCoordinator.with { coordinator in
             let tasks = (1...2).map { TaskRequest(urls: ["http://127.0.0.1:9/\($0)"]) }

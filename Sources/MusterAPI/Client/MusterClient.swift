@@ -187,39 +187,12 @@ public final class MusterClient: Sendable {
         throw failure ?? Unreachable("there is no server")
     }
 
-    /// Asks a server for a change, and once a second whether it is still there: one that is stopped, or that nothing leads to any more, would be waited
-    /// for until the change's own time is over, which a long list doesn't have.
+    /// Asks a server for a change.
     private func attend(_ request: APIRequest, at server: String) async throws -> APIResponse {
         let patience = servers.count > 1 ? Self.firstAnswerTime : Self.answerTime
         let probe = APIRequest(
             method: "GET", url: server + Self.probePath, headers: [], body: .none, timeout: patience, manner: .probe)
-        let exchange = Exchange()
-        return try await withThrowingTaskGroup(of: APIResponse.self) { tasks in
-            defer { tasks.cancelAll() }
-            tasks.addTask { [send] in
-                defer { exchange.isOver.withLock { $0 = true } }
-                return try await send(request)
-            }
-            tasks.addTask { [send] in
-                var heard = ContinuousClock.now
-                while ContinuousClock.now - heard < patience {
-                    try await Task.sleep(for: .seconds(1))
-                    if exchange.isOver.withLock(\.self) { throw CancellationError() }
-                    do {
-                        _ = try await send(probe)
-                        heard = .now
-                    } catch is Unreachable {}
-                }
-                throw Unreachable("\(server) does not answer any more", isTimeout: true)
-            }
-            guard let answer = try await tasks.next() else { throw CancellationError() }
-            return answer
-        }
-    }
-
-    /// An exchange that is attended.
-    private final class Exchange: Sendable {
-        let isOver = Mutex(false)
+        return try await Attendance(send: send, probe: probe, patience: patience).answer(to: request)
     }
 
     /// Whether a coordinator may have said this, which is no problem: a page in the place of an answer comes of something else that listens there.

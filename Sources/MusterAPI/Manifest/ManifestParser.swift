@@ -110,7 +110,7 @@ public struct ManifestParser {
     private static func otherFormat(_ line: String, first: UInt8) -> String? {
         if "[],".utf8.contains(first) {
             return
-                "is of a JSON array; a list has a URL, or a task as JSON, on each line: jq -c '.[]' makes it of an array"
+                "is of a JSON array; a list has a URL, or a task as JSON, on each line: jq -cr '.[]' makes it of an array"
         }
         // An option of a download in an input file of aria2 is indented. Most lines are not, and cost no search.
         if line.utf8.first != first, let option = line.firstMatch(of: /^[ \t]+([a-z0-9-]+)=/)?.output.1 {

@@ -126,9 +126,9 @@ public struct RetryDocument: Hashable, Sendable, Codable {
         self.onForSeconds = onForSeconds
     }
 
-    /// `try 3 of 8`; nothing where no number is the last one, nor for the first try: that does not count where the origin only said that there was too
-    /// much at once.
-    public var count: String? { limit.flatMap { number > 1 ? "try \(number) of \($0)" : nil } }
+    /// `try 3 of 8`, or `try 3` where no number is the last one; nothing for the first try: that does not count where the origin only said that there was
+    /// too much at once.
+    public var count: String? { number > 1 ? "try \(number)" + (limit.map { " of \($0)" } ?? "") : nil }
 
     /// `given up in 1m 50s at the earliest`, where something else than the number of tries decides.
     public var end: String? {

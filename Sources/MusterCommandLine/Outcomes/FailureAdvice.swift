@@ -135,6 +135,14 @@ enum FailureAdvice {
             return Advice(
                 text: "--ca-file, or SSL_CERT_FILE, names a file that holds no certificates (PEM)", place: .asking)
         }
+        if says(" alert ") {
+            return Advice(
+                text: "the origin wants a certificate of yours, or another one: --certificate FILE --key FILE",
+                place: .asking)
+        }
+        if says("private key") {
+            return Advice(text: "--key names no key of the certificate (--certificate)", place: .asking)
+        }
         guard says("certificate") else {
             return Advice(text: "no TLS came about with the origin: check scheme and port of the URL")
         }

@@ -81,9 +81,10 @@ final class Patience: Sendable {
     /// A client whose requests are sent until there is an answer.
     func asking(by client: MusterClient) -> MusterClient {
         client.passing { [self] request, send in
-            // What may take long is waited for as long.
+            // What may take long is waited for as long, but what is asked for in one piece is asked for again soon.
             let isShort = request.timeout.map { $0 <= MusterClient.answerTime } ?? false
-            let usual: Duration = isShort ? .zero : request.timeout ?? .seconds(86_400)
+            let isLong = if case .stream = request.body { true } else { request.manner != .change }
+            let usual: Duration = isShort ? .zero : isLong ? request.timeout ?? .seconds(86_400) : .seconds(6)
             return try await persist(until: nil, usual: usual, isProbe: request.manner == .probe) {
                 let answer = try await send(request)
                 if let problem = answer.problem, problem.code == .unauthorized { throw problem }

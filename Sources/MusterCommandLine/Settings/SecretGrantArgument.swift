@@ -42,11 +42,20 @@ extension Settings {
 }
 
 extension FetchOptions {
+    /// The values that may be references.
+    private var secrets: [Secret] {
+        Array((headers ?? [:]).values) + Array((cookies ?? [:]).values)
+            + [proxy, credentials?.password].compactMap { $0 }
+    }
+
+    /// The files that secrets are read of.
+    var secretFiles: [String] {
+        secrets.compactMap { if case .file(let path) = $0.form { path } else { nil } }.sorted()
+    }
+
     /// What these options refer to: what the command line names, a person may have sent where the person says.
     var grants: SecretGrants {
         var grants = SecretGrants()
-        var secrets = Array((headers ?? [:]).values) + Array((cookies ?? [:]).values)
-        secrets += [proxy, credentials?.password].compactMap { $0 }
         for secret in secrets { grants.add(secret) }
         for path in [
             cookieFile, netrc, caFile, knownHosts, privateKey, clientCertificate?.certificate, clientCertificate?.key,

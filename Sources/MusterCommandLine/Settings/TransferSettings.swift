@@ -99,16 +99,33 @@ extension Settings {
         return settings
     }
 
-    /// Looks whether the files that the options name can be read here.
+    /// Looks whether the files that the options name can be read here, those of secrets too.
     func checkFiles(base: String) throws(CommandFailure) {
+        let secrets = try transfers(base: base).fetch?.secretFiles ?? []
         for name in [SettingName.cookieFile, .netrc, .caFile, .knownHosts, .privateKey, .certificate, .key] {
             guard let file = path(name, base: base) else { continue }
-            do {
-                try FileDescriptor.open(FilePath(file), .readOnly, options: .closeOnExec).close()
-            } catch {
-                throw refusal(name, "must name a file that can be read here (\(error))")
+            if let reason = Self.unreadable(file) {
+                throw refusal(name, "must name a file that can be read here (\(reason))")
             }
         }
+        for file in secrets {
+            if let reason = Self.unreadable(file) {
+                throw .usage("file:\(file) must name a file that can be read here (\(reason))")
+            }
+        }
+    }
+
+    /// Why a file can't be read; `nil` where it can be.
+    private static func unreadable(_ file: String) -> String? {
+        do {
+            try FileDescriptor.open(FilePath(file), .readOnly, options: .closeOnExec).close()
+        } catch {
+            return "\(error)"
+        }
+        let directory = try? FileDescriptor.open(FilePath(file), .readOnly, options: [.closeOnExec, .directory])
+        guard let directory else { return nil }
+        try? directory.close()
+        return "it is a directory"
     }
 
     private func fetchOptions(base: String) throws(CommandFailure) -> FetchOptions {

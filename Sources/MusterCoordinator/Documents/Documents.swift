@@ -83,7 +83,9 @@ extension OriginDocument {
             bytesPerSecond: record.bytesPerSecond, bytesPerSecondLimit: record.bytesPerSecondLimit,
             bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond),
             note: record.secondsOut.map(WaitSentence.outage) ?? record.limit.map(WaitSentence.limit)
-                ?? record.secondsSinceRefusal.map { "it last refused \(DurationNotation.format(.seconds($0))) ago" })
+                ?? record.secondsSinceRefusal.map {
+                    "it last refused for too much at once \(DurationNotation.format(.seconds($0))) ago"
+                })
     }
 }
 

@@ -10,7 +10,8 @@ import NIOCore
 /// Has a request that changes something, and has a name (`Idempotency-Key`), done once: a repetition, and one that was on its way for long, is told what the first
 /// one was answered, whatever has happened since (I10, fault F7; docs/adr/0040-a-request-is-done-once.md).
 ///
-/// What is refused has no effect, and its name may come again.
+/// What is refused by what there is (404, 409) is told again as well: it may be fulfilled by the time that it comes late. What can't be understood, or can't be
+/// done now, has no effect, and its name may come again.
 struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
     let store: Store
 
@@ -32,6 +33,13 @@ struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
         } catch is Store.RequestAnswered {
             // Another coordinator was asked as well, and has done it.
             guard let answer = try await store.answer(to: named) else { throw Problem(.busy, "try again") }
+            return Response(answer)
+        } catch {
+            let problem = Problem(error)
+            guard [404, 409].contains(problem.status) else { throw error }
+            let body = String(decoding: try JSONEncoder().encode(problem), as: UTF8.self)
+            let refusal = RequestAnswer(status: Int32(problem.status), body: body)
+            guard let answer = try await store.keep(refusal: refusal, of: named) else { throw error }
             return Response(answer)
         }
     }
@@ -66,7 +74,8 @@ extension Response {
     fileprivate init(_ answer: RequestAnswer) {
         let isEmpty = answer.body.isEmpty
         self.init(
-            status: .init(code: Int(answer.status)), headers: isEmpty ? [:] : [.contentType: "application/json"],
+            status: .init(code: Int(answer.status)),
+            headers: isEmpty ? [:] : [.contentType: "application/\(answer.status >= 400 ? "problem+" : "")json"],
             body: isEmpty ? .init() : ResponseBody(byteBuffer: ByteBuffer(string: answer.body)))
     }
 }

@@ -140,6 +140,11 @@ extension TransferError {
                 .protocolViolation(detail)
             // What a proxy answers instead of a tunnel has the code of a broken connection.
             case CURLE_RECV_ERROR where message.contains("CONNECT tunnel"): .proxy(detail)
+            case CURLE_RECV_ERROR where Self.isAboutCertificate(message),
+                CURLE_SEND_ERROR where Self.isAboutCertificate(message):
+                .tls(detail)
+            // The peer was gone before the request was sent.
+            case CURLE_SEND_ERROR where message.contains("getpeername"): .reset(detail)
             case CURLE_RECV_ERROR, CURLE_GOT_NOTHING: .reset(detail)
             case CURLE_HTTP2, CURLE_HTTP2_STREAM: .streamReset(detail)
             case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(detail)
@@ -159,6 +164,12 @@ extension TransferError {
             default: .other(detail)
             }
     }
+    /// Whether a peer says by an alert what it holds of this side's certificate, or that it wants one: in TLS 1.3 that comes after the handshake, in the
+    /// place of an answer (RFC 8446 §6.2).
+    private static func isAboutCertificate(_ message: String) -> Bool {
+        ["certificate", "unknown ca", "access denied"].contains { message.contains(" alert ") && message.contains($0) }
+    }
+
     /// Whether the handshake of TLS came to an end that says nothing lasting of the certificate or of what the two sides are able to do: the connection
     /// ended, or the peer told of a fault of its own, or that it serves nobody by that name, as some say where they are busy.
     private static func isPassingInHandshake(_ message: String) -> Bool {

@@ -80,7 +80,7 @@ struct ProgressTests {
         var task = Samples.troubled("a.bin", kind: .network)
         func next() throws -> String { try #require(TroubleText(task)).next }
         task.retry?.limit = nil
-        #expect(try next() == "next try in 4s")
+        #expect(try next() == "try 3 in 4s")
         // The origin said that there was too much at once, which is no try.
         task.retry = RetryDocument(number: 1, limit: 8)
         #expect(try next() == "next try when a connection is free")
@@ -89,7 +89,7 @@ struct ProgressTests {
         #expect(try next() == "try 2 of 3 now")
         // No name is wrong where an origin has served lately.
         task.retry = RetryDocument(number: 3, inSeconds: 4, onForSeconds: 110)
-        #expect(try next() == "next try in 4s, given up in 1m 50s at the earliest")
+        #expect(try next() == "try 3 in 4s, given up in 1m 50s at the earliest")
     }
 
     @Test func filesThatNobodyBeginsAreToldOfOnceThatLasts() {

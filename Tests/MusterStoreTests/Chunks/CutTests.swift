@@ -68,6 +68,45 @@ import Testing
         }
     }
 
+    /// A cache that has not got a file yet answers its first request with all of it, and others with parts.
+    @Test func partsAreAskedForOnceWhereAPlainGETIsCutTwice() async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            var rungs: [Rung] = []
+            for _ in 0..<6 {
+                let lease = try #require(try await worker.claimWork().first)
+                rungs.append(lease.rung)
+                try await worker.learn(lease, size: 250, isSplittable: false)
+                try await worker.fail(lease, .network, at: 150, status: 200)
+                try await fixture.check()
+                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
+                _ = try await fixture.store.promoteDueChunks()
+            }
+            #expect(rungs == [.chunks, .whole, .chunks, .whole, .whole, .whole])
+        }
+    }
+
+    /// A gateway without its server: files are not to sleep on when that is there again.
+    @Test(arguments: [(502, true), (503, false)])
+    func whatWaitsForAnOriginIsTriedWhenThatServesAfterABreak(status: Int32, isTried: Bool) async throws {
+        var policy = Self.policy
+        policy.backoffBase = .seconds(1_000)
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(3))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(3)
+            try await worker.fail(leases[0], .httpStatus(Int(status)), status: status)
+            for seconds in [0, 5] {
+                try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
+                #expect(try await fixture.store.promoteDueChunks() == 0)
+                try await worker.finishAll([leases[seconds == 0 ? 1 : 2]])
+                #expect(try await fixture.store.foldOriginRates() == 1)
+                #expect(try await fixture.store.promoteDueChunks() == (seconds == 5 && isTried ? 1 : 0))
+            }
+        }
+    }
+
     /// `get` of a list at a port where nobody listens (`product.md`: within 10 s).
     @Test(arguments: [1, 9]) func whereAllIsRefusedForLongEachFileIsTriedOnce(seconds: Int) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in

@@ -49,6 +49,22 @@ struct RequestTests {
         }
     }
 
+    /// Another coordinator has removed what this one does not find any more, and has not answered yet.
+    @Test func refusalGivesWayToWhatAnotherProcessAnswers() async throws {
+        try await StoreFixture.run { fixture in
+            let (store, request) = (fixture.store, NamedRequest(key: "k", about: ""))
+            let (refusal, answer) = (RequestAnswer(status: 404, body: "{}"), RequestAnswer(status: 200, body: "{}"))
+            #expect(try await store.keep(refusal: refusal, of: request) == nil)
+            #expect(try await store.answer(to: request) == refusal)
+            try await fixture.run("DELETE FROM requests")
+            try await fixture.makeGroup("g", Wanted.many(1))
+            try await fixture.serving("k") { _ = try await store.apply(.pause, to: "g", keys: nil) }
+            async let told = store.keep(refusal: refusal, of: request)
+            #expect(try await store.keep(answer, to: request) == answer)
+            #expect(try await told == answer)
+        }
+    }
+
     /// Also where neither has been answered.
     @Test func keyIsForOneRequest() async throws {
         try await StoreFixture.run { fixture in

@@ -191,8 +191,9 @@ BEGIN
 END
 $$;
 
--- A plain GET was cut on its way, for which parts were given up that had brought bytes: on a line that cuts everything, those alone bring the file. They are
--- asked for again, once, and this is no try. Returns whether they are.
+-- A plain GET was cut on its way, for which parts were given up that had brought bytes, or twice without any: on a line that cuts everything, parts alone bring
+-- the file, and a source may have refused them once, as a cache does that has not got the file yet. They are asked for again, once, and this is no try.
+-- Returns whether they are.
 CREATE FUNCTION returns_to_parts(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -200,7 +201,7 @@ BEGIN
         RETURN false;
     END IF;
     UPDATE sources SET rung = 'chunks', parts = 'resumed'
-    WHERE task_id = t.id AND ordinal = l.source AND parts = 'givenUp';
+    WHERE task_id = t.id AND ordinal = l.source AND (parts = 'givenUp' OR parts = 'kept' AND l.attempts >= 1);
     IF NOT FOUND THEN RETURN false; END IF;
     PERFORM start_over(t.id, f.first_chunk, l.source, l.attempts, l.deaths);
     RETURN true;

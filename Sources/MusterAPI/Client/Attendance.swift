@@ -1,0 +1,94 @@
+import Synchronization
+
+/// Asks a server for a change, and attends to that until there is an answer.
+///
+/// Once a second the server is asked whether it is still there: one that is stopped, or that nothing leads to any more, would be waited for until the
+/// change's own time is over, which a long list doesn't have. An answer that is lost on a connection that stays open would be waited for as long: the request is
+/// sent once more beside the first, which its key makes harmless (I10).
+struct Attendance: Sendable {
+    /// Sends a request to the server.
+    let send: APISend
+    /// Asks whether it is there.
+    let probe: APIRequest
+    /// How long it may say nothing.
+    let patience: Duration
+    /// After how long a request without an answer is sent once more; and again after three times as long.
+    var firstPause = Duration.seconds(10)
+
+    /// What happens meanwhile.
+    private enum Event: Sendable {
+        case answer(APIResponse)
+        case failure(any Error)
+        /// The server says nothing any more.
+        case silence
+        /// The request has had no answer for so long that it is sent again.
+        case isDue(after: Duration)
+    }
+
+    /// The most requests that run at once.
+    private static let most = 4
+
+    /// The first answer to a request.
+    ///
+    /// - Throws: `Unreachable` where there is none.
+    func answer(to request: APIRequest) async throws -> APIResponse {
+        try await withThrowingTaskGroup(of: Event.self) { tasks in
+            defer { tasks.cancelAll() }
+            let exchange = Exchange()
+            tasks.addTask { await ask(request, exchange) }
+            tasks.addTask { try await watch(exchange) }
+            // What is made while it is sent may not be made twice at once.
+            if case .stream = request.body {} else { tasks.addTask { try await wait(firstPause) } }
+            var (running, sent) = (1, 1)
+            while let event = try await tasks.next() {
+                switch event {
+                case .answer(let answer): return answer
+                case .failure(let error):
+                    running -= 1
+                    if running == 0 || error is CancellationError { throw error }
+                case .silence:
+                    throw Unreachable("\(probe.url) is not answered any more", isTimeout: true)
+                case .isDue(let pause) where sent < Self.most:
+                    (running, sent) = (running + 1, sent + 1)
+                    tasks.addTask { await ask(request, exchange) }
+                    tasks.addTask { try await wait(pause * 3) }
+                case .isDue: break
+                }
+            }
+            throw CancellationError()
+        }
+    }
+
+    private func ask(_ request: APIRequest, _ exchange: Exchange) async -> Event {
+        do {
+            let answer = try await send(request)
+            exchange.isOver.withLock { $0 = true }
+            return .answer(answer)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func wait(_ pause: Duration) async throws -> Event {
+        try await Task.sleep(for: pause)
+        return .isDue(after: pause)
+    }
+
+    private func watch(_ exchange: Exchange) async throws -> Event {
+        var heard = ContinuousClock.now
+        while ContinuousClock.now - heard < patience {
+            try await Task.sleep(for: .seconds(1))
+            if exchange.isOver.withLock(\.self) { throw CancellationError() }
+            do {
+                _ = try await send(probe)
+                heard = .now
+            } catch is Unreachable {}
+        }
+        return .silence
+    }
+
+    /// What the two sides of an exchange share.
+    private final class Exchange: Sendable {
+        let isOver = Mutex(false)
+    }
+}
