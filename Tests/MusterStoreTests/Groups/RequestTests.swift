@@ -1,4 +1,5 @@
 import MusterCore
+import MusterPostgres
 import Testing
 
 @testable import MusterStore
