@@ -50,6 +50,7 @@ struct Attendance: Sendable {
                     throw Unreachable("\(probe.url) is not answered any more", isTimeout: true)
                 case .isDue(let pause) where sent < Self.most:
                     (running, sent) = (running + 1, sent + 1)
+                    exchange.running.withLock { $0 += 1 }
                     tasks.addTask { await ask(request, exchange) }
                     tasks.addTask { try await wait(pause * 3) }
                 case .isDue: break
@@ -62,9 +63,10 @@ struct Attendance: Sendable {
     private func ask(_ request: APIRequest, _ exchange: Exchange) async -> Event {
         do {
             let answer = try await send(request)
-            exchange.isOver.withLock { $0 = true }
+            exchange.running.withLock { $0 = 0 }
             return .answer(answer)
         } catch {
+            exchange.running.withLock { $0 -= 1 }
             return .failure(error)
         }
     }
@@ -78,7 +80,7 @@ struct Attendance: Sendable {
         var heard = ContinuousClock.now
         while ContinuousClock.now - heard < patience {
             try await Task.sleep(for: .seconds(1))
-            if exchange.isOver.withLock(\.self) { throw CancellationError() }
+            if exchange.running.withLock({ $0 <= 0 }) { throw CancellationError() }
             do {
                 _ = try await send(probe)
                 heard = .now
@@ -89,6 +91,7 @@ struct Attendance: Sendable {
 
     /// What the two sides of an exchange share.
     private final class Exchange: Sendable {
-        let isOver = Mutex(false)
+        /// How many requests may be answered yet; none once one was.
+        let running = Mutex(1)
     }
 }
