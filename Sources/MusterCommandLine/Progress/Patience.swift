@@ -81,10 +81,11 @@ final class Patience: Sendable {
     /// A client whose requests are sent until there is an answer.
     func asking(by client: MusterClient) -> MusterClient {
         client.passing { [self] request, send in
-            // What may take long is waited for as long, but what is asked for in one piece is asked for again soon.
+            // What may take long is waited for as long. What is asked for in one piece is asked for again soon (`Attendance`).
             let isShort = request.timeout.map { $0 <= MusterClient.answerTime } ?? false
-            let isLong = if case .stream = request.body { true } else { request.manner != .change }
-            let usual: Duration = isShort ? .zero : isLong ? request.timeout ?? .seconds(86_400) : .seconds(6)
+            let isList = if case .stream = request.body { true } else { false }
+            let usual: Duration =
+                isShort || request.manner == .change && !isList ? .zero : request.timeout ?? .seconds(86_400)
             return try await persist(until: nil, usual: usual, isProbe: request.manner == .probe) {
                 let answer = try await send(request)
                 if let problem = answer.problem, problem.code == .unauthorized { throw problem }
