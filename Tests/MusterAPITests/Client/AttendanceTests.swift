@@ -33,4 +33,22 @@ struct AttendanceTests {
             send: { _ in throw Unreachable("reset") }, probe: Self.probe, patience: .seconds(4))
         await #expect(throws: Unreachable.self) { try await attendance.answer(to: Self.request) }
     }
+
+    /// A server that is stopped with a change would be waited for until the time of that is over.
+    @Test func serverThatStopsWithAChangeIsPassedOver() async throws {
+        let isStopped = Mutex(false)
+        let client = MusterClient(servers: ["http://one", "http://two"], token: nil) { request in
+            guard request.url.hasPrefix("http://one") else {
+                return APIResponse(status: 200, body: Array(#"{"added":2,"existing":1}"#.utf8))
+            }
+            if request.manner == .change {
+                isStopped.withLock { $0 = true }
+                try await Task.sleep(for: .seconds(3_600))
+            }
+            if isStopped.withLock(\.self) { throw Unreachable("silence", isTimeout: true) }
+            return APIResponse(status: 200, body: [])
+        }
+        let answer = try await client.addTasks(streaming: { AsyncThrowingStream { $0.finish() } }, to: "g")
+        #expect(answer == AddedDocument(added: 2, existing: 1))
+    }
 }

@@ -111,22 +111,6 @@ struct MusterClientFailoverTests {
         #expect(script.urls == ["\(one)/healthz", "\(one)/v1/groups/g/tasks"])
     }
 
-    /// A server that is stopped with a change would be waited for until the time of that is over.
-    @Test func serverThatStopsWithAChangeIsPassedOver() async throws {
-        let isStopped = Mutex(false)
-        let client = MusterClient(servers: [one, two], token: nil) { request in
-            guard request.url.hasPrefix(one) else { return APIResponse(status: 200, body: Array(added.utf8)) }
-            if request.manner == .change {
-                isStopped.withLock { $0 = true }
-                try await Task.sleep(for: .seconds(3_600))
-            }
-            if isStopped.withLock(\.self) { throw Unreachable("silence", isTimeout: true) }
-            return APIResponse(status: 200, body: [])
-        }
-        let answer = try await client.addTasks(streaming: { AsyncThrowingStream { $0.finish() } }, to: "g")
-        #expect(answer == AddedDocument(added: 2, existing: 1))
-    }
-
     @Test(arguments: [false, true])
     func wholeBodyIsSentAgain(isStream: Bool) async throws {
         let script = Script(["\(one)/healthz": .answer(200, ""), "\(one)/v1": .unreachable, two: .answer(200, added)])
