@@ -129,7 +129,10 @@ extension StoreModel {
         guard let lease = chunk.lease else { return }
         let counts = heedLimit(place, chunk, failure)
         guard var task = self[place] else { return }
-        let before = chunk.hasProgress(in: task, after: failure.kind) ? 0 : chunk.attempts
+        let hasBrought = chunk.hasProgress(in: task, after: failure.kind)
+        let before = hasBrought ? 0 : chunk.attempts
+        // What is cut goes on at once.
+        let goesOn = counts == nil && hasBrought && [.network, .tooSlow].contains(failure.kind)
         var rule = counts != nil ? .retry : failure.kind.rule
         // The holder was not told that it may look, if there were other sources still.
         if rule == .nextSource, chunk.kind == .fetch, task.sources.count > 1, before == 0, task.rung != .whole,
@@ -186,7 +189,7 @@ extension StoreModel {
         after.chunks[index].attempts = attempts
         after.chunks[index].source = next
         after.chunks[index].origin = after.sources[next].origin
-        after.chunks[index].status = rule == .retry && next <= chunk.source ? .waiting : .ready
+        after.chunks[index].status = rule == .retry && next <= chunk.source && !goesOn ? .waiting : .ready
         self[place] = after
     }
 
