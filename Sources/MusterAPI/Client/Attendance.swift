@@ -42,6 +42,8 @@ struct Attendance: Sendable {
             var (running, sent) = (1, 1)
             while let event = try await tasks.next() {
                 switch event {
+                // One that can't be done now may wait for the first one, which is under way.
+                case .answer(let answer) where answer.status >= 500 && running > 1: running -= 1
                 case .answer(let answer): return answer
                 case .failure(let error):
                     running -= 1
@@ -63,7 +65,7 @@ struct Attendance: Sendable {
     private func ask(_ request: APIRequest, _ exchange: Exchange) async -> Event {
         do {
             let answer = try await send(request)
-            exchange.running.withLock { $0 = 0 }
+            exchange.running.withLock { $0 = answer.status < 500 ? 0 : $0 - 1 }
             return .answer(answer)
         } catch {
             exchange.running.withLock { $0 -= 1 }

@@ -28,6 +28,26 @@ struct AttendanceTests {
         #expect(asked.withLock(\.self) == 2)
     }
 
+    /// It waits for the lock that the first one has, in vain.
+    @Test func repetitionThatCannotBeDoneNowIsNoAnswer() async throws {
+        let (asked, isRefused) = (Mutex(0), AsyncStream.makeStream(of: Void.self))
+        let attendance = Attendance(
+            send: { request in
+                guard request.manner == .change else { return APIResponse(status: 200, body: []) }
+                let number = asked.withLock {
+                    $0 += 1
+                    return $0
+                }
+                if number == 1 {
+                    for await _ in isRefused.stream { break }
+                    return APIResponse(status: 200, body: [])
+                }
+                isRefused.continuation.yield()
+                return APIResponse(status: 503, body: [])
+            }, probe: Self.probe, patience: .seconds(4), firstPause: .milliseconds(10))
+        #expect(try await attendance.answer(to: Self.request).status == 200)
+    }
+
     @Test func failureOfTheOnlyRequestIsTold() async {
         let attendance = Attendance(
             send: { _ in throw Unreachable("reset") }, probe: Self.probe, patience: .seconds(4))
