@@ -23,6 +23,8 @@ struct Attendance: Sendable {
         case silence
         /// The request has had no answer for so long that it is sent again.
         case isDue(after: Duration)
+        /// There is nothing to wait for any more: the end of the last request is about to be told.
+        case over
     }
 
     /// The most requests that run at once.
@@ -55,7 +57,7 @@ struct Attendance: Sendable {
                     exchange.running.withLock { $0 += 1 }
                     tasks.addTask { await ask(request, exchange) }
                     tasks.addTask { try await wait(pause * 3) }
-                case .isDue: break
+                case .isDue, .over: break
                 }
             }
             throw CancellationError()
@@ -82,7 +84,7 @@ struct Attendance: Sendable {
         var heard = ContinuousClock.now
         while ContinuousClock.now - heard < patience {
             try await Task.sleep(for: .seconds(1))
-            if exchange.running.withLock({ $0 <= 0 }) { throw CancellationError() }
+            if exchange.running.withLock({ $0 <= 0 }) { return .over }
             do {
                 _ = try await send(probe)
                 heard = .now
