@@ -30,7 +30,8 @@ struct AttendanceTests {
 
     /// It waits for the lock that the first one has, in vain.
     @Test func repetitionThatCannotBeDoneNowIsNoAnswer() async throws {
-        let (asked, isRefused) = (Mutex(0), AsyncStream.makeStream(of: Void.self))
+        let asked = Mutex(0)
+        let isRefused = AsyncStream.makeStream(of: Void.self)
         let attendance = Attendance(
             send: { request in
                 guard request.manner == .change else { return APIResponse(status: 200, body: []) }
