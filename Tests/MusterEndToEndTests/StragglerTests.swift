@@ -62,7 +62,8 @@ extension EndToEnd {
         ) async throws {
             let origin = try await ScriptedOrigin.start()
             origin.limitRate(bytesPerSecond: 256 << 10)
-            let file = origin.serveFile("slow.bin", size: .mebibytes(4))
+            // The holder keeps what it brings in ten seconds: three parts of a mebibyte at least are left.
+            let file = origin.serveFile("slow.bin", size: .mebibytes(6))
             origin.misbehave("/slow.bin", habit, when: .after(3))
             try await Fleet.run { fleet in
                 try await fleet.startWorker("w", slots: 8)
