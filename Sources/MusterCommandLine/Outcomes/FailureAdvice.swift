@@ -114,7 +114,7 @@ enum FailureAdvice {
                     ? "the file may not be written there: check who owns the directory"
                     : "the system refuses the file there: check the place and what it is on")
         case .noSpace where says("the whole file system has"):
-            Advice(text: "it is larger than the file system: use another one (-d)")
+            Advice(text: "it is larger than the file system: use a directory on a larger one")
         case .noSpace, .storageFull: FailureKind.isOfQuota(failure.detail) ? quota : room
         // The time of a file of its own begins anew with each retry.
         case .deadline: says("added or retried") ? nil : Advice(text: "there was too little time", place: .deadline)
@@ -135,7 +135,7 @@ enum FailureAdvice {
             return Advice(
                 text: "--ca-file, or SSL_CERT_FILE, names a file that holds no certificates (PEM)", place: .asking)
         }
-        if says(" alert ") {
+        if says(" alert "), says("certificate", "unknown ca", "access denied") {
             return Advice(
                 text: "the origin wants a certificate of yours, or another one: --certificate FILE --key FILE",
                 place: .asking)

@@ -50,7 +50,7 @@ struct TransferSettings: Hashable, Sendable {
     mutating func followAuthorities(of environment: [String: String], base: String) {
         guard fetch?.caFile == nil, let file = environment["SSL_CERT_FILE"], !file.isEmpty else { return }
         var options = fetch ?? FetchOptions()
-        options.caFile = "\(FilePath(base).pushing(FilePath(file)))"
+        options.caFile = SinkArgument.absolute(file, base: base)
         fetch = options
     }
 

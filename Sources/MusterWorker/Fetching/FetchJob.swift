@@ -336,7 +336,7 @@ struct FetchJob: Sendable {
         case .stopped, .cancelled: return .stopped
         case .failed(let error, _):
             var detail = error.description
-            // Where it broke off tells whether it always does.
+            // A person sees whether it breaks off at the same byte each time.
             switch error {
             case .truncated, .reset: detail += ", after \(offset - before) bytes"
             default: break

@@ -54,6 +54,17 @@ struct FailureAdviceTests {
         }
     }
 
+    /// What OpenSSL says of an alert names the certificate of the client only where that is what the peer does not like.
+    @Test(arguments: [
+        ("tlsv13 alert certificate required", "--certificate"), ("tlsv1 alert unknown ca", "--certificate"),
+        ("tlsv1 alert protocol version", "scheme and port"), ("unable to set private key file: 'k.pem'", "--key names"),
+        ("certificate has expired", "--ca-file"),
+    ])
+    func theSideWhoseCertificateIsRefusedIsTold(detail: String, text: String) throws {
+        let advice = try #require(FailureAdvice.advice(FailureDocument(kind: .tls, detail: "TLS failed: \(detail)")))
+        #expect(advice.text.contains(text), "\(advice.text)")
+    }
+
     @Test func adviceNamesOptionsThatTheCommandsHave() { Self.failures.forEach(checkOptions) }
 
     private func checkOptions(of failure: FailureDocument) {

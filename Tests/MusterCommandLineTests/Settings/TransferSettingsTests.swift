@@ -82,6 +82,19 @@ struct TransferSettingsTests {
         #expect(try refusal([.user: ["me"]]).contains("--user has no password"))
     }
 
+    /// `get` is the worker: what it can't read would fail each file by itself.
+    @Test(arguments: [
+        (SettingName.header, "X: file:gone", "file:/base/gone must name a file that can be read here (No such"),
+        (.user, "me:file:/tmp", "(it is a directory)"), (.netrc, "/tmp", "(it is a directory)"),
+        (.header, "X: file:/etc/passwd", ""),
+    ])
+    func filesOfSecretsAreLookedAtBeforehand(name: SettingName, value: String, reason: String) throws {
+        let settings = try Settings(command: "get", arguments: [name: [value]], configuration: nil, environment: [:])
+        var told = ""
+        do { try settings.checkFiles(base: "/base") } catch .usage(let text) { told = text } catch {}
+        #expect(reason.isEmpty ? told.isEmpty : told.contains(reason), "\(told)")
+    }
+
     @Test func authoritiesOfTheEnvironmentAreTrustedUnlessOthersAreNamed() {
         var settings = TransferSettings()
         settings.followAuthorities(of: ["SSL_CERT_FILE": ""], base: "/home/me")

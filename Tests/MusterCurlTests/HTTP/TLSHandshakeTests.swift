@@ -1,5 +1,7 @@
-import MusterCurl
+import CLibcurl
 import Testing
+
+@testable import MusterCurl
 
 /// What ends a handshake of TLS (RFC 8446 §6), and whether it will be so again.
 @Suite(.timeLimit(.minutes(1)))
@@ -40,6 +42,19 @@ struct TLSHandshakeTests {
         private func alert(_ number: UInt8, _ connection: RawConnection) {
             connection.send([0x15, 3, 3, 0, 2, 2, number])
         }
+    }
+
+    /// In TLS 1.3 a server refuses the client's certificate, or that there is none, in the place of an answer.
+    @Test(arguments: [
+        (CURLE_RECV_ERROR, "tlsv13 alert certificate required", "TLS failed"),
+        (CURLE_SEND_ERROR, "tlsv1 alert unknown ca", "TLS failed"),
+        (CURLE_SEND_ERROR, "getpeername() failed with errno 107: not connected", "connection reset"),
+        (CURLE_RECV_ERROR, "tlsv1 alert internal error", "connection reset"),
+    ])
+    func refusalOfTheClientsCertificateIsAFailureOfTLS(code: CURLcode, message: String, kind: String) {
+        let error = TransferError(
+            curl: code, message: "OpenSSL SSL_read: error:0A00045C:SSL routines::\(message), errno 0")
+        #expect(error.kind == kind)
     }
 
     @Test(arguments: Manner.allCases)

@@ -1,7 +1,7 @@
 -- What a source will never do, and how it is asked then (range contract, "The ladder").
 
 -- Whether a failure is what the source will always come to, at the third time: a file that is larger than the whole file system of the sink, unless
--- room is waited for as long as it takes; or a body that breaks off each time.
+-- room is waited for as long as it takes; or a connection that always ends without progress.
 CREATE FUNCTION is_hopeless(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN

@@ -110,8 +110,9 @@ BEGIN
         ORDER BY o.id FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked;
     IF v_origins IS NULL THEN RETURN 0; END IF;
-    PERFORM try_after_outage(ARRAY(SELECT o.id FROM origins o
-        WHERE o.id = ANY (v_origins) AND (o.out_since IS NOT NULL OR o.rate_at < statement_timestamp() - interval '3 s')));
+    -- They were out, or had served nothing for a while.
+    PERFORM try_again(ARRAY(SELECT o.id FROM origins o
+        WHERE o.id = ANY (v_origins) AND (o.out_since IS NOT NULL OR o.rate_at < statement_timestamp() - interval '3 s')), NULL);
     WITH taken AS MATERIALIZED (
         DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave, at
     )
@@ -134,22 +135,8 @@ BEGIN
 END
 $$;
 
--- Ends the waits of what these origins did not answer, cut, or answered with 500, 502 or 504 before they served again: another outage may come
--- before they are over.
-CREATE FUNCTION try_after_outage(p_origins bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    IF p_origins = '{}' THEN RETURN; END IF;
-    UPDATE ready_chunks SET not_before = statement_timestamp()
-    WHERE id IN (
-        SELECT c.id FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
-        WHERE is_waiting(c.status) AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
-            AND (t.failure_kind = 'network' OR t.failure_status IN (500, 502, 504))
-        LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
-END
-$$;
-
--- Ends the waits of what these origins refused with a status.
+-- Ends the waits of what these origins refused with a status; NULL: of what they did not answer, cut, or answered with 500, 502 or 504 before they served
+-- again.
 CREATE FUNCTION try_again(p_origins bigint[], p_status integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -158,7 +145,7 @@ BEGIN
     WHERE id IN (
         SELECT c.id FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
         WHERE is_waiting(c.status) AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
-            AND t.failure_status = p_status
+            AND CASE WHEN p_status IS NULL THEN t.failure_kind = 'network' OR t.failure_status IN (500, 502, 504) ELSE t.failure_status = p_status END
         LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
 END
 $$;
