@@ -44,7 +44,8 @@ struct SourceArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Authorities to trust instead of the usual ones, as PEM. (MUSTER_CA_FILE; get: SSL_CERT_FILE too)", valueName: "file")
+            "Authorities to trust instead of the usual ones, as PEM. (MUSTER_CA_FILE; get: SSL_CERT_FILE too)",
+            valueName: "file")
     )
     var caFile: String?
 

@@ -61,7 +61,8 @@ struct FailureAdviceTests {
         ("certificate has expired", "--ca-file"),
     ])
     func theSideWhoseCertificateIsRefusedIsTold(detail: String, text: String) throws {
-        let advice = try #require(FailureAdvice.advice(FailureDocument(kind: .tls, detail: "TLS failed: \(detail)")))
+        let advice = try #require(
+            FailureAdvice.advice(FailureDocument(kind: .tls, detail: "TLS failed: \(detail)", at: Samples.moment)))
         #expect(advice.text.contains(text), "\(advice.text)")
     }
 
