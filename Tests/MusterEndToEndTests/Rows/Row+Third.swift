@@ -23,7 +23,10 @@ extension Row {
             let other = try await ScriptedOrigin.start()
             other.serve("/login", .init(.seeded(seed: 7, size: 4_000)))
             other.misbehave("/login", .htmlErrorPage)
-            return stage.file((.redirect(to: other.url("/login"), status: 302), .ranged))
+            // The other origin has to live as long as the row: another one would get its port.
+            return stage.file((.redirect(to: other.url("/login"), status: 302), .ranged)).checking { _, _ in
+                #expect(!other.requests.isEmpty)
+            }
         },
         Row(27, "a page in answer to requests with a Range, and no others") { stage in
             let play = stage.file()
