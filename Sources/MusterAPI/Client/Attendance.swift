@@ -4,7 +4,7 @@ import Synchronization
 ///
 /// Once a second the server is asked whether it is still there: one that is stopped, or that nothing leads to any more, would be waited for until the
 /// change's own time is over, which a long list doesn't have. An answer that is lost on a connection that stays open would be waited for as long: the request is
-/// sent once more beside the first, which its key makes harmless (I10).
+/// sent once more beside the first, which its key makes harmless (I10). A list counts as sent for as long as the server takes something of it.
 struct Attendance: Sendable {
     /// Sends a request to the server.
     let send: APISend
@@ -13,7 +13,7 @@ struct Attendance: Sendable {
     /// How long it may say nothing.
     let patience: Duration
     /// After how long a request without an answer is sent once more; and again after three times as long.
-    var firstPause = Duration.seconds(10)
+    var firstPause = BodyProgress.usualPause
 
     /// What happens meanwhile.
     private enum Event: Sendable {
@@ -27,21 +27,27 @@ struct Attendance: Sendable {
         case over
     }
 
-    /// The most requests that run at once.
+    /// The most times that a request is sent.
     private static let most = 4
 
     /// The first answer to a request.
     ///
     /// - Throws: `Unreachable` where there is none.
     func answer(to request: APIRequest) async throws -> APIResponse {
-        try await withThrowingTaskGroup(of: Event.self) { tasks in
+        let progress = BodyProgress()
+        let request = progress.noting(request)
+        return try await withThrowingTaskGroup(of: Event.self) { tasks in
             defer { tasks.cancelAll() }
             let exchange = Exchange()
-            tasks.addTask { await ask(request, exchange) }
-            tasks.addTask { try await watch(exchange) }
-            // What is made while it is sent may not be made twice at once.
-            if case .stream = request.body {} else { tasks.addTask { try await wait(firstPause) } }
-            var (running, sent) = (1, 1)
+            var (running, sent) = (0, 0)
+            func begin(in tasks: inout ThrowingTaskGroup<Event, any Error>) {
+                (running, sent) = (running + 1, sent + 1)
+                exchange.running.withLock { $0 += 1 }
+                tasks.addTask { await ask(request, exchange) }
+                if running == 1 { tasks.addTask { try await watch(exchange) } }
+            }
+            begin(in: &tasks)
+            tasks.addTask { try await wait(firstPause, progress) }
             while let event = try await tasks.next() {
                 switch event {
                 // One that can't be done now may wait for the first one, which is under way.
@@ -49,14 +55,15 @@ struct Attendance: Sendable {
                 case .answer(let answer): return answer
                 case .failure(let error):
                     running -= 1
-                    if running == 0 || error is CancellationError { throw error }
+                    guard running == 0 else { continue }
+                    // The server is there, and may have done what it was asked for: a repetition that is cut is no answer.
+                    guard sent > 1, sent < Self.most, error is Unreachable else { throw error }
+                    begin(in: &tasks)
                 case .silence:
                     throw Unreachable("\(probe.url) is not answered any more", isTimeout: true)
                 case .isDue(let pause) where sent < Self.most:
-                    (running, sent) = (running + 1, sent + 1)
-                    exchange.running.withLock { $0 += 1 }
-                    tasks.addTask { await ask(request, exchange) }
-                    tasks.addTask { try await wait(pause * 3) }
+                    begin(in: &tasks)
+                    tasks.addTask { try await wait(pause * 3, progress) }
                 case .isDue, .over: break
                 }
             }
@@ -75,8 +82,9 @@ struct Attendance: Sendable {
         }
     }
 
-    private func wait(_ pause: Duration) async throws -> Event {
+    private func wait(_ pause: Duration, _ progress: BodyProgress) async throws -> Event {
         try await Task.sleep(for: pause)
+        try await progress.rest(for: pause)
         return .isDue(after: pause)
     }
 
@@ -96,6 +104,6 @@ struct Attendance: Sendable {
     /// What the two sides of an exchange share.
     private final class Exchange: Sendable {
         /// How many requests may be answered yet; none once one was.
-        let running = Mutex(1)
+        let running = Mutex(0)
     }
 }

@@ -81,13 +81,14 @@ final class Patience: Sendable {
     /// A client whose requests are sent until there is an answer.
     func asking(by client: MusterClient) -> MusterClient {
         client.passing { [self] request, send in
-            // What may take long is waited for as long. What is asked for in one piece is asked for again soon (`Attendance`).
+            // What may take long is waited for as long. A change is asked for again soon (`Attendance`), a list once nothing of it is taken any more.
             let isShort = request.timeout.map { $0 <= MusterClient.answerTime } ?? false
             let isList = if case .stream = request.body { true } else { false }
+            let progress = isList ? BodyProgress() : nil
             let usual: Duration =
-                isShort || request.manner == .change && !isList ? .zero : request.timeout ?? .seconds(86_400)
-            return try await persist(until: nil, usual: usual, isProbe: request.manner == .probe) {
-                let answer = try await send(request)
+                isShort || request.manner == .change ? .zero : request.timeout ?? .seconds(86_400)
+            return try await persist(until: nil, usual: usual, isProbe: request.manner == .probe, progress: progress) {
+                let answer = try await send(progress?.noting(request) ?? request)
                 if let problem = answer.problem, problem.code == .unauthorized { throw problem }
                 return answer
             }
@@ -99,11 +100,12 @@ final class Patience: Sendable {
     /// - Parameters:
     ///   - usual: how long an answer takes where nothing is wrong.
     ///   - isProbe: whether the answer says no more than that somebody is there.
+    ///   - progress: of a list that is sent, whose answer is late once nothing of it is taken any more.
     /// - Throws: what the question throws, but `Unreachable` and 503 only where the command does not wait;
     ///   `CommandFailure.timedOut` at the deadline.
     func persist<Answer>(
         until deadline: ContinuousClock.Instant?, usual: Duration = .zero, isProbe: Bool = false,
-        _ question: () async throws -> Answer
+        progress: BodyProgress? = nil, _ question: () async throws -> Answer
     ) async throws -> Answer {
         let clock = ContinuousClock()
         let start = clock.now
@@ -116,6 +118,7 @@ final class Patience: Sendable {
                     tasks.addTask { [self] in
                         // In steps: the time for which this process is stopped (Ctrl-Z) counts as one.
                         for _ in 0..<Self.steps { try await clock.sleep(for: (usual + silence) / Self.steps) }
+                        try await progress?.rest(for: BodyProgress.usualPause)
                         say(.silent, since: asked)
                     }
                     defer { tasks.cancelAll() }

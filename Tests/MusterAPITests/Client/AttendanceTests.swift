@@ -49,6 +49,51 @@ struct AttendanceTests {
         #expect(try await attendance.answer(to: Self.request).status == 200)
     }
 
+    /// The server is there all the while: what ends without an answer may have been done.
+    @Test func repetitionThatIsCutIsSentAgain() async throws {
+        let asked = Mutex(0)
+        let isCut = AsyncStream.makeStream(of: Void.self)
+        let attendance = Attendance(
+            send: { request in
+                guard request.manner == .change else { return APIResponse(status: 200, body: []) }
+                let number = asked.withLock {
+                    $0 += 1
+                    return $0
+                }
+                if number == 1 {
+                    for await _ in isCut.stream { break }
+                    throw Unreachable("not over within 30 s", isTimeout: true)
+                }
+                guard number > 2 else {
+                    isCut.continuation.yield()
+                    throw Unreachable("reset")
+                }
+                return APIResponse(status: 200, body: [])
+            }, probe: Self.probe, patience: .seconds(4), firstPause: .milliseconds(10))
+        #expect(try await attendance.answer(to: Self.request).status == 200)
+    }
+
+    /// A long list is no exception, once the server takes nothing of it any more.
+    @Test func listWhoseAnswerIsLostIsSentOnceMore() async throws {
+        let taken = Mutex(0)
+        let attendance = Attendance(
+            send: { request in
+                guard case .stream(let make) = request.body else { return APIResponse(status: 200, body: []) }
+                for try await part in make() { taken.withLock { $0 += part.count } }
+                if taken.withLock({ $0 == 3 }) { try await Task.sleep(for: .seconds(3_600)) }
+                return APIResponse(status: 200, body: [])
+            }, probe: Self.probe, patience: .seconds(4), firstPause: .milliseconds(10))
+        var list = Self.request
+        list.body = .stream {
+            AsyncThrowingStream { parts in
+                for _ in 1...3 { parts.yield([0]) }
+                parts.finish()
+            }
+        }
+        #expect(try await attendance.answer(to: list).status == 200)
+        #expect(taken.withLock(\.self) == 6)
+    }
+
     @Test func failureOfTheOnlyRequestIsTold() async {
         let attendance = Attendance(
             send: { _ in throw Unreachable("reset") }, probe: Self.probe, patience: .seconds(4))
