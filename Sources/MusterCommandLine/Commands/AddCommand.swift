@@ -105,7 +105,7 @@ struct AddCommand: MusterSubcommand {
         if tasks.isAbsent, !isOpen {
             throw CommandFailure.usage("give URLs, or a manifest with -i, or --open for an empty group")
         }
-        for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
+        for line in try tasks.renamings() { context.console.remark(TextWidth.escaped(line)) }
         let transfers = try settings.transfers(base: context.workingDirectory)
         if let line = transfers.sharing(tasks.survey.hosts) { context.console.remark(line) }
         try await context.withClient { client in
@@ -185,14 +185,15 @@ struct AddCommand: MusterSubcommand {
         return name
     }
 
-    /// Where the news begins that is told: a group that is there already may have told a lot before. Fails at once where no coordinator answers.
+    /// Where the news begins that is told: a group of this name that is there already, or was, may have told a lot before. Fails at once where no
+    /// coordinator answers.
     private static func beginningOfNews(
         of group: String, _ client: MusterClient, _ watcher: GroupWatcher
     ) async throws -> Int64 {
         do {
             _ = try await client.group(group)
         } catch let problem as Problem where problem.code == .groupNotFound {
-            return 0
+            // It is made now.
         }
         return try await watcher.lastPosition()
     }

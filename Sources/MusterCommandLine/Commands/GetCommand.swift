@@ -19,7 +19,8 @@ struct GetCommand: MusterSubcommand {
             Its state is kept in DIR/.muster. The same command again, after a crash or Ctrl-C, goes on where it was: what \
             failed is tried again, and files that came before but are not there any more are fetched again. A new token (--header, --user) and a list of other files keep what has come of the files that are wanted \
             again. Failures are shown as they happen, with the next try. User and password in a URL are sent to its origin and never \
-            shown. URLs that end in the same name get numbers: a.bin and "a (2).bin"; a task in JSON says its path itself.
+            shown. URLs that end in the same name get numbers: a.bin and "a (2).bin", and each keeps its name in later lists of the directory; a \
+            task in JSON says its path itself.
 
             With --if-exists rename a file gets a numbered name where another one has its own. It stays the file of its URL: later runs look for it, and \
             renew it, where it stands.
@@ -130,7 +131,6 @@ struct GetCommand: MusterSubcommand {
         }
         let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest, name: settings.text(.output))
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
-        for line in tasks.renamings { context.console.remark(TextWidth.escaped(line)) }
         var asked = try settings.transfers(base: context.workingDirectory)
         asked.followAuthorities(of: settings.environment, base: context.workingDirectory)
         let proxies = try asked.followProxies(of: settings.environment)

@@ -3,65 +3,104 @@ import MusterCore
 import MusterWorker
 import SystemPackage
 
-/// Files that stand beside others whose name they should have (`--if-exists rename`): they stay this directory's files of their URLs.
+/// Files that keep the names that this directory has given them, and those that stand beside others (`--if-exists rename`).
 extension GetSession {
-    /// A task of a list, whatever its path.
-    private struct Wish: Hashable {
-        let key: String
-        let urls: [String]
+    /// The list, with the places of files that stand, or will, where it alone would not put them (``KeptNames``). Each is told, as are names with
+    /// new numbers.
+    ///
+    /// Where the rule for files that are there is to choose the name, or to fail, there are no such places.
+    func placed(in groups: [GroupDocument]) async throws -> TaskList {
+        let keeps =
+            switch transfers.policy?.ifExists ?? .verify {
+            case .verify, .replace: true
+            case .fail, .rename: false
+            }
+        var list = tasks
+        var kept: Set<String> = []
+        if let (names, groups) = try await earlierNames(in: groups, keepsURLs: keeps) {
+            let places = try await confirmed(names, in: groups)
+            if keeps {
+                (list.places, kept) = try names.settled(places) {
+                    try Directories.facts(ofFile: directory.appending($0.string)) != nil
+                }
+            }
+            tell(places.filter { keeps ? kept.contains($0.key) : $0.value.isBeside })
+        }
+        for line in try list.renamings(besides: kept) { context.console.remark(TextWidth.escaped(line)) }
+        return list
     }
 
-    /// Where files of this request stand that an earlier one has stored at numbered names, by the keys of their tasks. Each is told.
-    ///
-    /// - Returns: nothing where the rule for files that are there is to choose the name, or to fail.
-    func numberedPlaces(in groups: [GroupDocument]) async throws -> [String: DestinationPath] {
-        let groups = groups.filter { $0.name.hasPrefix(Self.prefix) && $0.tasks.succeeded > 0 }
-        var numbered: [Wish: TaskDocument] = [:]
-        for group in groups where group.policy?.ifExists == .rename {
-            for task in try await finished(in: group) where task.path != task.key {
-                let wish = Wish(key: task.key, urls: task.urls)
-                if let other = numbered[wish],
-                    (other.finishedAt?.microseconds ?? 0) > (task.finishedAt?.microseconds ?? 0)
-                {
-                    continue
+    /// What the lists of this directory have named; `nil` where only this request was made here, whose own group knows its paths.
+    private func earlierNames(
+        in groups: [GroupDocument], keepsURLs: Bool
+    ) async throws -> (KeptNames, [GroupDocument])? {
+        let groups = groups.filter {
+            $0.name.hasPrefix(Self.prefix) && $0.tasks.total > 0 && (keepsURLs || $0.tasks.succeeded > 0)
+        }
+        let renaming = groups.filter { $0.policy?.ifExists == .rename }
+        guard !renaming.isEmpty || keepsURLs && groups.contains(where: { !$0.name.hasPrefix(name(1)) }) else {
+            return nil
+        }
+        var names = try KeptNames(of: tasks, keepsURLs: keepsURLs)
+        for group in keepsURLs ? groups : renaming {
+            let renames = group.policy?.ifExists == .rename
+            try await eachTask(of: group) { task in
+                let isFinished = task.state == .succeeded
+                let isRenamed = renames && isFinished && task.path != task.key
+                guard isRenamed || names.mayMatter(task.path) else { return }
+                let isThere = try isFinished && Directories.facts(ofFile: directory.appending(task.path)) != nil
+                names.add(task, isRenamed: isRenamed, isThere: isThere)
+            }
+        }
+        return (names, groups)
+    }
+
+    /// The places that earlier lists have given to files of this one, but for files that a run has put at the paths that this list gives them.
+    private func confirmed(
+        _ names: KeptNames, in groups: [GroupDocument]
+    ) async throws -> [String: KeptNames.Place] {
+        var places = try names.places()
+        var own = places.values.compactMap { place in place.own.map { (place.key, $0) } }
+        let unsure = Dictionary(grouping: places.values.filter { !names.mayMatter($0.wanted) }, by: \.wanted)
+        for group in unsure.isEmpty ? [] : groups {
+            try await eachTask(of: group) { task in
+                for place in unsure[task.path] ?? [] where place.urls == task.urls {
+                    if task.state == .succeeded || !place.isThere { own.append((place.key, task)) }
                 }
-                numbered[wish] = task
             }
         }
-        guard !numbered.isEmpty else { return [:] }
-        var found: [Wish: (wanted: String, place: DestinationPath)] = [:]
-        try tasks.visit { task, _ in
-            let wish = Wish(key: task.key, urls: task.sources.map(\.string))
-            guard let other = numbered[wish], other.path != task.path.string,
-                let place = try? DestinationPath(validating: other.path)
-            else { return }
-            found[wish] = (task.path.string, place)
-        }
-        found = try found.filter { try Directories.facts(ofFile: directory.appending($0.value.place.string)) != nil }
-        guard !found.isEmpty else { return [:] }
-        // A later run may have put it at its own name.
-        for group in groups {
-            for task in try await finished(in: group) {
-                let wish = Wish(key: task.key, urls: task.urls)
-                guard let file = found[wish], file.wanted == task.path,
-                    let there = try Directories.facts(ofFile: directory.appending(task.path))
+        for (key, task) in own where places[key] != nil {
+            if task.state == .succeeded {
+                guard let file = try Directories.facts(ofFile: directory.appending(task.path)),
+                    try await !isChanged(task, file)
                 else { continue }
-                if try await !isChanged(task, there) { found[wish] = nil }
             }
+            places[key] = nil
         }
-        let told = found.values.sorted { $0.wanted < $1.wanted }
+        return places
+    }
+
+    private func eachTask(of group: GroupDocument, _ body: (TaskDocument) throws -> Void) async throws {
+        var after: String?
+        repeat {
+            let page = try await patient.tasks(of: group.name, after: after, limit: Limits.pageSize)
+            for task in page.items where task.state != .cancelled { try body(task) }
+            after = page.next
+        } while after != nil
+    }
+
+    private func tell(_ places: [String: KeptNames.Place]) {
+        let told = places.values.sorted { $0.path.string < $1.path.string }
         for file in told.prefix(SharedNames.told) {
             context.console.remark(
-                TextWidth.escaped("\(file.place) has what belongs to \(file.wanted), where another file is or was"))
+                TextWidth.escaped(
+                    file.isBeside
+                        ? "\(file.path) has what belongs to \(file.wanted), where another file is or was"
+                        : "\(file.urls[0]) is stored as \(file.path), as before"))
         }
         if told.count > SharedNames.told {
-            context.console.remark("… and \(told.count - SharedNames.told) more have numbered names")
+            context.console.remark("… and \(told.count - SharedNames.told) more keep their names")
         }
-        switch transfers.policy?.ifExists ?? .verify {
-        case .verify, .replace: break
-        case .fail, .rename: return [:]
-        }
-        return Dictionary(found.map { ($0.key.key, $0.value.place) }) { first, _ in first }
     }
 
     /// Forgets tasks of an earlier run of this request that want files at names which these don't have.

@@ -46,7 +46,7 @@ struct GetSession {
         let groups = try await StatusCommand.groups(patient)
         try await pauseOthers(among: groups)
         var session = self
-        session.tasks.places = try await numberedPlaces(in: groups)
+        session.tasks = try await placed(in: groups)
         do {
             return try await session.bring(after: lastGeneration(among: groups))
         } catch let halt as DiskWatch.Halt {

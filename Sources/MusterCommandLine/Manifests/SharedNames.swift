@@ -11,14 +11,6 @@ struct SharedNames {
         case argument(Int)
     }
 
-    /// What came of it.
-    struct Result {
-        /// The names of those URLs that have others than they suggest.
-        var names: [Place: String] = [:]
-        /// A line about each name that is new, at most ``SharedNames/told`` of them, and how many more there are.
-        var renamings: [String] = []
-    }
-
     /// The most names that are told one by one.
     static let told = 20
 
@@ -42,17 +34,18 @@ struct SharedNames {
     /// Numbered names for those that need one.
     ///
     /// - Parameter isWanted: whether a task may have a path for its own without having been added here.
-    func numbered(isWanted: (String) -> Bool) -> Result {
+    /// - Returns: the names of those URLs that have others than they suggest.
+    func numbered(isWanted: (String) -> Bool) -> [Place: String] {
         // Names by URLs, by the names that these want.
         var owners: [String: [String: String]] = [:]
         for (path, urls) in taken { owners[path] = urls.reduce(into: [:]) { $0[$1] = path } }
         var numbers: [String: Int] = [:]
         var given: Set<String> = []
-        var result = Result()
+        var names: [Place: String] = [:]
         for (place, url, path) in wishes {
             if let name = owners[path.string]?[url] {
                 // The same URL again is the same task again.
-                if name != path.string { result.names[place] = name }
+                if name != path.string { names[place] = name }
             } else if owners[path.string] == nil {
                 owners[path.string] = [url: path.string]
             } else if let name = Self.free(
@@ -63,15 +56,10 @@ struct SharedNames {
             {
                 given.insert(name)
                 owners[path.string]?[url] = name
-                result.names[place] = name
-                if given.count <= Self.told {
-                    result.renamings.append("\(path.string) is the name of another one; \(url) is stored as \(name)")
-                }
+                names[place] = name
             }
         }
-        let more = given.count - Self.told
-        if more > 0 { result.renamings.append("… and \(more) more have numbered names") }
-        return result
+        return names
     }
 
     private static func free(

@@ -45,8 +45,10 @@ struct TaskList: Sendable {
     var places: [String: DestinationPath] = [:]
     /// What there is to know of all of it.
     let survey: Survey
-    /// Which URLs have got a numbered name, since another one has theirs: a line for each.
-    let renamings: [String]
+    /// Whether the single URL has a name that was typed.
+    private let isNamed: Bool
+    /// Whether URLs have got numbered names, since others have theirs.
+    let isNumbered: Bool
 
     /// A list, of which every task is checked. URLs whose last segments are the same get numbered names, as files do with `--if-exists rename`, but for
     /// those of tasks in JSON, which can say their paths themselves.
@@ -109,9 +111,9 @@ struct TaskList: Sendable {
                 canClash = canClash || entry.isURL
             }
         }
-        let numbered = canClash ? try Self.numbered(paths, manifest, arguments) : SharedNames.Result()
+        let numbered = canClash ? try Self.numbered(paths, manifest, arguments) : [:]
         var names: [Int: String] = [:]
-        for (place, name) in numbered.names {
+        for (place, name) in numbered {
             switch place {
             case .line(let line): names[line] = name
             case .argument(let index): requests[index].path = name
@@ -127,7 +129,7 @@ struct TaskList: Sendable {
             if identifies { survey.identity.add(task, fetch: request.fetch) }
         }
         (self.manifest, self.urls, self.names, self.survey) = (manifest, requests, names, survey)
-        renamings = numbered.renamings
+        (isNamed, isNumbered) = (name != nil, !numbered.isEmpty)
     }
 
     /// The path that a name which was typed means: `./a` is `a`.
@@ -142,10 +144,10 @@ struct TaskList: Sendable {
     ///   - arguments: the tasks of the command line.
     private static func numbered(
         _ paths: [Int], _ manifest: ManifestFile?, _ arguments: [TaskSpecification]
-    ) throws -> SharedNames.Result {
+    ) throws -> [SharedNames.Place: String] {
         let paths = paths.sorted()
         let shared = Set(zip(paths, paths.dropFirst()).lazy.filter { $0 == $1 }.map { $0.0 })
-        guard !shared.isEmpty else { return SharedNames.Result() }
+        guard !shared.isEmpty else { return [:] }
         var names = SharedNames()
         func add(_ task: TaskSpecification, at place: SharedNames.Place?) {
             guard shared.contains(task.path.string.hashValue) else { return }
@@ -194,6 +196,36 @@ struct TaskList: Sendable {
         }
         if let manifest { try Self.entries(of: manifest, names: names) { show($0.task, $0.fetch) } }
         for request in urls { show(try request.validated(), request.fetch) }
+    }
+
+    /// Shows every task at the path that the list gives it, with the name that its URL suggests; `nil` where the task says its path itself.
+    func visitNames(_ body: (TaskSpecification, DestinationPath?) -> Void) throws {
+        func show(_ task: TaskSpecification, isURL: Bool) {
+            let name = isURL ? DestinationPath.suggested(byURLPath: task.sources[0].path) : nil
+            body(task, name.flatMap { try? DestinationPath(validating: $0) })
+        }
+        if let manifest { try Self.entries(of: manifest, names: names) { show($0.task, isURL: $0.isURL) } }
+        for request in urls { show(try request.validated(), isURL: !isNamed) }
+    }
+
+    /// Which URLs are stored at numbered names, since others have theirs: a line for each, at most ``SharedNames/told``, and how many more there
+    /// are.
+    ///
+    /// - Parameter kept: the keys of tasks whose files keep the names that they had before: nothing is said of these.
+    func renamings(besides kept: Set<String> = []) throws -> [String] {
+        guard isNumbered || !places.isEmpty else { return [] }
+        var lines: [String] = []
+        var told: Set<String> = []
+        try visitNames { task, suggested in
+            let path = places[task.key] ?? task.path
+            guard let suggested, suggested != path, !kept.contains(task.key), told.insert(task.key).inserted,
+                told.count <= SharedNames.told
+            else { return }
+            lines.append("\(suggested) is the name of another one; \(task.sources[0].string) is stored as \(path)")
+        }
+        let more = told.count - SharedNames.told
+        if more > 0 { lines.append("… and \(more) more have numbered names") }
+        return lines
     }
 
     /// All tasks at once: for lists that are small.

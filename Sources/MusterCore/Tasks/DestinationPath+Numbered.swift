@@ -8,23 +8,41 @@ extension DestinationPath {
     ///
     /// - Returns: `nil` when nothing of the name would be left.
     public func numbered(_ number: Int) -> DestinationPath? {
-        // At bytes: a slash or a dot with a combining mark after it is no character of its own.
-        let bytes = string.utf8
-        let nameStart = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes.index(after: $0) } ?? bytes.startIndex
-        let directory = String(decoding: bytes[..<nameStart], as: UTF8.self)
-        let name = bytes[nameStart...]
-        var stemEnd = name.endIndex
-        // A dot in front makes a hidden file, not an ending.
-        if let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > name.startIndex,
-            name[dot...].count <= Self.extensionBytes
-        {
-            stemEnd = dot
-        }
+        let (nameStart, stemEnd) = nameParts
+        let directory = String(decoding: string.utf8[..<nameStart], as: UTF8.self)
+        let name = string.utf8[nameStart...]
         let ending = " (\(number))" + String(decoding: name[stemEnd...], as: UTF8.self)
         var stem = String(decoding: name[..<stemEnd], as: UTF8.self).unicodeScalars
         let room = min(Limits.pathComponentBytes, Limits.pathBytes - directory.utf8.count) - ending.utf8.count
         while String(stem).utf8.count > max(0, room) { stem.removeLast() }
         guard !stem.isEmpty else { return nil }
         return try? DestinationPath(validating: directory + String(stem) + ending)
+    }
+
+    /// The number in the name, as ``numbered(_:)`` writes one: 2 for `a/name (2).ext`; `nil` where there is none.
+    public var number: Int? {
+        let (nameStart, stemEnd) = nameParts
+        let stem = string.utf8[nameStart..<stemEnd]
+        guard stem.last == UInt8(ascii: ")"), let open = stem.lastIndex(of: UInt8(ascii: "(")), open > stem.startIndex,
+            stem[stem.index(before: open)] == UInt8(ascii: " ")
+        else { return nil }
+        let digits = stem[stem.index(after: open)...].dropLast()
+        guard digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+        return Int(String(decoding: digits, as: UTF8.self))
+    }
+
+    /// Where the name begins, and where its ending does.
+    private var nameParts: (start: String.Index, stemEnd: String.Index) {
+        // At bytes: a slash or a dot with a combining mark after it is no character of its own.
+        let bytes = string.utf8
+        let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes.index(after: $0) } ?? bytes.startIndex
+        let name = bytes[start...]
+        // A dot in front makes a hidden file, not an ending.
+        if let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > name.startIndex,
+            name[dot...].count <= Self.extensionBytes
+        {
+            return (start, dot)
+        }
+        return (start, bytes.endIndex)
     }
 }

@@ -13,6 +13,13 @@ import Testing
     ])
     func theNumberGoesBeforeTheEnding(given: String, expected: String) throws {
         #expect(try DestinationPath(validating: given).numbered(2)?.string == expected)
+        #expect(try DestinationPath(validating: expected).number == 2)
+        #expect(try DestinationPath(validating: given).number == nil)
+    }
+
+    @Test(arguments: ["a()", "a ()", "a(2)", "a (2) b", "a (2", "a (+2)", "(2)", "a (2)/b", "a (99999999999999999999)"])
+    func aNameWithoutANumberHasNone(path: String) throws {
+        #expect(try DestinationPath(validating: path).number == nil)
     }
 
     @Test func aNameIsCutToWhatFileSystemsAllow() throws {
