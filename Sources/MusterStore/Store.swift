@@ -70,6 +70,8 @@ public struct Store: Sendable {
         case groupExists(String)
         /// Two lines mean different things by the same key.
         case duplicateKey(String, Collision)
+        /// A line without a key of its own means another file than the task that is there by its path.
+        case otherURLs(String, url: String, existing: String, line: Int64)
         /// Two lines have the same destination.
         case duplicatePath(String, Collision)
         /// What one line has as its file, another one needs as a directory.

@@ -99,6 +99,13 @@ extension Problem {
                 .invalidRequest, Self.collision("would both have the key \"\(key)\"", lines, ["key", "path"]),
                 pointer: "/key",
                 line: Int(lines.line))
+        case .otherURLs(let key, let url, let existing, let line):
+            self.init(
+                .conflict,
+                "\"\(key)\" is the file of \(existing.prefix(Self.shownURL)) in this group, and \(url.prefix(Self.shownURL)) would be stored under the "
+                    + "same name; give it one of its own: {\"urls\": [\"\(url.prefix(Self.shownURL))\"], \"path\": \"…\"}; or, if that "
+                    + "is the same file by another URL, say so: \"key\": \"\(key)\"",
+                pointer: "/key", line: Int(line))
         case .duplicatePath(let path, let lines):
             self.init(
                 .invalidRequest, Self.collision("would both be stored as \"\(path)\"", lines, ["path"]),

@@ -55,6 +55,8 @@ public struct InputRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 public struct TaskSpecification: Hashable, Sendable {
     /// The caller's idempotency key, unique in the group; the identity of the task.
     public let key: String
+    /// Whether the caller gave the key. One that was not given is the path, and stands for the task's URLs alone.
+    public let hasOwnKey: Bool
     /// Where the content can be fetched, in the caller's order of preference.
     public let sources: [SourceURL]
     /// Where the file shall stand below the sink.
@@ -89,6 +91,7 @@ public struct TaskSpecification: Hashable, Sendable {
             throw InputRefusal(pointer: "/path", reason: error.description)
         }
         self.key = try Self.key(key ?? wanted)
+        hasOwnKey = key != nil
         if let size, !(0...Limits.fileSize.bytes).contains(size) {
             throw InputRefusal(pointer: "/size", reason: "must be within 0...\(Limits.fileSize.bytes)")
         }

@@ -83,13 +83,15 @@ extension Store {
         _ = try await connection.copyIn(
             into: "staged_tasks",
             columns: [
-                "upload", "line", "key", "path", "priority", "size", "digests", "metadata", "headers", "urls",
+                "upload", "line", "key", "has_own_key", "path", "priority", "size", "digests", "metadata", "headers",
+                "urls",
                 "origins", "options", "content_type", "deadline_ms",
             ]
         ) { writer in
             for staged in upload.held {
                 try await writer.write(
-                    upload.id, staged.line, staged.task.key, staged.task.path.string, staged.task.priority,
+                    upload.id, staged.line, staged.task.key, staged.task.hasOwnKey, staged.task.path.string,
+                    staged.task.priority,
                     staged.task.size, staged.digests.map { PostgresJSON($0) },
                     staged.metadata.map { PostgresJSON($0) },
                     staged.headers.map { PostgresJSON($0) }, staged.task.sources.map(\.string),
@@ -160,6 +162,10 @@ extension Store {
         case .cancelling: throw UnfinishedCancel()
         case .duplicateKey:
             throw Refusal.duplicateKey(try row.decode("subject"), try Collision(row))
+        case .otherURLs:
+            throw Refusal.otherURLs(
+                try row.decode("subject"), url: try row.decode("url"), existing: try row.decode("other"),
+                line: try row.decode("line"))
         case .duplicatePath:
             throw Refusal.duplicatePath(try row.decode("subject"), try Collision(row))
         case .nestedPath:
@@ -179,7 +185,8 @@ extension Store {
 
     /// What `add_tasks` says; anything but `added` means that nothing was.
     private enum AdditionOutcome: String, PostgresText {
-        case added, removed, incomplete, tooLarge, duplicateKey, duplicatePath, nestedPath, destinationTaken, sealed,
+        case added, removed, incomplete, tooLarge, duplicateKey, otherURLs, duplicatePath, nestedPath, destinationTaken,
+            sealed,
             finished, cancelling
     }
 }

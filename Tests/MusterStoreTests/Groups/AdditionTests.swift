@@ -21,6 +21,33 @@ import Testing
         }
     }
 
+    /// The name in a URL may be that of many files.
+    @Test(arguments: [nil, "data.csv"] as [String?])
+    func taskWithoutAKeyIsKnownByItsPathAndItsURLs(key: String?) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g")
+            func add(_ urls: String...) async throws -> Addition {
+                var upload = try await fixture.store.beginUpload()
+                let tasks = try urls.map { try TaskSpecification(urls: ["http://\($0)"], key: key) }
+                try await fixture.store.stage(
+                    tasks.map { StagedTask(line: 1, task: $0, digests: nil, metadata: nil, headers: nil) },
+                    upload: &upload)
+                return try await fixture.store.addTasks(upload, to: "g")
+            }
+            #expect(try await add("a.test/2025/data.csv") == Addition(added: 1, existing: 0))
+            #expect(try await add("a.test/2025/data.csv") == Addition(added: 0, existing: 1))
+            guard key == nil else {
+                #expect(try await add("a.test/2026/data.csv") == Addition(added: 0, existing: 1))
+                return
+            }
+            await #expect(
+                throws: Store.Refusal.otherURLs(
+                    "data.csv", url: "http://a.test/2026/data.csv", existing: "http://a.test/2025/data.csv", line: 1)
+            ) { try await add("a.test/2026/data.csv") }
+            try await fixture.check()
+        }
+    }
+
     /// Two lines that collide.
     private func lines(_ line: Int64, _ other: Int64, _ url: String, _ otherURL: String) -> Store.Collision {
         Store.Collision(line: line, otherLine: other, url: "http://\(url)", otherURL: "http://\(otherURL)")

@@ -313,6 +313,7 @@ CREATE UNLOGGED TABLE staged_tasks (
     line         bigint NOT NULL,                            -- of the manifest, from 1
     task         bigint NOT NULL DEFAULT nextval('task_ids'),   -- the id that it will have
     key          text NOT NULL,                              -- as in tasks
+    has_own_key  boolean NOT NULL,                           -- whether the caller gave the key
     path         text NOT NULL,                              -- as in tasks
     priority     integer NOT NULL,                           -- as in tasks
     size         bigint,                                     -- tasks.expected_size

@@ -100,7 +100,9 @@ BEGIN
     ) AS d
     WHERE s.upload = p_upload AND s.line = d.line AND d.n > 1;
 
-    -- 2. Keys that exist already change nothing.
+    -- 2. Keys that exist already change nothing. What has no key of its own is known by its path and its URLs: with others it is another file.
+    SELECT u.* INTO outcome, line, other_line, subject, url, other FROM staged_with_other_urls(g, p_upload) AS u;
+    IF FOUND THEN RETURN NEXT; RETURN; END IF;
     DELETE FROM staged_tasks s USING tasks t WHERE s.upload = p_upload AND t.group_id = g.id AND t.key = s.key;
     GET DIAGNOSTICS existing = ROW_COUNT;
     outcome := CASE WHEN NOT EXISTS (SELECT 1 FROM staged_tasks s WHERE s.upload = p_upload) THEN 'added'
@@ -140,6 +142,17 @@ LANGUAGE sql STABLE AS $$
         FROM staged_tasks s WHERE s.upload = p_upload WINDOW w AS (PARTITION BY s.key ORDER BY s.line)
     ) AS d
     WHERE d.line <> d.first_line AND (d.urls <> d.first_urls OR d.path <> d.first_path) ORDER BY d.line LIMIT 1
+$$;
+
+-- The first staged line without a key of its own whose path is the key of a task that has none of its URLs; no row when there is none.
+CREATE FUNCTION staged_with_other_urls(g groups, p_upload bigint)
+RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text)
+LANGUAGE sql STABLE AS $$
+    SELECT 'otherURLs', s.line, NULL::bigint, s.key, s.urls[1], o.url
+    FROM staged_tasks s JOIN tasks t ON t.group_id = g.id AND t.key = s.key JOIN sources o ON o.task_id = t.id AND o.ordinal = 0
+    WHERE s.upload = p_upload AND NOT s.has_own_key
+        AND NOT EXISTS (SELECT FROM sources u WHERE u.task_id = t.id AND u.url = ANY (s.urls))
+    ORDER BY s.line LIMIT 1
 $$;
 
 -- Two staged lines of which one has for its file what the other one needs as a directory; no row when there are none. With a slash that sorts
