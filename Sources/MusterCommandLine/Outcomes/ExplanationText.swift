@@ -147,7 +147,8 @@ enum ExplanationText {
         for attempt in attempts {
             table.add([
                 clock.text(attempt.at),
-                attempt.kind.title(status: attempt.status, isDecided: isDecided(attempt, of: explanation)),
+                attempt.kind.title(
+                    status: attempt.status, isDecided: isDecided(attempt, of: explanation), detail: attempt.detail),
                 followed(attempt.outcome),
                 attempt.worker ?? "-", attempt.requestID ?? "-", (namesSources ? attempt.source : nil) ?? "-",
                 attempt.detail,

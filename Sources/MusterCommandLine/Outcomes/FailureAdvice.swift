@@ -54,10 +54,12 @@ enum FailureAdvice {
                 ) : Advice(text: "it breaks off, and has to come in one piece: try another source")
         }
         if says("states no validator, and") {
-            return Advice(
-                text:
-                    "something else may come in its place: look at the URL; if that is the file by now, move the one that is there away first"
-            )
+            let cause = "something else may come in its place: look at the URL; if that is the file by now, "
+            return says("where the origin had")
+                ? Advice(text: cause + "use another directory, or move the one that is there away first")
+                : Advice(
+                    text: cause + "--if-exists replace, or another directory, fetches it from its beginning",
+                    place: .making)
         }
         if says("too many redirects") {
             return Advice(

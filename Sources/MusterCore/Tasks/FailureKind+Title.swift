@@ -4,12 +4,14 @@ extension FailureKind {
     ///
     /// `404 Not Found`, `wrong size (status 200)`
     ///
-    /// - Parameter isDecided: whether it stays so. What brought something is decided on by the next try.
-    public func title(status: Int?, isDecided: Bool) -> String {
+    /// - Parameters:
+    ///   - isDecided: whether it stays so. What brought something is decided on by the next try.
+    ///   - detail: what was seen, as far as that is known.
+    public func title(status: Int?, isDecided: Bool, detail: String = "") -> String {
         if case .httpStatus(let status) = self, status >= 300 { return Self.phrase(status) }
         // An answer that was no error of the origin's says nothing of what is wrong.
         if let status, status >= 400 { return Self.phrase(status) }
-        return words(isDecided) + (status.map { " (status \($0))" } ?? "")
+        return words(isDecided, detail) + (status.map { " (status \($0))" } ?? "")
     }
 
     /// A failure in words: what it is; the source, where it has to do with one; and what was seen, as far as that says more. Each fact once.
@@ -17,7 +19,8 @@ extension FailureKind {
     /// `404 Not Found from https://example.org/a`, `403 Forbidden from https://example.org/b, with a range and without one`
     public func text(status: Int?, source: String?, detail: String, isDecided: Bool) -> String {
         var title =
-            isOfStorage && Self.isOfQuota(detail) ? "quota used up" : title(status: status, isDecided: isDecided)
+            isOfStorage && Self.isOfQuota(detail)
+            ? "quota used up" : title(status: status, isDecided: isDecided, detail: detail)
         let detail =
             detail.hasPrefix("\(words(isDecided)): ") ? String(detail.dropFirst(words(isDecided).count + 2)) : detail
         if let status, status < 400, detail.contains("answered \(status)") { title = words(isDecided) }
@@ -57,9 +60,10 @@ extension FailureKind {
         detail.firstMatch(of: /^(?:[^;]*: )?name not resolved: Could not resolve host: ([^\s:;]+)$/)?.output.1
     }
 
-    /// The kind, for people.
-    private func words(_ isDecided: Bool) -> String {
+    /// The kind, for people. An answer that came may be refused for what it is, and no connection has failed then.
+    private func words(_ isDecided: Bool, _ detail: String = "") -> String {
         switch self {
+        case .network where detail.contains("states no validator, and"): Self.httpStatus(200).words(isDecided)
         case .network: "connection failed"
         case .tls: "no secure connection"
         case .dns: "host not found"

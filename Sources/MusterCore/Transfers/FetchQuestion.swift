@@ -36,9 +36,8 @@ public struct FetchQuestion: Hashable, Sendable {
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
-        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil, decodes: Bool = false,
-        expectedContentType: String? = nil,
-        held: Representation? = nil
+        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil,
+        decodes: Bool = false, expectedContentType: String? = nil, held: Representation? = nil
     ) {
         self.range = range
         self.conditional = conditional

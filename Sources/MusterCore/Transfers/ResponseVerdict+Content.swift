@@ -34,28 +34,43 @@ extension ResponseVerdict {
             // A response that states no validator although its version has one can't be told to be of this content.
             guard question.known.hasValidator, !question.isProvable else { return nil }
             let what = "the response states none of the validators that are known"
-            // A 206 keeps to what was asked; a 200 may be a page in place of the content (row 27), which passes.
-            return facts.status == 206 ? .descend(what, to: .stream) : refuse(.network, what)
+            // A 206 keeps to what was asked; a whole that may be a page in place of the content (row 27) does not come here.
+            if facts.status == 206 { return .descend(what, to: .stream) }
+            // Row 10: without the condition a part may come that states them, such as from another node.
+            return question.conditional ? .askUnconditionally : refuse(.changed, what)
         }
     }
 
-    /// Row 27: a whole body that differs from a content with validators, and states none itself, is not its next version but
-    /// something in its place, such as an error page. Nothing starts over for it.
+    /// Row 27: a whole body that states no validator, where the content has some or had another size before, may be something in its place, such as an error
+    /// page. Nothing starts over for that.
     static func foreignPage(
         _ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion
     ) -> ResponseVerdict? {
         guard !found.hasValidator, !question.isProvable else { return nil }
-        if question.known.hasValidator,
-            case .different(let what) = question.known.agreement(with: found, under: question.effectiveRule)
-        {
-            return refuse(.network, "the response states no validator, and is something else: \(what)")
+        if question.known.hasValidator {
+            let agreement = question.known.agreement(with: found, under: question.effectiveRule)
+            guard agreement != .same, mayStandInPlace(found, of: question.known.size, facts) else { return nil }
+            let what =
+                if case .different(let difference) = agreement { "is something else: \(difference)" } else {
+                    "nothing tells that it is the file"
+                }
+            return refuse(.network, "the response states no validator, and \(what)")
         }
         guard let earlier = question.earlierSize, found.size != earlier else { return nil }
+        // What this version was begun with is not doubted again.
+        if let size = found.size, size == question.known.size { return nil }
         // A log grows, and pages have no length sometimes: what is larger is doubted if it is a page, and what is endless if it may be one.
         let isDoubtful = found.size.map { $0 < earlier || facts.mediaType == "text/html" } ?? facts.isTextual
         guard isDoubtful else { return nil }
         let size = found.size.map { "\($0) bytes" } ?? "bytes without end"
         return refuse(.network, "the response states no validator, and \(size), where the origin had \(earlier) before")
+    }
+
+    /// Whether a whole body without a validator may be something in the place of a content that has one, of so many bytes: it states no size, or a smaller
+    /// one, or may be a page. What is exactly as large is the file.
+    private static func mayStandInPlace(_ found: Representation, of size: Int64?, _ facts: ResponseFacts) -> Bool {
+        guard let stated = found.size, stated != size else { return found.size == nil }
+        return facts.isTextual || size.map { stated < $0 } ?? false
     }
 
     /// Row 27: whether redirects led to what may be shown in the place of what was asked for: a login, a notice, an error in JSON. What states no type is

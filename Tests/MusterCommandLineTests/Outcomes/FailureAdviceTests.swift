@@ -24,6 +24,8 @@ struct FailureAdviceTests {
             "it was not done within 3 s of when it was added or retried", "the group was not done within 3 s",
             "env:KEY is not set", "env:KEY is not among the variables that this worker gives to the source",
             "file:/run/secrets/a b is no file that this worker gives to the source",
+            "the response states no validator, and is something else: size 9 became 5",
+            "the response states no validator, and 5 bytes, where the origin had 9 before",
         ]
         return (kinds + statuses).flatMap { kind in
             details.flatMap { detail in
@@ -63,6 +65,18 @@ struct FailureAdviceTests {
     func theSideWhoseCertificateIsRefusedIsTold(detail: String, text: String) throws {
         let advice = try #require(
             FailureAdvice.advice(FailureDocument(kind: .tls, detail: "TLS failed: \(detail)", at: Samples.moment)))
+        #expect(advice.text.contains(text), "\(advice.text)")
+    }
+
+    /// A half-fetched file is begun again by another rule or in another directory; where `--if-exists replace` was given already, it is no help.
+    @Test(arguments: [
+        ("is something else: size 9 became 5", "--if-exists replace, or another directory"),
+        ("5 bytes, where the origin had 9 before", "use another directory"),
+    ])
+    func whatMayBeSomethingElseIsFetchedFromItsBeginning(detail: String, text: String) throws {
+        let detail = "the response states no validator, and \(detail)"
+        let advice = try #require(
+            FailureAdvice.advice(FailureDocument(kind: .network, detail: detail, at: Samples.moment, status: 200)))
         #expect(advice.text.contains(text), "\(advice.text)")
     }
 

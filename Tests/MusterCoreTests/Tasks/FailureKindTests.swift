@@ -62,6 +62,18 @@ struct FailureKindTests {
                 == "not the file (status 200) from http://a.example/f: a page of text/html in the place of the file")
     }
 
+    /// An answer came, so that no connection has failed.
+    @Test func anAnswerThatMayBeSomethingElseIsNotToldAsAFailedConnection() {
+        let detail = "the response states no validator, and is something else: size 9 became 5"
+        #expect(
+            FailureKind.network.text(status: 200, source: nil, detail: detail, isDecided: true)
+                == "not the file (status 200): \(detail)")
+        #expect(
+            FailureKind.network.title(status: 200, isDecided: false, detail: detail)
+                == "not known whether it is the file (status 200)")
+        #expect(FailureKind.network.title(status: 200, isDecided: true) == "connection failed (status 200)")
+    }
+
     @Test func whatADetailRepeatsIsToldOnce() {
         #expect(
             FailureKind.tooSlow.text(status: 206, source: nil, detail: "too slow: below 1024 bytes/s", isDecided: true)

@@ -104,6 +104,51 @@ struct ResponseVerdictTests {
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isRefused)
     }
 
+    /// Row 27: what comes without a validator in the place of a content that has one is another version if it is as large, or larger and no page.
+    @Test(
+        arguments: [
+            (1_000_000, "application/zip", .refuse(.changed)), (1_000_000, nil, .refuse(.changed)),
+            (2_000_000, "application/zip", .refuse(.changed)), (2_000_000, "text/html", .refuse(.network)),
+            (2_000_000, "application/json", .refuse(.network)), (2_000_000, nil, .refuse(.network)),
+            (500_000, "application/zip", .refuse(.network)), (nil, "application/zip", .refuse(.network)),
+        ] as [(Int64?, String?, Outcome)]
+    )
+    func wholeWithoutTheValidatorsThatAreKnownIsAnotherVersionUnlessItMayBeAPage(
+        size: Int64?, type: String?, outcome: Outcome
+    ) {
+        let known = Representation(size: 1_000_000, etag: "\"a\"")
+        let question = FetchQuestion(range: nil, planned: true, known: known)
+        #expect(verdict(to: question, size: size, type: type) == outcome)
+    }
+
+    /// Row 10: a node that mistrusts If-Range may state no validators, and serve the part all the same.
+    @Test func wholeWithoutTheValidatorsThatAreKnownIsAskedForWithoutACondition() throws {
+        let range = try #require(ByteRange(start: 100, end: 200))
+        let known = Representation(size: 1_000_000, etag: "\"a\"")
+        var question = FetchQuestion(range: range, conditional: true, planned: true, known: known)
+        #expect(verdict(to: question, size: 1_000_000, type: "application/zip") == .askUnconditionally)
+        question = FetchQuestion(range: range, planned: true, known: known)
+        #expect(verdict(to: question, size: 1_000_000, type: "application/zip") == .refuse(.changed))
+    }
+
+    /// Row 27: a version that was begun with a smaller size is gone on with.
+    @Test(
+        arguments: [(nil, .refuse(.network)), (500_000, .accept(offset: 0, count: 500_000, splittable: false))]
+            as [(Int64?, Outcome)])
+    func smallerVersionIsTakenWhereItIsKnown(known: Int64?, outcome: Outcome) {
+        let question = FetchQuestion(
+            range: nil, planned: false, known: Representation(size: known), earlierSize: 1_000_000)
+        #expect(verdict(to: question, size: 500_000, type: "application/zip") == outcome)
+    }
+
+    private func verdict(to question: FetchQuestion, size: Int64?, type: String?) -> Outcome {
+        var headers: [(name: String, value: String)] = [
+            size.map { (name: "Content-Length", value: "\($0)") } ?? (name: "Transfer-Encoding", value: "chunked")
+        ]
+        if let type { headers.append((name: "Content-Type", value: type)) }
+        return Outcome(ResponseVerdict.judge(ResponseFacts(status: 200, headers: headers), to: question))
+    }
+
     @Test(
         arguments: [
             ("https://h/a.zip", true), ("https://h/a.tar.GZ?x=y.html", true), ("https://h/a.html", false),

@@ -52,6 +52,14 @@ extension Row {
                 (.noValidators, .always), (.ignoreRange, .always), (.truncated(afterBytes: .mebibytes(2)), .first(1)),
                 (.htmlErrorPage, .init(requests: 1..<3)))
         },
+        Row(27, "a file that was cut, and has no validators any more") {
+            $0.file((.truncated(afterBytes: .mebibytes(2)), .first(1)), (.noValidators, .after(1)))
+        },
+        Row(27, "a file that was cut, and has neither validators nor ranges any more") { stage in
+            stage.file(
+                (.truncated(afterBytes: .mebibytes(2)), .first(1)), (.noValidators, .after(1)),
+                (.ignoreRange, .after(1)))
+        },
         Row(
             28, "surplus bytes after a response, which must not become the beginning of the next one",
             on: [.plain, .tls]

@@ -113,4 +113,26 @@ import Testing
             }
         }
     }
+
+    /// A server that ignores Range serves a new version; one that serves parts is asked once more, and then in one piece.
+    @Test(arguments: [true, false]) func contentThatLostItsValidatorsStartsOver(ignoresRange: Bool) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", file)
+            origin.misbehave("/f", .noValidators)
+            if ignoresRange { origin.misbehave("/f", .ignoreRange) }
+            let known = Representation(size: 9 * mebibyte, etag: file.etag)
+            let ending = await bench.run(.chunk(origin.url("/f"), mebibyte, 2 * mebibyte, of: known))
+            if ignoresRange {
+                #expect(ending.failure?.kind == .changed, "\(ending)")
+            } else {
+                guard case .restart = ending else {
+                    Issue.record("\(ending)")
+                    return
+                }
+            }
+            let conditions = origin.requests.map { $0.header("If-Range") }
+            #expect(conditions.first == file.etag && conditions.count == (ignoresRange ? 2 : 3))
+            #expect(conditions.dropFirst().allSatisfy { $0 == nil })
+        }
+    }
 }
