@@ -107,6 +107,31 @@ import Testing
         }
     }
 
+    /// Eight tries may be over within half a minute by chance, while a gateway waits for its server for longer.
+    @Test(arguments: [(502, 20, true), (502, 70, false), (404, 20, false), (500, 1, false)])
+    func outageThatAGatewayTellsLosesNoFileWithinAMinute(status: Int32, seconds: Int, isTried: Bool) async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(2))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(2)
+            try await worker.finishAll([leases[0]])
+            _ = try await fixture.store.foldOriginRates()
+            try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
+            var lease = leases[1]
+            for number in 1...8 {
+                try await worker.fail(lease, status == 404 ? .notFound : .httpStatus(Int(status)), status: status)
+                if number == 1 {
+                    try await fixture.run("UPDATE attempts SET at = at - \(Double(seconds)) * interval '1 s'")
+                }
+                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
+                _ = try await fixture.store.promoteDueChunks()
+                guard number < 8, let next = try await worker.claimWork().first else { break }
+                lease = next
+            }
+            #expect(try await fixture.store.task(leases[1].key, of: "g").state == (isTried ? .queued : .failed))
+        }
+    }
+
     /// `get` of a list at a port where nobody listens (`product.md`: within 10 s).
     @Test(arguments: [1, 9]) func whereAllIsRefusedForLongEachFileIsTriedOnce(seconds: Int) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in

@@ -127,19 +127,30 @@ $$;
 
 -- So many tries without progress end a task. Where nobody was reached they may be fewer, but not of an origin that has served lately: that is an
 -- outage, and no wrong name. It is not given up before an outage has lasted for a while, whatever the number of tries; nor is it where nobody answers.
-CREATE FUNCTION most_attempts(p_origin bigint, p_attempts integer, f failure) RETURNS integer
+CREATE FUNCTION most_attempts(l leases, p_attempts integer, f failure) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
+        WHEN f.status IN (500, 502, 504) AND p_attempts >= f.max_attempts AND is_out(l) THEN p_attempts + 1
         WHEN f.unreached_attempts IS NULL AND NOT f.is_unanswered THEN f.max_attempts
         -- Somebody waits for many files of an origin that has refused all connections for as long as one file is tried.
-        WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(p_origin) AND EXISTS (
-            SELECT 1 FROM origins o WHERE o.id = p_origin AND o.out_since IS NOT NULL AND o.doubted_at <= statement_timestamp() - interval '8 s') THEN 1
+        WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(l.origin_id) AND EXISTS (
+            SELECT 1 FROM origins o WHERE o.id = l.origin_id AND o.out_since IS NOT NULL AND o.doubted_at <= statement_timestamp() - interval '8 s') THEN 1
         -- A redirect led to nobody: that is no outage of the origin.
-        WHEN f.status BETWEEN 300 AND 399 OR NOT has_served_lately(p_origin) THEN least(f.unreached_attempts, f.max_attempts)
-        WHEN p_attempts >= f.max_attempts AND tried_until(p_origin) > statement_timestamp() THEN p_attempts + 1
+        WHEN f.status BETWEEN 300 AND 399 OR NOT has_served_lately(l.origin_id) THEN least(f.unreached_attempts, f.max_attempts)
+        WHEN p_attempts >= f.max_attempts AND tried_until(l.origin_id) > statement_timestamp() THEN p_attempts + 1
         ELSE f.max_attempts
     END;
+END
+$$;
+
+-- Whether the origin, which has served lately, serves nobody now, and the task has failed for less than a minute: by chance its tries may be over within half
+-- of that, and an outage is not.
+CREATE FUNCTION is_out(l leases) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN served_at(l.origin_id) < statement_timestamp() - interval '3 s' AND tried_until(l.origin_id) > statement_timestamp()
+        AND NOT EXISTS (SELECT FROM attempts a WHERE a.task_id = l.task_id AND a.at < statement_timestamp() - interval '1 min');
 END
 $$;
 
@@ -154,7 +165,7 @@ DECLARE
     v_brought boolean := l.durable >= l.resume + little(l, t) AND t.rung <> 'whole';
     v_before integer := CASE WHEN v_brought THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
-    v_most integer := most_attempts(l.origin_id, v_attempts, f);
+    v_most integer := most_attempts(l, v_attempts, f);
     v_next integer;
     v_wait interval;
 BEGIN
@@ -214,7 +225,7 @@ BEGIN
     END IF;
     -- A limit that may pass leaves its origin alone (`leave_alone`), and not each file. A name that may be wrong is told soon. What is cut goes on at once.
     v_wait := CASE WHEN v_rule <> 'retry' OR v_next > l.source OR v_counts IS NULL AND v_brought AND f.kind IN ('network', 'tooSlow') THEN interval '0'
-        WHEN v_counts IS NOT NULL AND may_pass(l, f) THEN least(backoff(v_attempts, f), interval '5 s')
+        WHEN v_most > f.max_attempts AND f.status >= 500 OR v_counts IS NOT NULL AND may_pass(l, f) THEN least(backoff(v_attempts, f), interval '5 s')
         ELSE backoff(v_attempts, f) / CASE WHEN v_most < f.max_attempts THEN 4 ELSE 1 END END;
     UPDATE ready_chunks c
     SET attempts = v_attempts, source = s.ordinal, origin_id = coalesce(s.fresh_origin_id, s.origin_id),

@@ -67,7 +67,7 @@ DECLARE
     v_next integer;
 BEGIN
     UPDATE tasks SET attempts = greatest(attempts, l.attempts + 1) WHERE id = t.id;
-    IF l.attempts + 1 < most_attempts(l.origin_id, l.attempts + 1, f) THEN
+    IF l.attempts + 1 < most_attempts(l, l.attempts + 1, f) THEN
         PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
         UPDATE ready_chunks
         SET attempts = l.attempts + 1, status = 'waiting', not_before = statement_timestamp() + greatest(
