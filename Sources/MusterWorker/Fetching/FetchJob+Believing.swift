@@ -53,6 +53,9 @@ extension FetchJob {
             lease.start == 0, lease.expectedSize == nil, plan.digests.all.isEmpty, settings.isHTTP
         else { return nil }
         let read = writer.prefix
+        // Nobody is told of what may be none of the file, however long it waits until others are examined.
+        context.checkpointer.forget(lease.name)
+        defer { watch(writer, plan) }
         while true {
             let rings = context.beliefs.examined.rings
             let isPage = look.mayBeNotice && !look.hasValidator || look.isHTML && address.namesNoPage
@@ -66,9 +69,6 @@ extension FetchJob {
             guard await control.wait(at: context.beliefs.examined, since: rings) else { return .stopped }
         }
         defer { context.beliefs.end(origin) }
-        // Nobody is told of what may be none of the file.
-        context.checkpointer.forget(lease.name)
-        defer { watch(writer, plan) }
         var examination = Examination(
             of: Examination.Body(
                 look: look, namesNoText: address.namesNoText, isShared: plan.arrival.isShared,

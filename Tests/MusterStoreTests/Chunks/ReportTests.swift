@@ -165,6 +165,22 @@ import Testing
         }
     }
 
+    /// The origin tells of a limit by pages. What comes in the place of a version that may be one of them is the file, and no refusal.
+    @Test(arguments: [(nil, "startOver", 2), ("\"1\"", "retry", 1)] as [(String?, String, Int32)])
+    func fileThatComesAfterAPageStartsOver(etag: String?, outcome: String, version: Int32) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(4))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(4)
+            try await worker.refuse(leases[0], 200, isLimit: true)
+            try await worker.learn(leases[1], size: 17, isSplittable: false, etag: etag)
+            try await worker.fail(leases[1], .changed, status: 200)
+            #expect(try await fixture.outcomes().last == outcome)
+            #expect(try await fixture.value("SELECT max(version) FROM tasks") == version)
+            try await fixture.check()
+        }
+    }
+
     @Test func fileThatWasExpectedToBeEmptyIsPlannedAllTheSame() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 0)], isSealed: true)

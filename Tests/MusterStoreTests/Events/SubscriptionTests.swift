@@ -126,7 +126,7 @@ import Testing
             try await fixture.run(
                 """
                 INSERT INTO events (id, position, type, subject, data, at)
-                SELECT 'e-' || n, n, 'x', 'groups/g', '{}', statement_timestamp() FROM generate_series(2, 2 * \(SubscriptionRecord.countLimit) + 2) AS n
+                SELECT 'e-' || n, n, 'x', 'groups/g', '{}', statement_timestamp() FROM generate_series(2, 2 * \(Limits.deliveriesCounted) + 2) AS n
                 """)
             try await fixture.run(
                 """

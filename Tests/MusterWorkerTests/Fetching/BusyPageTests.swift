@@ -35,6 +35,43 @@ import Testing
         }
     }
 
+    private static func isDurable(_ told: (name: LeaseName, news: JobNews), ofTask task: Int64) -> Bool {
+        guard case .progress(.some, _) = told.news else { return false }
+        return told.name.chunk == ChunkID(task * 100)
+    }
+
+    /// That may take seconds. A coordinator that heard of a page would take it for the file, and the file for a change of it.
+    @Test func nobodyIsToldOfAPageThatWaitsToBeExamined() async throws {
+        try await withBench(configure: { $0.progressInterval = .milliseconds(1) }) { bench, origin in
+            let slow = ["b.csv", "c.csv"]
+            for name in slow {
+                origin.serve("/\(name)", Self.text(size: 4 * mebibyte))
+                origin.hold("/\(name)", afterBytes: 2 * mebibyte)
+            }
+            origin.serve("/a.csv", Self.text(size: 20, isMarked: false))
+            let (context, key) = (bench.context, try SourceURL(validating: origin.url("/")).origin)
+            #expect(context.beliefs.begin(key), "another body is examined")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { _ = await fetch(bench, origin, "a.csv", task: 1) }
+                try await origin.waitForRequest { $0.path == "/a.csv" && $0.bodyBytesSent > 0 }
+                await context.conduct.becomesIdle(key, for: LeaseControl())
+                group.addTask { await context.checkpointer.run() }
+                // The second one is made durable in a later round than the first one, which is the round of the page at the latest.
+                for (task, name) in zip([2, 3] as [Int64], slow) {
+                    group.addTask { _ = await fetch(bench, origin, name, task: task) }
+                    try await bench.news.wait(for: "a durable prefix of \(name)", details: { "\($0.count)" }) { news in
+                        news.contains { Self.isDurable($0, ofTask: task) }
+                    }
+                }
+                #expect(!bench.news.value.contains { Self.isDurable($0, ofTask: 1) })
+                for name in slow { origin.release("/\(name)") }
+                context.beliefs.end(key)
+                for _ in 0..<3 { _ = try await group.next() }
+                group.cancelAll()
+            }
+        }
+    }
+
     /// What comes in the place of a file is asked for alone.
     @Test func originIsIdleWhenAllThatWasAskedOfItIsOver() async throws {
         let (conduct, control) = (OriginConduct(), LeaseControl())

@@ -207,3 +207,7 @@ BEGIN
     RETURN true;
 END
 $$;
+
+-- Whether the content of a task's version may be a page that came in the place of the file: it is small, and stated no validator.
+CREATE FUNCTION may_be_page(t tasks) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$ SELECT t.planned AND t.size <= 65536 AND t.etag IS NULL AND t.last_modified IS NULL $$;

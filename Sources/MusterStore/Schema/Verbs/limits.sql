@@ -65,12 +65,13 @@ LANGUAGE sql AS $$
     WHERE id = p_origin AND limited_with = p_status AND p_status <> ALL (limits_with) AND learned IS NOT NULL
 $$;
 
--- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes
--- beside the refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no
--- such refusal. Otherwise returns whether it counts as a try of the chunk: it does not as long as something was taken from the
--- allowance, or just had been (I12). A refusal takes nothing where refusals are far rarer than one lane too many would make them and the status is
--- not known to be a limit there, or where the file was refused before while others are served. Connections that are refused while nothing is served
--- are an outage; as long as nobody can tell, for two seconds, they take nothing and are no tries. The caller has locked the origin.
+-- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes beside the
+-- refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no such refusal. What differs
+-- from a version that may be a page is none, whatever tells of a limit there: it is the file. Otherwise returns whether it counts as a try of the chunk:
+-- it does not as long as something was taken from the allowance, or just had been (I12). A refusal takes nothing where refusals are far rarer than one
+-- lane too many would make them and the status is not known to be a limit there, or where the file was refused before while others are served. Connections
+-- that are refused while nothing is served are an outage; as long as nobody can tell, for two seconds, they take nothing and are no tries. The caller has
+-- locked the origin.
 CREATE FUNCTION heed_limit(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -83,7 +84,9 @@ DECLARE
 BEGIN
     f.limit_signal := limit_signal_of(l, t, f);
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
-    IF NOT FOUND OR f.limit_signal = 'none' AND coalesce(f.status <> ALL (o.limits_with), true) THEN RETURN NULL; END IF;
+    IF NOT FOUND OR f.limit_signal = 'none' AND (coalesce(f.status <> ALL (o.limits_with), true) OR f.kind = 'changed' AND may_be_page(t)) THEN
+        RETURN NULL;
+    END IF;
     IF f.limit_signal = 'refuted' THEN
         IF coalesce(f.status <> ALL (o.limits_with), true) OR NOT is_served_elsewhere(l) THEN
             PERFORM give_back(o.id, f.status);

@@ -192,10 +192,9 @@ BEGIN
     DELETE FROM leases WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM ready_chunks WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM done_chunks WHERE task_id = p_task;
-    -- A small content without a validator may have been a page itself, of which each is as large as it likes.
+    -- Each page is as large as it likes.
     UPDATE sources SET earlier_size = t.size
-    WHERE task_id = p_task AND ordinal = t.source AND t.planned
-        AND (t.size > 65536 OR t.size IS NOT NULL AND (t.etag IS NOT NULL OR t.last_modified IS NOT NULL));
+    WHERE task_id = p_task AND ordinal = t.source AND t.planned AND t.size IS NOT NULL AND NOT may_be_page(t);
     SELECT s.ordinal, s.rung, coalesce(s.fresh_origin_id, s.origin_id) INTO v_source, v_rung, v_origin FROM sources s
     WHERE s.task_id = p_task ORDER BY s.dead, s.ordinal <> p_source, s.ordinal LIMIT 1;
     UPDATE tasks
