@@ -96,9 +96,9 @@ public struct SubscriptionDocument: Hashable, Sendable, Codable {
     public var previousSecretUntil: Timestamp?
     /// Up to which position of the log events have been made deliveries of.
     public var position: Int64
-    /// Deliveries under way or waiting for their next try; counted up to 1,000.
+    /// Deliveries under way or waiting for their next try; counted up to ``Limits/deliveriesCounted``.
     public var pending: Int64
-    /// Deliveries that were given up and can be replayed; counted up to 1,000.
+    /// Deliveries that were given up and can be replayed; counted likewise.
     public var dead: Int64
     /// When it was made.
     public var createdAt: Timestamp

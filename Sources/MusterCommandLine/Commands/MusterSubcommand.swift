@@ -37,6 +37,7 @@ extension MusterSubcommand {
             )
             console = Console(
                 json: try settings.flag(.json), outlivesReader: Self.outlivesReader, server: given[.server]?.first)
+            _ = try settings.logLevel()
             try await perform(CommandContext(settings: settings, console: console))
             // A list that is not whole would be taken for one.
             if console.hasLostLines, !Self.outlivesReader { throw ExitCode(ExitStatus.failure.rawValue) }

@@ -79,7 +79,7 @@ struct SubscriptionsListCommand: MusterSubcommand {
             guard item.pending > 0 else { return [reason].compactMap { $0 } }
             let one = item.pending == 1
             let wait =
-                "\(item.pending) pending deliver\(one ? "y" : "ies") to \(item.name) wait\(one ? "s" : "") until it is enabled: muster subscriptions enable \(item.name)"
+                "\(item.pending < Limits.deliveriesCounted ? "" : "at least ")\(item.pending) pending deliver\(one ? "y" : "ies") to \(item.name) wait\(one ? "s" : "") until it is enabled: muster subscriptions enable \(item.name)"
             return [reason, wait].compactMap { $0 }
         }
     }
@@ -93,9 +93,14 @@ struct SubscriptionsListCommand: MusterSubcommand {
         for item in subscriptions {
             let state = item.enabled ? "enabled" : "disabled"
             let types = item.types.isEmpty ? "all" : item.types.map(EventType.short).joined(separator: ",")
-            table.add([item.name, state, "\(item.pending)", "\(item.dead)", item.groups, types, item.url])
+            table.add([item.name, state, count(item.pending), count(item.dead), item.groups, types, item.url])
         }
         return table
+    }
+
+    /// A number of deliveries, which are counted up to a limit.
+    private static func count(_ deliveries: Int64) -> String {
+        "\(deliveries)\(deliveries < Limits.deliveriesCounted ? "" : "+")"
     }
 }
 

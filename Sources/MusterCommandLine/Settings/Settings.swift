@@ -179,7 +179,12 @@ struct Settings: Sendable {
     /// A logger to standard error, at the level that was asked for.
     func logger(default level: Logger.Level) throws(CommandFailure) -> Logger {
         var logger = Logger(label: "muster") { StreamLogHandler.standardError(label: $0) }
-        logger.logLevel = try choice(.logLevel, of: Logger.Level.self) ?? level
+        logger.logLevel = try logLevel() ?? level
         return logger
+    }
+
+    /// The level of the log that was asked for. Commands without a log check it too.
+    func logLevel() throws(CommandFailure) -> Logger.Level? {
+        try choice(.logLevel, of: Logger.Level.self)
     }
 }

@@ -56,6 +56,8 @@ public enum Limits {
     public static let sinksPerWorker = 64
     /// Items of one page of a listing.
     public static let pageSize = 1_000
+    /// How many deliveries of a state are counted for a subscription, so that a listing costs little whatever has piled up.
+    public static let deliveriesCounted: Int64 = 1_000
     /// The slots of a worker.
     public static let slots = 1...1_024
     /// The session time to live that a coordinator may be given.

@@ -19,24 +19,21 @@ public struct SubscriptionRecord: Sendable {
     public let previousUntil: Timestamp?
     /// Up to where events have been made deliveries of.
     public let position: Int64
-    /// Deliveries that are not settled, counted up to `SubscriptionRecord.countLimit`.
+    /// Deliveries that are not settled, counted up to ``Limits/deliveriesCounted``.
     public let pending: Int64
     /// Deliveries that were given up, counted likewise.
     public let dead: Int64
     /// When it was made.
     public let createdAt: Timestamp
 
-    /// Where counting ends, so that a listing of all subscriptions costs little whatever has piled up.
-    public static let countLimit: Int64 = 1_000
-
     /// Of `subscriptions s`.
     static let columns: SQL = """
         s.name, s.url, s.groups, s.types, s.enabled, s.disabled_reason, s.position, s.created_at,
         CASE WHEN s.previous_until > statement_timestamp() THEN s.previous_until END AS previous_until,
         (SELECT count(*) FROM (SELECT FROM deliveries d WHERE d.subscription_id = s.id AND d.state = 'pending'
-            LIMIT \(countLimit)) AS p) AS pending,
+            LIMIT \(Limits.deliveriesCounted)) AS p) AS pending,
         (SELECT count(*) FROM (SELECT FROM deliveries d WHERE d.subscription_id = s.id AND d.state = 'dead'
-            LIMIT \(countLimit)) AS p) AS dead
+            LIMIT \(Limits.deliveriesCounted)) AS p) AS dead
         """
 
     init(_ row: PostgresRow) throws {

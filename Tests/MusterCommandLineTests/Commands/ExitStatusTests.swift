@@ -1,3 +1,4 @@
+import ArgumentParser
 import MusterAPI
 import MusterCore
 import Testing
@@ -15,6 +16,11 @@ struct ExitStatusTests {
         #expect(ExitStatus.cancelled.rawValue == 5)
         #expect(ExitStatus.refused.rawValue == 6)
         #expect(ExitStatus.interrupted.rawValue == 130)
+    }
+
+    @Test func eachCommandChecksTheLevelOfTheLog() async throws {
+        var command = try StatusCommand.parse(["--log-level", "loud", "--server", "http://127.0.0.1:1"])
+        await #expect(throws: ExitCode(ExitStatus.usage.rawValue)) { try await command.run() }
     }
 
     @Test func aGroupsEndHasACode() {

@@ -58,15 +58,18 @@ struct ListingTests {
         let subscriptions = [
             subscription("a", enabled: true, pending: 3), subscription("b", enabled: false, pending: 0, gone),
             subscription("c", enabled: false, pending: 1), subscription("d", enabled: false, pending: 2),
+            subscription("e", enabled: false, pending: Limits.deliveriesCounted),
         ]
         // A reason is a sentence, for which no column has room.
         #expect(SubscriptionsListCommand.table(subscriptions).lines(width: 80).allSatisfy { $0.count <= 80 })
         #expect(SubscriptionsListCommand.table(subscriptions).lines()[2].hasPrefix("b     disabled        0     0"))
+        #expect(SubscriptionsListCommand.table(subscriptions).lines()[5].hasPrefix("e     disabled    1000+     0"))
         #expect(
             SubscriptionsListCommand.notes(subscriptions) == [
                 "b is disabled: \(gone)",
                 "1 pending delivery to c waits until it is enabled: muster subscriptions enable c",
                 "2 pending deliveries to d wait until it is enabled: muster subscriptions enable d",
+                "at least 1000 pending deliveries to e wait until it is enabled: muster subscriptions enable e",
             ])
     }
 
