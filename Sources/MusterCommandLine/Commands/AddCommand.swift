@@ -10,7 +10,8 @@ struct AddCommand: MusterSubcommand {
         usage: "muster add <group> [-i <manifest>] [--open] [<options>] [<url> ...]",
         discussion: """
             The group is sealed afterwards, so that it completes once every task is done; with --open more can be added \
-            later. Tasks whose key is there already change nothing. A list with a mistake is refused as a whole. With --reopen \
+            later. Tasks whose key is there already change nothing; one without a key is known by its path and its URLs, and refused if a task with \
+            other URLs has its name. A list with a mistake is refused as a whole. With --reopen \
             a group that is sealed, or has finished, takes more: it completes once more then. How files are fetched, what the \
             group may use and what it waits for is said when the group is made; see muster help limit. Paths and env:NAME are \
             those of the workers.
