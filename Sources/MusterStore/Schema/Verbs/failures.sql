@@ -131,7 +131,7 @@ CREATE FUNCTION most_attempts(l leases, p_attempts integer, f failure) RETURNS i
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
-        WHEN f.status IN (500, 502, 504) AND p_attempts >= f.max_attempts AND is_out(l) THEN p_attempts + 1
+        WHEN f.status IN (500, 502, 504) AND p_attempts >= f.max_attempts AND is_in_outage(l) THEN p_attempts + 1
         WHEN f.unreached_attempts IS NULL AND NOT f.is_unanswered THEN f.max_attempts
         -- Somebody waits for many files of an origin that has refused all connections for as long as one file is tried.
         WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(l.origin_id) AND EXISTS (
@@ -146,7 +146,7 @@ $$;
 
 -- Whether the origin, which has served lately, serves nobody now, and the task has failed for less than a minute: by chance its tries may be over within half
 -- of that, and an outage is not.
-CREATE FUNCTION is_out(l leases) RETURNS boolean
+CREATE FUNCTION is_in_outage(l leases) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN served_at(l.origin_id) < statement_timestamp() - interval '3 s' AND tried_until(l.origin_id) > statement_timestamp()
