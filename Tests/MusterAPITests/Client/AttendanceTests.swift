@@ -10,66 +10,72 @@ struct AttendanceTests {
     private static let probe = APIRequest(
         method: "GET", url: "http://one/healthz", headers: [], body: .none, timeout: .seconds(4), manner: .probe)
 
+    /// Attends to a change at a server that is there all the while.
+    ///
+    /// - Parameter answer: what it says to a request with this number, counted from 1.
+    private static func attendance(
+        _ answer: @escaping @Sendable (Int) async throws -> APIResponse
+    ) -> Attendance {
+        let asked = Counter()
+        return Attendance(
+            send: { request in
+                guard request.manner == .change else { return ok }
+                return try await answer(asked.next())
+            }, probe: probe, patience: .seconds(4), firstPause: .milliseconds(10))
+    }
+
+    private static let ok = APIResponse(status: 200, body: Array("{}".utf8))
+
+    /// Counts requests.
+    private final class Counter: Sendable {
+        private let count = Mutex(0)
+
+        func next() -> Int {
+            count.withLock {
+                $0 += 1
+                return $0
+            }
+        }
+    }
+
     /// The connection stays open, and the server is there.
     @Test func changeWhoseAnswerIsLostIsAskedForOnceMore() async throws {
-        let asked = Mutex(0)
-        let attendance = Attendance(
-            send: { request in
-                if request.manner == .change,
-                    asked.withLock({
-                        $0 += 1; return $0
-                    }) == 1
-                {
-                    try await Task.sleep(for: .seconds(3_600))
-                }
-                return APIResponse(status: 200, body: Array("{}".utf8))
-            }, probe: Self.probe, patience: .seconds(4), firstPause: .milliseconds(10))
+        let attendance = Self.attendance { number in
+            if number == 1 { try await Task.sleep(for: .seconds(3_600)) }
+            #expect(number <= 2)
+            return Self.ok
+        }
         #expect(try await attendance.answer(to: Self.request).status == 200)
-        #expect(asked.withLock(\.self) == 2)
     }
 
     /// It waits for the lock that the first one has, in vain.
     @Test func repetitionThatCannotBeDoneNowIsNoAnswer() async throws {
-        let asked = Mutex(0)
         let isRefused = AsyncStream.makeStream(of: Void.self)
-        let attendance = Attendance(
-            send: { request in
-                guard request.manner == .change else { return APIResponse(status: 200, body: []) }
-                let number = asked.withLock {
-                    $0 += 1
-                    return $0
-                }
-                if number == 1 {
-                    for await _ in isRefused.stream { break }
-                    return APIResponse(status: 200, body: [])
-                }
+        let attendance = Self.attendance { number in
+            guard number == 1 else {
                 isRefused.continuation.yield()
                 return APIResponse(status: 503, body: [])
-            }, probe: Self.probe, patience: .seconds(4), firstPause: .milliseconds(10))
+            }
+            for await _ in isRefused.stream { break }
+            return Self.ok
+        }
         #expect(try await attendance.answer(to: Self.request).status == 200)
     }
 
     /// The server is there all the while: what ends without an answer may have been done.
     @Test func repetitionThatIsCutIsSentAgain() async throws {
-        let asked = Mutex(0)
         let isCut = AsyncStream.makeStream(of: Void.self)
-        let attendance = Attendance(
-            send: { request in
-                guard request.manner == .change else { return APIResponse(status: 200, body: []) }
-                let number = asked.withLock {
-                    $0 += 1
-                    return $0
-                }
-                if number == 1 {
-                    for await _ in isCut.stream { break }
-                    throw Unreachable("not over within 30 s", isTimeout: true)
-                }
-                guard number > 2 else {
-                    isCut.continuation.yield()
-                    throw Unreachable("reset")
-                }
-                return APIResponse(status: 200, body: [])
-            }, probe: Self.probe, patience: .seconds(4), firstPause: .milliseconds(10))
+        let attendance = Self.attendance { number in
+            switch number {
+            case 1:
+                for await _ in isCut.stream { break }
+                throw Unreachable("not over within 30 s", isTimeout: true)
+            case 2:
+                isCut.continuation.yield()
+                throw Unreachable("reset")
+            default: return Self.ok
+            }
+        }
         #expect(try await attendance.answer(to: Self.request).status == 200)
     }
 
